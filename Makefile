@@ -1,0 +1,59 @@
+# The two commands: `make run` shows the gateway at work, `make test` proves it. Both set up all they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PROTO := admission/worker/v1/worker.proto
+# Where the generated messages live: the gateway's own copy and the Python SDK's, which is a distribution of its own.
+GENERATED := gateway/transports/proto workers/python/admission_worker/proto
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench properties proto lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.run: requirements/run.txt pyproject.toml workers/python/pyproject.toml
+	@echo "Setting up $(VENV) (once; about a minute) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) --require-hashes -r requirements/run.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --no-index -e . -e workers/python
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements/dev.txt
+	@echo "Setting up the tools that tests and lint need ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+run: $(VENV)/.run  ## set up, start gateway and sample worker, judge recorded reviews, keep serving (ARGS=--once: end by itself)
+	@$(BIN)/admission-gateway demo $(ARGS)
+
+test: $(VENV)/.dev  ## set up and run the tests (under five minutes)
+	@$(BIN)/python -m pytest -m "not long" $(ARGS)
+
+properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "long or property" $(ARGS)
+
+lint: $(VENV)/.dev  ## ruff, mypy, the import contract, drift of generated code and locks
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python tests/drift.py
+
+format: $(VENV)/.dev  ## let ruff format and fix
+	@$(BIN)/ruff check --fix-only --quiet . ; $(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## CPU per review, mutating and validating, with one worker (a quiet machine, please)
+	@$(BIN)/python benchmarks/reviews.py $(ARGS)
+
+proto: $(VENV)/.dev  ## generate the Python messages from proto/
+	@for out in $(GENERATED); do $(BIN)/python -m grpc_tools.protoc -Iproto --python_out=pyi_out:$$out $(PROTO) 2>/dev/null || exit 1; done
+
+lock: $(VENV)/.dev  ## lock requirements/*.in again, with hashes
+	@for name in run dev; do (cd requirements && ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-index-url $$name.in -o $$name.txt) || exit 1; done
+
+clean:  ## remove everything that the other targets made
+	rm -rf $(VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,448 @@
+"""The heart: a review in, asks out, answers in, a decision out. It holds no socket and no clock, and waits for nobody.
+
+A policy's **turn** is: match the object as it now is; find a missing fact; ask; settle. Rules of the machine:
+
+* Mutating, one turn at a time, in chain order. Each policy matches and sees the object as the ones before it left it.
+  The first refusal (a denial, or a failure under Fail) ends the chain.
+* Reinvocation, at most one more round. After a policy changed the object, every IfNeeded policy asked before it is
+  marked. If anything changed, the chain is walked again: matching comes first, then the mark; only marked policies
+  are asked. Marks made in the second round count for the policies still to come. (kube-apiserver's rule: a policy
+  that was not asked in the first round is never asked in the second; one that failed open counts as asked.)
+* Validating, all turns at once. All are waited for; all refusals are gathered.
+* The memo, for one review: a verdict is a function of (worker, policy, settings, document), so the same question is
+  asked once. While it is open, a second turn with the same question follows it; if it fails, each follower asks for
+  itself. Failures are never kept. A policy with side effects for this request neither shares nor is shared, and is
+  never cancelled.
+* Time. A turn's deadline is min(asked + timeoutSeconds, end of the budget). When the budget ends, verdicts that are
+  there count; every policy not yet judged is a failure ``BUDGET_EXHAUSTED``, and what that means is its
+  failurePolicy's to say. An answer after its deadline is no answer.
+* Not knowing is not allowing: a member that cannot be asked fails with its standing, in its turn, if it matches.
+
+Events come one at a time: ``start``, then ``answered``, ``found``, ``expired``, ``abandoned`` or ``broken`` in any
+order. What the diagram can't show: an event about something that the heart has given up is legal and changes nothing,
+because the driver cannot always cancel in time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.deciding.applying import apply_change
+from gateway.deciding.composing import compose
+from gateway.deciding.decision import Call, Decision, Source
+from gateway.deciding.plan import Member, Plan
+from gateway.deciding.steps import Ask, Lookup, NamespaceLookup, Step
+from gateway.deciding.verdicts import Allow, Answer, Deny, Failure, Verdict
+from gateway.documents import Document, Documents
+from gateway.matching import Labels, Matched, Matching, NeedsNamespace, NotMatched, Undecidable, match
+from gateway.patching import Operation, PatchLimits, difference, encode_patch, equal
+from gateway.policies import FailurePolicy, Phase, Policy, ReinvocationPolicy, SideEffects
+from gateway.reasons import Reason
+from gateway.review import Request
+
+ROUNDS: Final = 2
+"""kube-apiserver reinvokes at most once."""
+
+DEFAULT_LIMITS: Final = PatchLimits()
+
+_NOT_MARKED: Final = NotMatched(why="not marked for reinvocation")
+
+_Question = tuple[str, str, bytes, bytes]
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """A turn that has begun and is not settled."""
+
+    member: Member
+    index: int
+    round: int
+    started: float
+    deadline: float
+    document: Document | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _OpenAsk:
+    """An ask without an answer yet, and the turns that wait for it, the one that asked first."""
+
+    ask: Ask
+    question: _Question | None
+    turns: list[_Turn] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _OpenLookup:
+    namespace: str
+    turns: list[_Turn] = field(default_factory=list)
+
+
+class Heart:
+    """Decides one review.
+
+    Args:
+        request: what came. A ReviewError that its lazy members raise passes through every event: then there is no
+            review to decide, and no further event may follow.
+        plan: who judges.
+        ends: when the budget ends, on the driver's clock.
+        limits: of the patches that workers send.
+    """
+
+    def __init__(self, request: Request, plan: Plan, *, ends: float, limits: PatchLimits = DEFAULT_LIMITS) -> None:
+        self._request = request
+        self._plan = plan
+        self._parallel = plan.phase is Phase.VALIDATING
+        self._ends = ends
+        self._limits = limits
+        self._started = 0.0
+        self._finished = False
+        # The walk.
+        self._round = 0
+        self._position = 0
+        self._stopped = False
+        self._active: list[_Turn] = []
+        self._calls: list[Call] = []
+        # The object, its documents, and who must see it again. While the object equals the one that came, it is the one
+        # that came: then its document is the API server's own bytes, and the memo knows it.
+        self._changed = False
+        self._differs = False
+        self._object: Any = None
+        self._documents = Documents(request)
+        self._asked_since_change: set[int] = set()
+        self._marked: set[int] = set()
+        # What is open, and what is known.
+        self._ids = 0
+        self._asks: dict[int, _OpenAsk] = {}
+        self._lookups: dict[int, _OpenLookup] = {}
+        self._open_questions: dict[_Question, _OpenAsk] = {}
+        self._memo: dict[_Question, Verdict] = {}
+        self._namespaces: dict[str, Labels | None] = {}
+        # What the Step under way will say.
+        self._new_asks: list[Ask] = []
+        self._new_lookups: list[Lookup] = []
+        self._cancels: list[int] = []
+
+    # ------------------------------------------------------------------------------------------------ events
+
+    def start(self, now: float) -> Step:
+        """Begin. ``now`` is when the request came, on the clock that all later events use."""
+        self._started = now
+        return self._step(now)
+
+    def answered(self, ask_id: int, answer: Answer, now: float) -> Step:
+        """A worker answered, or its transport says why it did not."""
+        open_ask = self._asks.pop(ask_id, None)
+        if open_ask is not None:
+            self._close(open_ask, answer, now)
+        return self._step(now)
+
+    def found(self, lookup_id: int, labels: Mapping[str, str] | None, now: float) -> Step:
+        """A namespace's labels; None if there is no such namespace."""
+        lookup = self._lookups.pop(lookup_id, None)
+        if lookup is not None:
+            self._namespaces[lookup.namespace] = labels
+            for turn in lookup.turns:
+                self._match(turn, now)
+        return self._step(now)
+
+    def expired(self, now: float) -> Step:
+        """Time has passed: ``wake_at`` has come (or nearly: a clock may be coarse, then the next Step says when)."""
+        for open_ask in list(self._asks.values()):
+            self._expire_ask(open_ask, now)
+        for lookup_id, lookup in list(self._lookups.items()):
+            late = [turn for turn in lookup.turns if turn.deadline <= now]
+            lookup.turns = [turn for turn in lookup.turns if turn.deadline > now]
+            if not lookup.turns:
+                del self._lookups[lookup_id]
+            for turn in late:
+                self._settle(turn, self._namespace_late(turn, lookup.namespace), Source.NOBODY, now)
+        return self._step(now)
+
+    def abandoned(self) -> Step:
+        """Nobody waits for the decision any more: the API server has hung up."""
+        self._finished = True
+        self._cancels += [open_ask.ask.id for open_ask in self._asks.values() if open_ask.ask.cancellable]
+        self._asks.clear()
+        self._lookups.clear()
+        return self._flush(None, None)
+
+    def broken(self, message: str, now: float) -> Step:
+        """An exception of our own: a failure INTERNAL of each policy not yet judged; what was judged stays judged."""
+        failure = Failure(reason=Reason.INTERNAL, message=message)
+        self._cancels += [open_ask.ask.id for open_ask in self._asks.values() if open_ask.ask.cancellable]
+        self._asks.clear()
+        self._lookups.clear()
+        for turn in list(self._active):
+            self._settle(turn, failure, Source.NOBODY, now)
+        for turn in self._remaining(now):
+            if self._stopped:
+                break
+            if turn.round == 0 or turn.index in self._marked:
+                self._settle(turn, failure, Source.NOBODY, now)
+        return self._flush(self._decide(now), None)
+
+    # -------------------------------------------------------------------------------------------------- walk
+
+    def _step(self, now: float) -> Step:
+        if self._finished:
+            return self._flush(None, None)
+        for turn in self._remaining(now):
+            self._active.append(turn)
+            self._match(turn, now)
+        if self._active:
+            return self._flush(None, min(turn.deadline for turn in self._active))
+        return self._flush(self._decide(now), None)
+
+    def _flush(self, decision: Decision | None, wake_at: float | None) -> Step:
+        step = Step(
+            asks=tuple(self._new_asks),
+            lookups=tuple(self._new_lookups),
+            cancels=tuple(self._cancels),
+            wake_at=wake_at,
+            decision=decision,
+        )
+        self._new_asks, self._new_lookups, self._cancels = [], [], []
+        return step
+
+    def _remaining(self, now: float) -> Iterator[_Turn]:
+        """The turns that have not begun; none while one is under way that the others must wait for."""
+        members = self._plan.members
+        while not self._stopped and (self._parallel or not self._active):
+            if self._position == len(members):
+                if self._parallel or not self._changed or self._round == ROUNDS - 1:
+                    return
+                self._round, self._position = self._round + 1, 0
+            index = self._position
+            self._position += 1
+            member = members[index]
+            deadline = min(now + member.policy.timeout, self._ends)
+            yield _Turn(member=member, index=index, round=self._round, started=now, deadline=deadline)
+
+    def _match(self, turn: _Turn, now: float) -> None:
+        matching: Matching = match(turn.member.policy, self._request, self._current, self._namespaces)
+        if isinstance(matching, Matched) and turn.round > 0 and turn.index not in self._marked:
+            matching = _NOT_MARKED
+        match matching:
+            case NotMatched(why=why):
+                self._pass_over(turn, why)
+            case Undecidable(reason=reason, message=message):
+                self._settle(turn, Failure(reason=reason, message=message), Source.NOBODY, now)
+            case NeedsNamespace(namespace=namespace):
+                self._look_up(turn, namespace)
+            case Matched():
+                self._judge(turn, now)
+
+    def _judge(self, turn: _Turn, now: float) -> None:
+        if turn.member.standing is not None:
+            self._settle(turn, turn.member.standing, Source.NOBODY, now)
+        elif now >= self._ends:
+            self._settle(turn, self._exhausted("before the policy was asked"), Source.NOBODY, now)
+        else:
+            # What matching had to look up is not the worker's time: timeoutSeconds begins here.
+            turn.deadline = min(now + turn.member.policy.timeout, self._ends)
+            turn.document = self._documents.of(self._object if self._differs else None, changed=self._differs)
+            self._ask(turn, now)
+
+    # -------------------------------------------------------------------------------------- asks and lookups
+
+    def _ask(self, turn: _Turn, now: float, *, share: bool = True) -> None:
+        assert turn.document is not None  # noqa: S101 - _judge has made it
+        policy = turn.member.policy
+        effects = self._has_side_effects(policy)
+        question = None if effects else (policy.worker, policy.policy, policy.settings, turn.document.content)
+        if question is not None and share:
+            known = self._memo.get(question)
+            if known is not None:
+                self._settle(turn, known, Source.MEMO, now)
+                return
+            open_ask = self._open_questions.get(question)
+            if open_ask is not None:
+                open_ask.turns.append(turn)
+                return
+        ask = Ask(
+            id=self._next_id(),
+            policy=policy,
+            document=turn.document,
+            deadline=turn.deadline,
+            uid=self._request.uid,
+            cancellable=not effects,
+        )
+        open_ask = _OpenAsk(ask=ask, question=question, turns=[turn])
+        self._asks[ask.id] = open_ask
+        if question is not None:
+            self._open_questions[question] = open_ask
+        self._new_asks.append(ask)
+
+    def _close(self, open_ask: _OpenAsk, answer: Answer, now: float) -> None:
+        """An open ask has its answer, or will never have one."""
+        if open_ask.question is not None and self._open_questions.get(open_ask.question) is open_ask:
+            del self._open_questions[open_ask.question]
+        asker, *followers = open_ask.turns
+        if not isinstance(answer, Failure):
+            if open_ask.question is not None:
+                self._memo[open_ask.question] = answer
+            for turn in open_ask.turns:
+                source = Source.ASKED if turn is asker else Source.SHARED
+                self._settle(turn, self._late(turn) if now > turn.deadline else answer, source, now)
+            return
+        if answer.reason is Reason.WORKER_TIMEOUT and asker.deadline >= self._ends:
+            # The transport keeps the same deadline, and may notice first; whose time it was, the heart knows.
+            answer = self._late(asker)
+        self._settle(asker, answer, Source.ASKED, now)
+        for turn in followers:
+            if turn.deadline <= now:
+                self._settle(turn, self._late(turn), Source.SHARED, now)
+            else:
+                self._ask(turn, now, share=False)
+
+    def _expire_ask(self, open_ask: _OpenAsk, now: float) -> None:
+        asker = open_ask.turns[0]
+        if asker.deadline <= now:
+            del self._asks[open_ask.ask.id]
+            if open_ask.ask.cancellable:
+                self._cancels.append(open_ask.ask.id)
+            self._close(open_ask, self._late(asker), now)
+            return
+        for turn in [turn for turn in open_ask.turns if turn.deadline <= now]:
+            open_ask.turns.remove(turn)
+            self._settle(turn, self._late(turn), Source.SHARED, now)
+
+    def _look_up(self, turn: _Turn, namespace: str) -> None:
+        for lookup in self._lookups.values():
+            if lookup.namespace == namespace:
+                lookup.turns.append(turn)
+                return
+        new = NamespaceLookup(id=self._next_id(), namespace=namespace)
+        self._lookups[new.id] = _OpenLookup(namespace=namespace, turns=[turn])
+        self._new_lookups.append(new)
+
+    def _next_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    # ------------------------------------------------------------------------------------------------ settle
+
+    def _pass_over(self, turn: _Turn, why: str) -> None:
+        self._active.remove(turn)
+        if turn.round > 0 and turn.index not in self._marked:
+            # Nobody expected it to be asked again: no news.
+            return
+        self._calls.append(
+            Call(
+                round=turn.round,
+                index=turn.index,
+                label=turn.member.label,
+                policy=turn.member.policy,
+                matched=False,
+                why=why,
+            )
+        )
+
+    def _settle(self, turn: _Turn, answer: Answer, source: Source, now: float) -> None:
+        """The turn is over: what it came to, what it changed, what follows from it."""
+        if turn in self._active:
+            self._active.remove(turn)
+        changes: tuple[Operation, ...] = ()
+        if isinstance(answer, Allow) and answer.change is not None:
+            answer, changes = self._change(answer)
+        policy = turn.member.policy
+        self._calls.append(
+            Call(
+                round=turn.round,
+                index=turn.index,
+                label=turn.member.label,
+                policy=policy,
+                matched=True,
+                source=source,
+                document=turn.document,
+                started=turn.started,
+                ended=now,
+                answer=answer,
+                changes=changes,
+            )
+        )
+        if changes:
+            self._marked |= self._asked_since_change
+            self._asked_since_change.clear()
+        if policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
+            self._asked_since_change.add(turn.index)
+        refuses = isinstance(answer, Deny) or (
+            isinstance(answer, Failure) and policy.failure_policy is FailurePolicy.FAIL
+        )
+        if refuses and not self._parallel:
+            self._stopped = True
+
+    def _change(self, answer: Allow) -> tuple[Answer, tuple[Operation, ...]]:
+        assert answer.change is not None  # noqa: S101 - the caller looked
+        if self._parallel:
+            # kube-apiserver: "validating webhook may not return response.patch".
+            message = "a change in the validating phase; answer allow without one, or configure the policy as mutating"
+            return Failure(reason=Reason.INVALID_RESPONSE, message=message), ()
+        applied = apply_change(self._current(), answer.change, self._limits)
+        if isinstance(applied, Failure):
+            return applied, ()
+        after, changes = applied
+        if changes:
+            self._changed = True
+            self._differs = not equal(after, self._request.object)
+            self._object = after if self._differs else None
+        return answer, changes
+
+    def _decide(self, now: float) -> Decision:
+        self._finished = True
+        if self._parallel:
+            self._calls.sort(key=lambda call: call.index)
+        patch = difference(self._request.object, self._object) if self._differs and not self._stopped else ()
+        outcome, response = compose(
+            self._calls,
+            alone=len(self._plan.members) == 1,
+            patch=encode_patch(patch) if patch else None,
+        )
+        return Decision(
+            phase=self._plan.phase,
+            request=self._request,
+            outcome=outcome,
+            response=response,
+            patch=patch,
+            changed_object=self._object,
+            calls=tuple(self._calls),
+            started=self._started,
+            ended=now,
+            ends=self._ends,
+        )
+
+    # ------------------------------------------------------------------------------------------------- terms
+
+    def _current(self) -> Any:
+        """The object as it is now."""
+        return self._object if self._differs else self._request.object
+
+    def _has_side_effects(self, policy: Policy) -> bool:
+        """Whether asking would change something in the world, for this request."""
+        return policy.side_effects is SideEffects.NONE_ON_DRY_RUN and not self._request.dry_run
+
+    def _late(self, turn: _Turn) -> Failure:
+        policy = turn.member.policy
+        if turn.deadline >= self._ends:
+            return self._exhausted(f"before worker {policy.worker!r} answered")
+        return Failure(
+            reason=Reason.WORKER_TIMEOUT,
+            message=(
+                f"worker {policy.worker!r} gave no answer for policy {policy.policy!r} within {policy.timeout:g} s; "
+                "see why it is slow, or raise timeoutSeconds"
+            ),
+        )
+
+    def _namespace_late(self, turn: _Turn, namespace: str) -> Failure:
+        if turn.deadline >= self._ends:
+            return self._exhausted(f"before the labels of namespace {namespace!r} were found")
+        return Failure(
+            reason=Reason.NAMESPACE_UNKNOWN,
+            message=f"the labels of namespace {namespace!r} were not found within {turn.member.policy.timeout:g} s",
+        )
+
+    def _exhausted(self, when: str) -> Failure:
+        return Failure(
+            reason=Reason.BUDGET_EXHAUSTED,
+            message=f"the {self._ends - self._started:.3g} s that kube-apiserver left for this review ended {when}",
+        )

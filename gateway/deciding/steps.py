@@ -1,0 +1,51 @@
+"""What the heart asks of the world outside. Times are seconds on the driver's own clock."""
+
+from dataclasses import dataclass
+
+from gateway.deciding.decision import Decision
+from gateway.documents import Document
+from gateway.policies import Policy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """Put ``document`` to ``policy``'s worker; tell ``answered(id, ...)`` what it says.
+
+    After ``deadline`` the heart does not listen any more; the driver may pass the deadline on to the worker. ``uid``
+    and ``traceparent`` travel beside the document. ``cancellable`` is False for a policy with side effects: its call
+    is never broken off, even if nobody waits for it.
+    """
+
+    id: int
+    policy: Policy
+    document: Document
+    deadline: float
+    uid: str
+    cancellable: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamespaceLookup:
+    """Find the labels of this namespace; tell ``found(id, labels)``, with None if there is no such namespace."""
+
+    id: int
+    namespace: str
+
+
+Lookup = NamespaceLookup
+"""A fact that the heart lacks. (Authorizations, for matchConditions, will join this union.)"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """What to do now: ``asks`` and ``lookups`` are new, ``cancels`` are ids of asks that nobody waits for any more.
+
+    ``wake_at`` is when to call ``expired(now)`` unless another event comes first; each Step's replaces the one
+    before, None means never. With ``decision`` the review is over, and later events change nothing.
+    """
+
+    asks: tuple[Ask, ...] = ()
+    lookups: tuple[Lookup, ...] = ()
+    cancels: tuple[int, ...] = ()
+    wake_at: float | None = None
+    decision: Decision | None = None

@@ -1,0 +1,187 @@
+"""What a policy, a worker and a namespace are, once read. Values only: frozen, keyword-only, without behaviour.
+
+A policy that has a mistake does not disappear ("not knowing is not allowing"): it stands in the chain with its
+``fault``, as a failure ``CONFIGURATION`` under its failurePolicy. Whatever of it could not be read takes the
+strictest meaning: rules that match everything, selectors that select everything, failurePolicy Fail.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """Kubernetes' two admission phases."""
+
+    MUTATING = "mutating"
+    VALIDATING = "validating"
+
+
+class FailurePolicy(StrEnum):
+    """What becomes of a request that the policy could not judge (admissionregistration.k8s.io/v1 FailurePolicyType)."""
+
+    FAIL = "Fail"
+    IGNORE = "Ignore"
+
+
+class MatchPolicy(StrEnum):
+    """How rules meet a request in another version of the same resource (v1 MatchPolicyType)."""
+
+    EXACT = "Exact"
+    EQUIVALENT = "Equivalent"
+
+
+class SideEffects(StrEnum):
+    """Whether asking the worker changes anything in the world (v1 SideEffectClass; v1 accepts only these two)."""
+
+    NONE = "None"
+    NONE_ON_DRY_RUN = "NoneOnDryRun"
+
+
+class ReinvocationPolicy(StrEnum):
+    """Whether a mutating policy is asked again after later ones changed the object (v1 ReinvocationPolicyType)."""
+
+    NEVER = "Never"
+    IF_NEEDED = "IfNeeded"
+
+
+class Scope(StrEnum):
+    """Which resources a rule is about (v1 ScopeType)."""
+
+    ALL = "*"
+    CLUSTER = "Cluster"
+    NAMESPACED = "Namespaced"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """A RuleWithOperations: which requests a policy is about. ``*`` is kept as it is written."""
+
+    operations: tuple[str, ...]
+    api_groups: tuple[str, ...]
+    api_versions: tuple[str, ...]
+    resources: tuple[str, ...]
+    scope: Scope = Scope.ALL
+
+
+EVERYTHING = Rule(operations=("*",), api_groups=("*",), api_versions=("*",), resources=("*/*",))
+"""The rule of a policy whose own rules could not be read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Requirement:
+    """One matchExpression: ``operator`` is In, NotIn, Exists or DoesNotExist."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selector:
+    """A metav1.LabelSelector; empty, it selects everything. matchLabels are requirements ``In`` one value."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where something stands in a source, for error messages: file, line from 1, and Kubernetes' field path."""
+
+    file: str
+    line: int
+    path: str = ""
+
+    def __str__(self) -> str:
+        """``FILE:LINE: PATH``, as compilers write it."""
+        return f"{self.file}:{self.line}: {self.path}" if self.path else f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """One policy of a MutatingPolicyConfiguration or ValidatingPolicyConfiguration, defaults filled in.
+
+    ``name`` is unique within its configuration, ``qualified_name`` (``CONFIGURATION/NAME``) within its phase.
+    ``timeout`` is in seconds. ``settings`` is one JSON object in a canonical form (sorted keys, no blanks): equal
+    settings are equal bytes.
+    """
+
+    phase: Phase
+    configuration: str
+    index: int
+    name: str
+    worker: str
+    policy: str
+    rules: tuple[Rule, ...]
+    namespace_selector: Selector = Selector()
+    object_selector: Selector = Selector()
+    match_policy: MatchPolicy = MatchPolicy.EQUIVALENT
+    failure_policy: FailurePolicy = FailurePolicy.FAIL
+    timeout: float = 10.0
+    side_effects: SideEffects = SideEffects.NONE
+    reinvocation_policy: ReinvocationPolicy = ReinvocationPolicy.NEVER
+    settings: bytes = b"{}"
+    place: Place = Place(file="", line=0)
+    fault: str | None = None
+
+    @property
+    def qualified_name(self) -> str:
+        """``CONFIGURATION/NAME``: which policy this is, in logs and where two configurations use the same name."""
+        return f"{self.configuration}/{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GrpcTarget:
+    """How a gRPC worker is reached, and how it is started where the gateway does that.
+
+    ``target`` is a gRPC name (``dns:///host:port``, ``unix:/path``, ``host:port``); ``command`` is what the gateway
+    starts and supervises, in ``directory`` (that of the file it was written in), or empty.
+    """
+
+    target: str
+    command: tuple[str, ...] = ()
+    directory: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Worker:
+    """A Worker document: a name that policies use, and how it is reached."""
+
+    name: str
+    grpc: GrpcTarget
+    place: Place = Place(file="", line=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConfigurationError:
+    """One mistake: where, and what in Kubernetes' words (``policies[0].rules[0].operations: Required value``)."""
+
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        """``FILE:LINE: PATH: MESSAGE``."""
+        return f"{self.place}: {self.message}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Configuration:
+    """Everything that a source said, at one moment: complete or not at all.
+
+    ``mutating`` and ``validating`` are in chain order: by configuration name, then by place in its list.
+    ``namespaces`` maps a namespace's name to its labels (from Namespace documents). ``errors`` are all mistakes
+    found; those of a policy stand in its ``fault`` too. ``fatal`` says that the chain itself could not be known (an
+    unreadable file, an unknown kind, a configuration without a name): such a configuration must not be served.
+    """
+
+    workers: Mapping[str, Worker] = field(default_factory=dict)
+    mutating: tuple[Policy, ...] = ()
+    validating: tuple[Policy, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    errors: tuple[ConfigurationError, ...] = ()
+    warnings: tuple[ConfigurationError, ...] = ()
+    fatal: bool = False
+
+    def policies(self, phase: Phase) -> tuple[Policy, ...]:
+        """The chain of one phase."""
+        return self.mutating if phase is Phase.MUTATING else self.validating

@@ -1,0 +1,222 @@
+"""The AdmissionReview as it comes: decoded only as far as somebody looks.
+
+An AdmissionRequest (admission.k8s.io/v1 and v1beta1, the same fields) is kept as its members' own bytes, in their own
+order, unknown ones included. Small members are decoded when the review arrives, because matching reads them always. The
+large ones (``object``, ``oldObject``, ``options``) stay bytes until somebody needs the value, and mostly nobody does: a
+document passes on the API server's bytes.
+
+What kube-apiserver sends and what not:
+
+* Absent, not empty or null, when empty: ``name``, ``namespace``, ``subResource``, ``requestSubResource``,
+  ``userInfo.uid`` and ``userInfo.extra``. ``object``, ``oldObject`` and ``options`` are a literal ``null`` when there
+  is none.
+* ``name`` is absent on a create with generateName (mutating) and on each call of a deletecollection.
+* ``namespace`` of a Namespace is its own name, although it is cluster-scoped.
+
+Duplicate keys: the last one wins, as in the API server's own decoder.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from gateway.depth import too_deep
+from gateway.review.errors import ReviewError
+
+API_VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+DEPTH: Final = 256
+"""How deep a review may nest. Kubernetes' deepest type, a CRD's schema, allows less than 200; JSON Schema is the only
+one that recurses at all. Below Python's own recursion limit of 1000, so nothing further in can run out of stack."""
+
+_NULL: Final = b"null"
+_T = TypeVar("_T")
+
+
+class GroupVersionKind(msgspec.Struct, frozen=True, kw_only=True):
+    """metav1.GroupVersionKind; the core group is the empty string."""
+
+    group: str = ""
+    version: str
+    kind: str
+
+
+class GroupVersionResource(msgspec.Struct, frozen=True, kw_only=True):
+    """metav1.GroupVersionResource; the core group is the empty string."""
+
+    group: str = ""
+    version: str
+    resource: str
+
+
+class UserInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """authentication.k8s.io/v1 UserInfo: who sent the request to the API server."""
+
+    username: str = ""
+    uid: str = ""
+    groups: list[str] | None = None
+    extra: dict[str, list[str]] | None = None
+
+
+class _Envelope(msgspec.Struct, rename="camel"):
+    api_version: str | None = None
+    kind: str | None = None
+    request: dict[str, msgspec.Raw] | None = None
+
+
+_envelope: Final = msgspec.json.Decoder(_Envelope)
+_string: Final = msgspec.json.Decoder(str)
+_optional_string: Final = msgspec.json.Decoder(str | None)
+_boolean: Final = msgspec.json.Decoder(bool | None)
+_kind: Final = msgspec.json.Decoder(GroupVersionKind)
+_resource: Final = msgspec.json.Decoder(GroupVersionResource)
+_optional_kind: Final = msgspec.json.Decoder(GroupVersionKind | None)
+_optional_resource: Final = msgspec.json.Decoder(GroupVersionResource | None)
+_user_info: Final = msgspec.json.Decoder(UserInfo | None)
+_any: Final = msgspec.json.Decoder(Any)
+
+_UNREAD: Final = object()
+
+
+class Request:
+    """One AdmissionRequest and the apiVersion of the review that carried it.
+
+    ``members`` are the request's members as JSON bytes, in the order they came. Every property raises ReviewError if
+    its member does not have the type that Kubernetes gives it.
+    """
+
+    __slots__ = (
+        "_object",
+        "_old_object",
+        "api_version",
+        "dry_run",
+        "kind",
+        "members",
+        "name",
+        "namespace",
+        "operation",
+        "resource",
+        "sub_resource",
+        "uid",
+    )
+
+    def __init__(self, api_version: str, members: Mapping[str, msgspec.Raw]) -> None:
+        self.api_version = api_version
+        self.members = members
+        self.uid: str = self._member("uid", _string, "")
+        if not self.uid:
+            raise ReviewError(
+                "request.uid is missing or empty: without it there is no answer that kube-apiserver accepts"
+            )
+        self.kind: GroupVersionKind = self._required("kind", _kind)
+        self.resource: GroupVersionResource = self._required("resource", _resource)
+        self.operation: str = self._required("operation", _string)
+        if self.operation not in OPERATIONS:
+            raise ReviewError(f"request.operation is not one of {', '.join(sorted(OPERATIONS))}")
+        self.sub_resource: str = self._member("subResource", _optional_string, "") or ""
+        self.name: str = self._member("name", _optional_string, "") or ""
+        self.namespace: str = self._member("namespace", _optional_string, "") or ""
+        self.dry_run: bool = self._member("dryRun", _boolean, False) or False
+        self._object: Any = _UNREAD
+        self._old_object: Any = _UNREAD
+
+    def _member(self, name: str, decoder: "msgspec.json.Decoder[_T]", default: _T) -> _T:
+        raw = self.members.get(name)
+        if raw is None:
+            return default
+        try:
+            return decoder.decode(raw)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise ReviewError(f"request.{name} cannot be read: {error}") from None
+
+    def _required(self, name: str, decoder: "msgspec.json.Decoder[_T]") -> _T:
+        if name not in self.members:
+            raise ReviewError(f"request.{name} is missing: this is no AdmissionRequest")
+        return self._member(name, decoder, None)  # type: ignore[arg-type] # the default is never used
+
+    def raw(self, name: str) -> bytes | None:
+        """The JSON text of a top-level member, exactly as it came; None where it is absent."""
+        raw = self.members.get(name)
+        return None if raw is None else bytes(raw)
+
+    @property
+    def object(self) -> Any:
+        """The decoded ``object``: a dict, or None on DELETE. The same value each time; nobody may change it."""
+        if self._object is _UNREAD:
+            self._object = self._container("object")
+        return self._object
+
+    @property
+    def old_object(self) -> Any:
+        """The decoded ``oldObject``: a dict, or None on CREATE and CONNECT. Nobody may change it."""
+        if self._old_object is _UNREAD:
+            self._old_object = self._container("oldObject")
+        return self._old_object
+
+    def _container(self, name: str) -> Any:
+        value = self._member(name, _any, None)
+        if value is not None and not isinstance(value, dict):
+            raise ReviewError(f"request.{name} is neither a JSON object nor null")
+        return value
+
+    @property
+    def options(self) -> Any:
+        """The decoded ``options``, such as a CreateOptions: a dict, or None on CONNECT."""
+        return self._container("options")
+
+    @property
+    def request_kind(self) -> GroupVersionKind:
+        """The kind of the client's own request, before conversion; ``kind`` where the API server does not say it."""
+        return self._member("requestKind", _optional_kind, None) or self.kind
+
+    @property
+    def request_resource(self) -> GroupVersionResource:
+        """The resource of the client's own request, before conversion; ``resource`` where the API server does not say
+        it.
+        """
+        return self._member("requestResource", _optional_resource, None) or self.resource
+
+    @property
+    def request_sub_resource(self) -> str:
+        """The subresource of the client's own request; ``subResource`` where the API server does not say it."""
+        return self._member("requestSubResource", _optional_string, None) or self.sub_resource
+
+    @property
+    def user_info(self) -> UserInfo:
+        """Who sent the request."""
+        return self._member("userInfo", _user_info, None) or UserInfo()
+
+
+def decode(body: bytes, *, depth: int = DEPTH) -> Request:
+    """Read an AdmissionReview.
+
+    Args:
+        body: one JSON text in UTF-8, at most as large as the listener lets pass.
+        depth: how deep it may nest.
+
+    Returns:
+        The request, with everything that matching always reads already checked.
+
+    Raises:
+        ReviewError: not UTF-8, not JSON, too deep, not a review, of an unknown version, without request or uid.
+    """
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise ReviewError(f"the body is not UTF-8: byte {error.start} {error.reason}") from None
+    if too_deep(body, depth):
+        raise ReviewError(f"the body nests deeper than {depth} levels")
+    try:
+        envelope = _envelope.decode(body)
+    except msgspec.ValidationError as error:
+        raise ReviewError(f"the body is JSON, but not an AdmissionReview: {error}") from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ReviewError(f"the body is not JSON: {error}") from None
+    if envelope.kind != "AdmissionReview":
+        raise ReviewError("the body is not an AdmissionReview: its kind is another one, or missing")
+    if envelope.api_version not in API_VERSIONS:
+        raise ReviewError(f"the AdmissionReview's apiVersion is not one of {', '.join(API_VERSIONS)}")
+    if envelope.request is None:
+        raise ReviewError("the AdmissionReview has no request")
+    return Request(envelope.api_version, envelope.request)

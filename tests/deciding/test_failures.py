@@ -1,0 +1,181 @@
+"""An error is not a verdict: what becomes of failures, and how loudly."""
+
+import pytest
+
+from gateway.deciding import Allow, Deny, Failure, Heart, Outcome
+from gateway.policies import FailurePolicy, Phase, Requirement, Selector
+from gateway.reasons import Reason
+from tests.world import decide, label, plan, policy, request
+
+IGNORE = {"failure_policy": FailurePolicy.IGNORE}
+FAILURES = [reason for reason in Reason if reason is not Reason.DENIED]
+TRY_AGAIN = {Reason.BUDGET_EXHAUSTED, Reason.OVERLOADED}
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+@pytest.mark.parametrize("reason", FAILURES)
+def test_under_fail_every_kind_of_failure_refuses_with_its_reason_code(phase, reason):
+    """500 InternalError, or 429 where it passes by itself; the word is in the message."""
+    failure = Failure(reason=reason, message="what happened")
+    decision, _ = decide([policy("a", phase=phase)], {"a": failure})
+    status = decision.response.status
+    assert decision.outcome is Outcome.FAILED
+    assert status.message == f"{reason.value}: what happened"
+    expected = (429, "TooManyRequests") if reason in TRY_AGAIN else (500, "InternalError")
+    assert (status.code, status.reason) == expected
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+@pytest.mark.parametrize("reason", FAILURES)
+def test_under_ignore_every_kind_of_failure_passes_loudly(phase, reason):
+    """A warning to the user and an audit annotation, both with the reason code."""
+    failure = Failure(reason=reason, message="what happened")
+    decision, _ = decide([policy("a", phase=phase, **IGNORE)], {"a": failure})
+    assert decision.response.allowed
+    assert [reason.value in text for text in decision.response.warnings] == [True]
+    assert decision.response.audit_annotations == {"a.test.example.com_failed-open": reason.value}
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_denial_is_never_subject_to_the_failure_policy(phase):
+    """Ignore ignores failures, not verdicts."""
+    decision, _ = decide([policy("a", phase=phase, **IGNORE)], {"a": Deny(message="no")})
+    assert decision.outcome is Outcome.DENIED
+
+
+def test_a_policy_alone_has_its_denial_sent_untouched():
+    """Nothing shows that a gateway stood between."""
+    details = {"name": "p", "causes": [{"field": "spec"}]}
+    decision, _ = decide([policy("a")], {"a": Deny(code=418, reason="", message="short and stout", details=details)})
+    status = decision.response.status
+    assert (status.code, status.reason, status.message, status.details) == (418, "", "short and stout", details)
+
+
+def test_a_denial_without_words_says_so_among_several():
+    """The line must not be empty."""
+    decision, _ = decide([policy("a"), policy("b", index=1)], {"a": Deny(reason=""), "b": Allow()})
+    assert decision.response.status.message == "a.test.example.com: denied without explanation"
+
+
+def test_two_policies_of_the_same_name_are_told_apart():
+    """Names are unique in a configuration only."""
+    twins = [policy("a"), policy("a", configuration="other")]
+    decision, _ = decide(twins, {"a": Allow(audit_annotations={"k": "v"})})
+    assert decision.calls[0].label == "test/a.test.example.com"
+    assert len(decision.response.audit_annotations) == 2
+
+
+# ------------------------------------------------------------------------------------- not knowing is not allowing
+
+
+def run(chain, standings, on=None):
+    heart = Heart(on or request(), plan(*chain, standings=standings), ends=110.0)
+    return heart.start(100.0)
+
+
+def test_a_policy_whose_worker_was_never_described_fails():
+    """Unknown is CONFIGURATION, under its failurePolicy."""
+    decision = run([policy("a")], {}).decision
+    assert decision.calls[0].answer.reason is Reason.CONFIGURATION
+    assert not decision.response.allowed
+
+
+def test_a_policy_with_a_mistake_fails_where_it_would_have_judged():
+    """Its place in the chain is its own; and where it doesn't match, it hurts nobody."""
+    faulty = policy("a", fault="policies[0].timeoutSeconds: Invalid value: 31")
+    decision = run([faulty], {faulty.qualified_name: "1"}).decision
+    assert "timeoutSeconds" in decision.response.status.message
+    elsewhere = request(subResource="status")
+    assert run([faulty], {faulty.qualified_name: "1"}, elsewhere).decision.response.allowed
+
+
+def test_a_failing_standing_keeps_the_chains_order():
+    """An earlier policy's denial comes first."""
+    chain = [policy("a"), policy("b", index=1)]
+    step = run(chain, {chain[0].qualified_name: "1"})
+    decision = None
+    heart = Heart(request(), plan(*chain, standings={chain[0].qualified_name: "1"}), ends=110.0)
+    ask = heart.start(100.0).asks[0]
+    decision = heart.answered(ask.id, Deny(message="no"), 100.1).decision
+    assert step.decision is None
+    assert [call.label for call in decision.calls] == ["a.test.example.com"]
+
+
+def test_an_overloaded_plan_refuses_by_failure_policy():
+    """Full means a decided refusal, not a stall; a policy that doesn't match still says nothing."""
+    overloaded = Failure(reason=Reason.OVERLOADED, message="full")
+    for fields, allowed in (({}, False), (IGNORE, True)):
+        full = plan(policy("a", **fields)).failing(overloaded)
+        decision = Heart(request(), full, ends=110.0).start(100.0).decision
+        assert decision.response.allowed is allowed
+        assert decision.calls[0].answer is overloaded
+
+
+# ------------------------------------------------------------------------------------------ exceptions of our own
+
+
+def test_when_the_heart_breaks_every_policy_not_yet_judged_fails_internal():
+    """What was judged stays judged."""
+    chain = [policy(name, index=index, **IGNORE) for index, name in enumerate("abc")]
+    heart = Heart(request(), plan(*chain), ends=200.0)
+    first = heart.start(100.0).asks[0]
+    second = heart.answered(first.id, label("one"), 100.1).asks[0]
+    step = heart.broken("KeyError", 100.2)
+    assert step.cancels == (second.id,)
+    assert [getattr(call.answer, "reason", None) for call in step.decision.calls] == [
+        None,
+        Reason.INTERNAL,
+        Reason.INTERNAL,
+    ]
+    assert step.decision.response.allowed
+    assert step.decision.object["metadata"]["labels"] == {"one": "1"}
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_broken_heart_with_a_policy_under_fail_refuses(phase):
+    """Never followed by an allow."""
+    chain = [policy("a", phase=phase, **IGNORE), policy("b", phase=phase, index=1)]
+    heart = Heart(request(), plan(*chain), ends=200.0)
+    heart.start(100.0)
+    assert heart.broken("KeyError", 100.2).decision.outcome is Outcome.FAILED
+
+
+# ------------------------------------------------------------------------------------- kube-apiserver's annotations
+
+
+def test_the_decision_knows_the_annotations_that_kubernetes_would_have_written():
+    """mutation, patch and failed-open, by round and index over all webhooks, skipped ones included."""
+    elsewhere = Selector(requirements=(Requirement(key="x", operator="Exists"),))
+    chain = [policy("a", object_selector=elsewhere), policy("b", index=1), policy("c", index=2, **IGNORE)]
+    broken = Failure(reason=Reason.WORKER_FAILURE, message="it broke")
+    decision, _ = decide(chain, {"b": label("one"), "c": broken})
+    annotations = decision.kubernetes_annotations()
+    assert annotations == {
+        "mutation.webhook.admission.k8s.io/round_0_index_1": (
+            '{"configuration":"test","webhook":"b.test.example.com","mutated":true}'
+        ),
+        "patch.webhook.admission.k8s.io/round_0_index_1": (
+            '{"configuration":"test","webhook":"b.test.example.com",'
+            '"patch":[{"op":"add","path":"/metadata/labels/one","value":"1"}],"patchType":"JSONPatch"}'
+        ),
+        "mutation.webhook.admission.k8s.io/round_0_index_2": (
+            '{"configuration":"test","webhook":"c.test.example.com","mutated":false}'
+        ),
+        "failed-open.mutation.webhook.admission.k8s.io/round_0_index_2": "c.test.example.com",
+    }
+
+
+def test_while_validating_only_those_that_matched_are_counted():
+    """failed-open.validating...round_0_index_J."""
+    elsewhere = Selector(requirements=(Requirement(key="x", operator="Exists"),))
+    validating = {"phase": Phase.VALIDATING}
+    chain = [
+        policy("a", object_selector=elsewhere, **validating),
+        policy("b", index=1, **validating),
+        policy("c", index=2, **IGNORE, **validating),
+    ]
+    broken = Failure(reason=Reason.WORKER_FAILURE, message="it broke")
+    decision, _ = decide(chain, {"b": Allow(), "c": broken})
+    assert decision.kubernetes_annotations() == {
+        "failed-open.validating.webhook.admission.k8s.io/round_0_index_1": "c.test.example.com"
+    }

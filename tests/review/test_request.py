@@ -1,0 +1,196 @@
+"""Reading an AdmissionReview: all that a real API server sends, and nothing that isn't one."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.review import ReviewError, decode
+from tests.traffic import recording, recordings
+
+MEMBERS = {
+    "uid": "uid",
+    "operation": "operation",
+    "name": "name",
+    "namespace": "namespace",
+    "subResource": "sub_resource",
+    "dryRun": "dry_run",
+    "object": "object",
+    "oldObject": "old_object",
+    "options": "options",
+    "requestSubResource": "request_sub_resource",
+}
+
+
+def review(**request):
+    base = {
+        "uid": "u1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE",
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {**base, **request}}
+
+
+def body(**request):
+    return json.dumps(review(**request)).encode()
+
+
+@pytest.mark.parametrize("traffic", recordings(), ids=lambda each: each.name)
+def test_every_recorded_review_is_read_field_by_field_as_json_reads_it(traffic):
+    """What a real API server sends is read exactly; a field that is absent reads as its empty value."""
+    request = decode(traffic.body)
+    plain = json.loads(traffic.body)
+    expected = plain["request"]
+
+    assert request.api_version == plain["apiVersion"]
+    for name, attribute in MEMBERS.items():
+        if name in expected:
+            assert getattr(request, attribute) == expected[name]
+        else:
+            assert not getattr(request, attribute)
+    for name, value in (
+        ("kind", request.kind),
+        ("resource", request.resource),
+        ("requestKind", request.request_kind),
+        ("requestResource", request.request_resource),
+    ):
+        assert {field: getattr(value, field) for field in value.__struct_fields__} == expected[name]
+    user = expected["userInfo"]
+    assert request.user_info.username == user.get("username", "")
+    assert request.user_info.uid == user.get("uid", "")
+    assert (request.user_info.groups or []) == user.get("groups", [])
+    assert (request.user_info.extra or {}) == user.get("extra", {})
+
+
+@pytest.mark.parametrize("traffic", recordings(), ids=lambda each: each.name)
+def test_members_keep_their_bytes_and_order(traffic):
+    """Joining the members again gives the request as it came: nothing is parsed that nobody reads."""
+    request = decode(traffic.body)
+    joined = b"{" + b",".join(b'"%s":%s' % (name.encode(), bytes(raw)) for name, raw in request.members.items()) + b"}"
+    assert joined in traffic.body
+
+
+def test_unknown_members_are_kept():
+    """A member that a later Kubernetes adds reaches whoever asks for it."""
+    assert decode(body(someday={"a": [1]})).raw("someday") == b'{"a": [1]}'
+
+
+def test_the_object_is_decoded_once():
+    """Everybody sees the same value: structure can be shared."""
+    request = decode(recording("pod-create.0m").body)
+    assert request.object is request.object
+
+
+def test_a_duplicate_key_means_its_last_value():
+    """As in the API server's own decoder."""
+    text = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"first",' + body()[60:].split(
+        b'"request": {', 1
+    )[-1].lstrip(b"{")
+    assert decode(text).uid == "u1"
+
+
+def test_a_missing_request_resource_is_the_resource():
+    """Reviews written by hand need not say what was not converted."""
+    request = decode(body(subResource="status"))
+    assert (request.request_resource, request.request_kind) == (request.resource, request.kind)
+    assert request.request_sub_resource == "status"
+
+
+REFUSED = {
+    "empty": (b"", "not JSON"),
+    "not JSON": (b"hello", "not JSON"),
+    "truncated": (body()[:-9], "not JSON"),
+    "trailing text": (body() + b"x", "not JSON"),
+    "a byte order mark": (b"\xef\xbb\xbf" + body(), "not JSON"),
+    "not UTF-8": (b'{"kind":"\xff"}', "not UTF-8: byte 9"),
+    "UTF-16": (json.dumps(review()).encode("utf-16"), "not UTF-8"),
+    "a list": (b"[]", "not an AdmissionReview"),
+    "a number for kind": (b'{"kind":1}', "not an AdmissionReview"),
+    "another kind": (b'{"kind":"Pod","apiVersion":"v1"}', "kind"),
+    "no kind": (b"{}", "kind"),
+    "an unknown version": (json.dumps(review() | {"apiVersion": "admission.k8s.io/v2"}).encode(), "apiVersion"),
+    "no version": (b'{"kind":"AdmissionReview","request":{}}', "apiVersion"),
+    "no request": (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', "no request"),
+    "request null": (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":null}', "no request"),
+    "no uid": (json.dumps({**review(), "request": {}}).encode(), "uid"),
+    "an empty uid": (body(uid=""), "uid"),
+    "a number for uid": (body(uid=7), "uid"),
+    "no kind in the request": (body(kind=None), "kind"),
+    "an unknown operation": (body(operation="CONJURE"), "operation"),
+    "a string for dryRun": (body(dryRun="yes"), "dryRun"),
+    "a lone surrogate": (body().replace(b'"u1"', b'"\\ud800"'), "not JSON"),
+    "257 levels": (body(object="@").replace(b'"@"', b"[" * 255 + b"]" * 255), "deeper than 256"),
+    "a million levels": (b"[" * 1_000_000, "deeper than 256"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_review_is_refused_with_what_is_wrong(text, said):
+    """One error type, one line, and no content of the body in it."""
+    with pytest.raises(ReviewError, match=said) as caught:
+        decode(text)
+    assert "\n" not in str(caught.value)
+
+
+LATE = {
+    "a number beyond float64": (b"1e400", "object"),
+    "an object that is a list": (b"[1]", "object"),
+    "ten thousand digits": (b'{"n":' + b"1" * 10_000 + b"}", "object"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), LATE.values(), ids=LATE)
+def test_an_object_that_cannot_be_read_is_found_when_somebody_looks(text, said):
+    """Lazy means later, not never, and the error is the same."""
+    request = decode(body(object="@").replace(b'"@"', text))
+    with pytest.raises(ReviewError, match=said):
+        _ = request.object
+
+
+def test_256_levels_are_read():
+    """The limit itself is allowed: the review's own two levels, object, and 253 lists in it."""
+    text = body(object={"a": "@"}).replace(b'"@"', b"[" * 253 + b"]" * 253)
+    assert decode(text).object["a"]
+
+
+@pytest.mark.property
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_review_or_a_review_error(text):
+    """Whatever comes in, either it is read or that one error is raised."""
+    _read_all(text)
+
+
+@pytest.mark.property
+@given(st.data())
+def test_any_broken_review_is_a_review_or_a_review_error(data):
+    """The same for real traffic with bytes replaced, dropped or doubled."""
+    text = bytearray(data.draw(st.sampled_from(recordings())).body[:6000])
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(text) - 1))
+        text[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    _read_all(bytes(text))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.property
+@given(st.sampled_from(sorted({*MEMBERS, "kind", "resource", "userInfo", "requestKind", "requestResource"})), JSON)
+def test_a_member_of_any_type_is_read_or_a_review_error(name, value):
+    """A member of a wrong type is the sender's mistake, whichever it is."""
+    _read_all(json.dumps(review(**{name: value})).encode())
+
+
+def _read_all(text):
+    try:
+        request = decode(text)
+        for attribute in (*MEMBERS.values(), "user_info", "request_kind", "request_resource"):
+            getattr(request, attribute)
+    except ReviewError:
+        pass
