@@ -86,16 +86,18 @@ def match(
     if request.resource.resource in NEVER_SENT and request.resource.group == "admissionregistration.k8s.io":
         return _EXCLUDED
     by_rules = _by_rules(policy, request)
-    if by_rules is not None:
-        return by_rules
+    if by_rules is _RULES:
+        return _RULES
     if policy.object_selector.requirements and not object_selected(
         policy.object_selector, current(), request.old_object
     ):
         return _OBJECT
-    return _by_namespace(policy, request, current, namespaces)
+    by_namespace = _by_namespace(policy, request, current, namespaces)
+    # A wrong version is a failure only of a policy that would otherwise judge.
+    return by_rules if by_namespace is _MATCHED else by_namespace
 
 
-def _by_rules(policy: Policy, request: Request) -> Matching | None:
+def _by_rules(policy: Policy, request: Request) -> Matching:
     exact = policy.match_policy is MatchPolicy.EXACT
     resource = request.request_resource if exact else request.resource
     sub_resource = request.request_sub_resource if exact else request.sub_resource
@@ -104,7 +106,7 @@ def _by_rules(policy: Policy, request: Request) -> Matching | None:
         if matches(rule, request.operation, resource, sub_resource, namespaced=namespaced):
             if exact and resource != request.resource:
                 return _wrong_version(policy, request.resource, "the API server converted the request to")
-            return None
+            return _MATCHED
     if not exact:
         for rule in policy.rules:
             if matches_any_version(rule, request.operation, resource, sub_resource, namespaced=namespaced):
