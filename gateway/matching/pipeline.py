@@ -135,13 +135,13 @@ def _by_namespace(
         return _MATCHED
     if about_namespaces and not request.sub_resource and request.operation in {"CREATE", "UPDATE"}:
         # "If the request itself is creating or updating a namespace, then get the labels from attr.Object"
-        labels: Labels | None = object_labels(current()) or {}
+        labels = object_labels(current()) or {}
     else:
         name = request.namespace or request.name
         if name not in namespaces:
             return NeedsNamespace(namespace=name)
-        labels = namespaces[name]
-        if labels is None:
+        found = namespaces[name]
+        if found is None:
             return Undecidable(
                 reason=Reason.NAMESPACE_UNKNOWN,
                 message=(
@@ -149,4 +149,5 @@ def _by_namespace(
                     "unknown here; add a Namespace document for it"
                 ),
             )
+        labels = found
     return _MATCHED if selects(policy.namespace_selector, labels) else _NAMESPACE

@@ -32,6 +32,7 @@ one that recurses at all. Below Python's own recursion limit of 1000, so nothing
 
 _NULL: Final = b"null"
 _T = TypeVar("_T")
+_D = TypeVar("_D")
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +122,7 @@ class Request:
         self._object: Any = _UNREAD
         self._old_object: Any = _UNREAD
 
-    def _member(self, name: str, decoder: "msgspec.json.Decoder[_T]", default: _T) -> _T:
+    def _member(self, name: str, decoder: "msgspec.json.Decoder[_T]", default: _D) -> _T | _D:
         raw = self.members.get(name)
         if raw is None:
             return default
@@ -131,9 +132,10 @@ class Request:
             raise ReviewError(f"request.{name} cannot be read: {error}") from None
 
     def _required(self, name: str, decoder: "msgspec.json.Decoder[_T]") -> _T:
-        if name not in self.members:
+        value = self._member(name, decoder, None)
+        if value is None:
             raise ReviewError(f"request.{name} is missing: this is no AdmissionRequest")
-        return self._member(name, decoder, None)  # type: ignore[arg-type] # the default is never used
+        return value
 
     def raw(self, name: str) -> bytes | None:
         """The JSON text of a top-level member, exactly as it came; None where it is absent."""

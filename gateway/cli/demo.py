@@ -1,0 +1,171 @@
+"""``admission-gateway demo``: the whole thing at work, on this machine, with real requests.
+
+A gateway over TLS with development certificates, the sample policies in a real gRPC worker that the gateway starts, and
+recorded requests of a real kube-apiserver, sent as it sends them: first to /mutate; what comes out of that, to
+/validate.
+"""
+
+import asyncio
+import os
+import signal
+import ssl
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import click
+import msgspec
+import uvloop
+
+from gateway.cli.narration import closing, opening, story
+from gateway.cli.options import ADDRESS, option
+from gateway.cli.serve import COULD_NOT, fail, loaded
+from gateway.deciding import Decision
+from gateway.policies import Configuration
+from gateway.serving.app import Gateway, Settings, serve_until
+from gateway.serving.certificates import CertificateError
+from gateway.serving.listener import ListenError
+from gateway.serving.tls import TlsError
+from gateway.sources import SourceError
+from gateway.telemetry import configure_logs
+
+_DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command()
+@option(
+    "--examples", type=_DIRECTORY, default="examples", help="Holds policies/ and reviews/ (AdmissionReviews as JSON)."
+)
+@option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="The gateway's address; a free port if it is taken.")
+@option(
+    "--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Health and metrics; a free port if it is taken."
+)
+@option("--tls-dev-dir", type=_DIRECTORY, default=".run/tls", help="Where the development certificates are kept.")
+@click.option("--once", is_flag=True, help="End after the reviews instead of serving on.")
+def demo(**values: Any) -> None:
+    """Show the gateway at work: start it with sample policies, send it recorded reviews, tell what happened.
+
+    Ends by itself with --once, or where CI is set in the environment. Exit 0 if every review was answered.
+    """
+    examples: Path = values["examples"]
+    stop_logs = configure_logs(level="warning", form="text")
+    try:
+        reviews = sorted((examples / "reviews").glob("*.json"))
+        if not reviews:
+            raise SourceError(
+                f"no reviews in {examples / 'reviews'}; run this in the project's folder, or give --examples"
+            )
+        configuration = loaded((examples / "policies",))
+        settings = Settings(
+            listen=values["listen"],
+            admin_listen=values["admin_listen"],
+            tls_dev_dir=values["tls_dev_dir"],
+            worker_wait_seconds=15.0,
+        )
+        once = values["once"] or bool(os.environ.get("CI"))
+        answered = uvloop.run(_show(configuration, settings, reviews, once=once))
+    except (SourceError, TlsError, CertificateError, ListenError, aiohttp.ClientError) as error:
+        fail(str(error), COULD_NOT)
+    finally:
+        stop_logs()
+    sys.exit(0 if answered else COULD_NOT)
+
+
+def _reviews(folder: Path) -> list[Path]:
+    found = sorted(folder.glob("*.json"))
+    if not found:
+        raise SourceError(f"there are no reviews in {folder}; run this in the project's folder, or give --examples")
+    return found
+
+
+class _Listener:
+    """Keeps the decisions of the reviews that were just sent."""
+
+    def __init__(self) -> None:
+        self.decisions: dict[str, Decision] = {}
+
+    def decided(self, decision: Decision) -> None:
+        self.decisions[decision.request.uid] = decision
+
+
+async def _show(configuration: Configuration, settings: Settings, reviews: list[Path], *, once: bool) -> bool:
+    listener = _Listener()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    click.echo("Starting the gateway and its worker ...", err=True)
+    gateway, (host, port), admin = await _started(configuration, settings, listener)
+    try:
+        assert gateway.certificates is not None  # noqa: S101 - settings name a directory for them
+        ca = gateway.certificates.ca_file
+        url = f"https://{host}:{port}"
+        for line in opening(configuration, gateway, url):
+            click.echo(line)
+        answered = await _send_all(url, ca, reviews, listener)
+        for line in closing(listener.decisions.values(), url, ca, admin, reviews[0]):
+            click.echo(line)
+        if not once:
+            click.echo("Serving on until Ctrl-C.")
+            await serve_until(stop, gateway)
+    finally:
+        await gateway.stop(drain=False)
+    return answered
+
+
+async def _started(
+    configuration: Configuration, settings: Settings, listener: _Listener
+) -> tuple[Gateway, tuple[str, int], tuple[str, int]]:
+    """A started gateway, on free ports if the usual ones are taken."""
+    for attempt in (settings, replace(settings, listen=(settings.listen[0], 0), admin_listen=("127.0.0.1", 0))):
+        gateway = Gateway(configuration, attempt, consumers=(listener,))
+        try:
+            front, admin = await gateway.start()
+        except ListenError:
+            if attempt is settings:
+                continue
+            raise
+        return gateway, front, admin
+    raise AssertionError("the second attempt returns or raises")
+
+
+async def _send_all(url: str, ca: Path, reviews: list[Path], listener: _Listener) -> bool:
+    answered = True
+    context = ssl.create_default_context(cafile=ca)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
+        for number, path in enumerate(reviews, 1):
+            decisions = [decision async for decision in _both_phases(session, url, path.read_bytes(), listener)]
+            answered = answered and bool(decisions)
+            for line in story(number, path, decisions):
+                click.echo(line)
+    return answered
+
+
+async def _both_phases(
+    session: aiohttp.ClientSession, url: str, body: bytes, listener: _Listener
+) -> AsyncIterator[Decision]:
+    """The decision of the mutating phase, and if that allows, of the validating one about what came out of it."""
+    review = msgspec.json.decode(body)
+    mutated = await _send(session, f"{url}/mutate", review, listener)
+    if mutated is None:
+        return
+    yield mutated
+    if mutated.response.allowed:
+        # kube-apiserver makes a new uid for each call.
+        request = {**review["request"], "uid": str(uuid.uuid4()), "object": mutated.object}
+        validated = await _send(session, f"{url}/validate", {**review, "request": request}, listener)
+        if validated is not None:
+            yield validated
+
+
+async def _send(session: aiohttp.ClientSession, url: str, review: Any, listener: _Listener) -> Decision | None:
+    headers = {"Content-Type": "application/json"}
+    async with session.post(f"{url}?timeout=10s", data=msgspec.json.encode(review), headers=headers) as response:
+        answer = await response.read()
+        if response.status != 200:  # noqa: PLR2004 - HTTP's own number
+            click.secho(f"{url}: {response.status} {answer.decode(errors='replace').strip()}", fg="red", err=True)
+            return None
+    return listener.decisions[msgspec.json.decode(answer)["response"]["uid"]]

@@ -1,0 +1,112 @@
+"""What the demonstration says: one screen that a newcomer can read."""
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from gateway.deciding import Call, Decision, Deny, Failure, Outcome
+from gateway.patching import Operation
+from gateway.policies import Configuration, Phase
+from gateway.serving.app import Gateway
+
+_NAME_WIDTH: Final = 18
+_TITLE_WIDTH: Final = 52
+_VALUE_WIDTH: Final = 58
+_CHANGES_SHOWN: Final = 4
+
+_COLOURS: Final = {Outcome.ALLOWED: "green", Outcome.DENIED: "red", Outcome.FAILED: "red"}
+
+
+def opening(configuration: Configuration, gateway: Gateway, url: str) -> Iterator[str]:
+    """Who is there."""
+    described = {
+        phase: sum(isinstance(standing, str) for standing in gateway.workers.standings(phase).values())
+        for phase in Phase
+    }
+    workers = ", ".join(sorted(configuration.workers))
+    yield ""
+    yield f"  gateway   {url}, TLS with a development certificate"
+    yield f"  workers   {workers}: gRPC, started by the gateway"
+    yield (
+        f"  policies  {len(configuration.mutating)} mutating, {len(configuration.validating)} validating; "
+        f"{sum(isinstance(standing, str) for standing in standings)} described and ready"
+    )
+    yield ""
+    yield "Requests of a real kube-apiserver, sent to /mutate and, as changed there, to /validate:"
+    yield ""
+
+
+def story(number: int, path: Path, decisions: Sequence[Decision]) -> Iterator[str]:
+    """One request, through both phases: the verdict, its reason, and which policy changed which field."""
+    if not decisions:
+        yield f"{number:>2}  {path.name}: no answer"
+        return
+    last = decisions[-1]
+    verdict = click.style(_verdict(last), fg=_COLOURS[last.outcome], bold=True)
+    yield f"{number:>2}  {_title(last):<{_TITLE_WIDTH}} {verdict}"
+    lines = [line for decision in decisions for call in decision.calls for line in _told(call)]
+    if not any(call.matched for decision in decisions for call in decision.calls):
+        lines = ["    no policy is about this request"]
+    yield from lines or ["    nothing to change, nothing to say against it"]
+
+
+def closing(
+    decisions: Collection[Decision], url: str, ca: Path, admin: tuple[str, int], example: Path
+) -> Iterator[str]:
+    """What it came to, and how to send one's own."""
+    calls = [call for decision in decisions for call in decision.calls if call.matched]
+    refused = sum(not decision.response.allowed for decision in decisions)
+    changes = sum(len(call.changes) for call in calls)
+    took = sorted(1000 * (decision.ended - decision.started) for decision in decisions)
+    yield ""
+    yield (
+        f"{len(decisions)} reviews: {len(decisions) - refused} allowed, {refused} refused, {changes} changes in "
+        f"{len(calls)} calls; {took[len(took) // 2]:.1f} ms in the middle, {took[-1]:.1f} ms the slowest"
+    )
+    yield ""
+    yield "Send your own, as kube-apiserver would:"
+    yield f"  curl --cacert {ca} -H 'Content-Type: application/json' --data-binary @{example} '{url}/mutate?timeout=10s'"
+    yield f"Health and metrics: http://{admin[0]}:{admin[1]}/readyz?verbose and /metrics"
+
+
+def _title(decision: Decision) -> str:
+    request = decision.request
+    resource = request.resource.resource + (f"/{request.sub_resource}" if request.sub_resource else "")
+    name = request.name or ((request.object or {}).get("metadata") or {}).get("generateName", "")
+    place = f"{request.namespace}/{name}" if request.namespace else name
+    return f"{request.operation} {resource} {place}"
+
+
+def _verdict(decision: Decision) -> str:
+    status = decision.response.status
+    if status is None:
+        return decision.outcome.value
+    return f"{decision.outcome.value}, {status.code} {status.reason}".rstrip()
+
+
+def _told(call: Call) -> Iterator[str]:
+    name = call.policy.policy
+    match call.answer:
+        case Deny(message=message):
+            yield f"    {name:<{_NAME_WIDTH}} {click.style('denies', fg='red')}  {message}"
+        case Failure(reason=reason, message=message):
+            yield f"    {name:<{_NAME_WIDTH}} {click.style('failed', fg='yellow')}  {reason}: {message}"
+    for operation in call.changes[:_CHANGES_SHOWN]:
+        yield f"    {name:<{_NAME_WIDTH}} {_change(operation)}"
+        name = ""
+    if len(call.changes) > _CHANGES_SHOWN:
+        yield f"    {'':<{_NAME_WIDTH}} and {len(call.changes) - _CHANGES_SHOWN} more changes"
+
+
+def _change(operation: Operation) -> str:
+    verb = click.style(f"{operation.op:<7}", fg="cyan")
+    value = "" if operation.op == "remove" else f" = {_short(operation.value)}"
+    return f"{verb} {operation.path}{value}"
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _VALUE_WIDTH else text[: _VALUE_WIDTH - 1] + "…"

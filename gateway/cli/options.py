@@ -1,0 +1,71 @@
+"""Options as all commands have them: every flag is also an environment variable, every limit is a flag."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Final, TypeVar
+
+import click
+
+from gateway.serving.limits import Limits
+from gateway.transports import TransportLimits
+
+PREFIX: Final = "ADMISSION_GATEWAY_"
+_LIMIT: Final = "limit_"
+_LARGEST_PORT: Final = 65_535
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def option(flag: str, **attributes: Any) -> Callable[[_F], _F]:
+    """A click option that can also be given as ``ADMISSION_GATEWAY_FLAG``, which its help shows."""
+    variable = PREFIX + flag.removeprefix("--").upper().replace("-", "_")
+    return click.option(flag, envvar=variable, show_envvar=True, **({"show_default": True} | attributes))
+
+
+def limit_options(command: _F) -> _F:
+    """One option for each limit: ``--limit-body-bytes`` and so on. What each bounds, and why:
+    docs/reference/limits.md.
+    """
+    for owner in (TransportLimits, Limits):
+        for each in reversed(fields(owner)):
+            flag = f"--{_LIMIT}{each.name}".replace("_", "-")
+            kind = click.INT if isinstance(each.default, int) else click.FLOAT
+            command = option(flag, type=kind, default=each.default, hidden=True)(command)
+    return command
+
+
+def chosen_limits(values: dict[str, Any]) -> tuple[Limits, TransportLimits]:
+    """The limits among a command's parameters, which are taken out of them.
+
+    Raises:
+        click.BadParameter: a limit that cannot work, and why.
+    """
+    found = {name.removeprefix(_LIMIT): values.pop(name) for name in list(values) if name.startswith(_LIMIT)}
+    try:
+        return (
+            Limits(**{each.name: found[each.name] for each in fields(Limits)}),
+            TransportLimits(**{each.name: found[each.name] for each in fields(TransportLimits)}),
+        )
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; see docs/reference/limits.md") from None
+
+
+class AddressType(click.ParamType[tuple[str, int]]):
+    """``HOST:PORT``, ``[IPv6]:PORT`` or ``:PORT`` (all interfaces); port 0 takes a free one. Becomes (host, port)."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """The address, or click's error that says what is wrong with it."""
+        if isinstance(value, tuple):
+            return value
+        host, colon, port = value.rpartition(":")
+        bracketed = host.startswith("[") and host.endswith("]")
+        if not colon or not port.isascii() or not port.isdigit() or int(port) > _LARGEST_PORT:
+            self.fail(f"{value!r} is not HOST:PORT with a port from 0 to {_LARGEST_PORT}", param, ctx)
+        if ":" in host and not bracketed:
+            self.fail(f"{value!r}: an IPv6 address stands in brackets, as in [::1]:8443", param, ctx)
+        return (host[1:-1] if bracketed else host) or "0.0.0.0", int(port)  # noqa: S104 - ":PORT" asks for exactly that
+
+
+ADDRESS: Final = AddressType()

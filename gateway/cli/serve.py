@@ -1,0 +1,132 @@
+"""``admission-gateway serve``: answer kube-apiserver until told to stop."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import click
+import uvloop
+
+from gateway.cli.options import ADDRESS, chosen_limits, limit_options, option
+from gateway.policies import Configuration
+from gateway.serving.app import Gateway, Settings, serve_until
+from gateway.serving.certificates import CertificateError
+from gateway.serving.listener import ListenError
+from gateway.serving.tls import TlsError
+from gateway.sources import SourceError, load_configuration
+from gateway.telemetry import Metrics, configure_logs
+
+WRONG_CONFIGURATION: Final = 1
+COULD_NOT: Final = 2
+
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command()
+@option(
+    "--policies", type=click.Path(path_type=Path), multiple=True, required=True, help="File or directory; repeatable."
+)
+@option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="Where kube-apiserver reaches the gateway, over TLS.")
+@option("--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Health and metrics, over plain HTTP.")
+@option("--tls-cert", type=_FILE, help="PEM: the server's certificate and its chain.")
+@option("--tls-key", type=_FILE, help="PEM: its private key.")
+@option("--tls-dev-dir", type=_DIRECTORY, help="Make (or keep) development certificates here, and print the caBundle.")
+@option("--tls-dev-name", multiple=True, help="A name or address for the development certificate; repeatable.")
+@option("--client-ca", type=_FILE, help="PEM: only clients with a certificate of this CA are let in.")
+@option("--worker-wait", type=click.FloatRange(0), default=3.0, help="Seconds that the start waits for the workers.")
+@option("--drain", type=click.FloatRange(0), default=25.0, help="Seconds at most to serve on after SIGTERM.")
+@option("--drain-at-least", type=click.FloatRange(0), default=0.0, help="Seconds at least to serve on after SIGTERM.")
+@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
+@option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
+@limit_options
+def serve(policies: tuple[Path, ...], **values: Any) -> None:
+    """Serve the policies in POLICIES to kube-apiserver, until SIGTERM or SIGINT; then drain and exit 0.
+
+    Every limit has a flag of its own too, such as --limit-body-bytes; docs/reference/limits.md lists them.
+    """
+    limits, transport_limits = chosen_limits(values)
+    _check_tls(values)
+    metrics = Metrics()
+    stop_logs = configure_logs(
+        level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.limit_hit("log_lines")
+    )
+    try:
+        configuration = loaded(policies)
+        settings = Settings(
+            listen=values["listen"],
+            admin_listen=values["admin_listen"],
+            tls_cert=values["tls_cert"],
+            tls_key=values["tls_key"],
+            tls_dev_dir=values["tls_dev_dir"],
+            tls_dev_names=values["tls_dev_name"],
+            client_ca=values["client_ca"],
+            worker_wait_seconds=values["worker_wait"],
+            drain_seconds=values["drain"],
+            drain_at_least_seconds=values["drain_at_least"],
+            limits=limits,
+            transport_limits=transport_limits,
+        )
+        uvloop.run(_serve(configuration, settings, metrics))
+    except (SourceError, TlsError, CertificateError, ListenError) as error:
+        fail(str(error), COULD_NOT)
+    finally:
+        stop_logs()
+
+
+def _check_tls(values: dict[str, Any]) -> None:
+    pair = (values["tls_cert"], values["tls_key"])
+    if values["tls_dev_dir"] is not None and any(pair):
+        raise click.UsageError(
+            "--tls-dev-dir makes certificate and key itself; give either it, or --tls-cert and --tls-key"
+        )
+    if values["tls_dev_dir"] is None and not all(pair):
+        raise click.UsageError("no certificate: give --tls-cert and --tls-key, or --tls-dev-dir for development")
+
+
+def loaded(policies: tuple[Path, ...]) -> Configuration:
+    """The configuration, with its mistakes told; exit 1 if it must not be served.
+
+    Raises:
+        SourceError: a file cannot be read.
+    """
+    configuration = load_configuration(policies)
+    for warning in configuration.warnings:
+        click.secho(f"warning: {warning}", fg="yellow", err=True)
+    for error in configuration.errors:
+        click.secho(f"error: {error}", fg="red", err=True)
+    if configuration.fatal:
+        fail(
+            f"{len(configuration.errors)} mistakes, and who judges cannot be known: nothing is served",
+            WRONG_CONFIGURATION,
+        )
+    if configuration.errors:
+        click.secho(
+            "policies with mistakes fail, as their failurePolicy says; the others are served", fg="red", err=True
+        )
+    return configuration
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say why, and exit."""
+    click.secho(f"admission-gateway: {message}", fg="red", err=True)
+    raise SystemExit(code)
+
+
+async def _serve(configuration: Configuration, settings: Settings, metrics: Metrics) -> None:
+    gateway = Gateway(configuration, settings, metrics)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    (host, port), (admin_host, admin_port) = await gateway.start()
+    if gateway.certificates is not None:
+        click.echo(f"caBundle: {gateway.certificates.ca_bundle}")
+    click.echo(
+        f"serving https://{_shown(host)}:{port}/mutate and /validate; http://{_shown(admin_host)}:{admin_port}/readyz"
+    )
+    await serve_until(stop, gateway)
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,195 @@
+"""One gateway: configuration, certificates, workers, listeners, put together; started and stopped in the right order.
+
+Start: read everything first, so that a mistake refuses the start before anything listens. Then the admin listener
+(alive, not ready), the workers, the front. Stop: the front goes on serving while it drains, then the workers go, the
+admin listener last.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from gateway.deciding import Plan, make_plan
+from gateway.policies import Configuration, Phase
+from gateway.serving.admin import AdminListener
+from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
+from gateway.serving.front import Front
+from gateway.serving.judge import Consumer, Judge, refusal
+from gateway.serving.limits import Limits
+from gateway.serving.refusals import Refusal
+from gateway.serving.tls import server_context, validity_problem
+from gateway.telemetry import DecisionLog, Metrics
+from gateway.transports import TransportLimits, Workers
+
+_LOG: Final = structlog.get_logger(__name__)
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """How one gateway serves. Either ``tls_cert`` and ``tls_key``, or ``tls_dev_dir``."""
+
+    listen: Address = ("127.0.0.1", 8443)
+    admin_listen: Address = ("127.0.0.1", 9443)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_dev_dir: Path | None = None
+    tls_dev_names: tuple[str, ...] = ()
+    client_ca: Path | None = None
+    worker_wait_seconds: float = 3.0
+    """How long the start waits for workers to be described. A gateway whose worker is away must start all the same."""
+    drain_seconds: float = 25.0
+    """How long a stopping gateway goes on serving: less than the 30 s of a pod's terminationGracePeriodSeconds."""
+    drain_at_least_seconds: float = 0.0
+    limits: Limits = field(default_factory=Limits)
+    transport_limits: TransportLimits = field(default_factory=TransportLimits)
+
+
+class Gateway:
+    """Serves one configuration.
+
+    Args:
+        configuration: complete (not ``fatal``).
+        settings: see Settings.
+        metrics: where to count.
+        consumers: shown each decision, besides metrics and the decision log.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        settings: Settings,
+        metrics: Metrics | None = None,
+        consumers: Sequence[Consumer] = (),
+    ) -> None:
+        if configuration.fatal:
+            raise ValueError("a configuration whose chain is not known must not be served")
+        self.configuration = configuration
+        self.settings = settings
+        self.metrics = metrics or Metrics()
+        self.certificates: DevelopmentCertificates | None = None
+        self.workers = Workers(configuration, settings.transport_limits, changed=self._standings_changed)
+        self._plans: dict[Phase, Plan] = {}
+        self._standings_changed()
+        self._serving = False
+        judge = Judge(
+            plan=self._plans.__getitem__,
+            asker=self.workers,
+            namespaces=configuration.namespaces,
+            consumers=(self.metrics, DecisionLog(), *consumers),
+            events=self.metrics,
+            depth=settings.limits.depth,
+        )
+        self.front = Front(
+            judge=judge, refuse=refusal, not_ready=self._not_ready, limits=settings.limits, events=_Events(self.metrics)
+        )
+        self.admin = AdminListener(checks=self._checks, metrics=self._exposition, limits=settings.limits)
+
+    async def start(self) -> tuple[Address, Address]:
+        """Start everything.
+
+        Returns:
+            Where the front and the admin listener listen: host and port.
+
+        Raises:
+            TlsError, CertificateError, ListenError: what cannot be used, why, and what to do. Nothing is left running.
+        """
+        cert, key = self._certificate()
+        context = server_context(cert, key, self.settings.client_ca)
+        self.metrics.know((*self.configuration.mutating, *self.configuration.validating))
+        self.metrics.configuration_errors.set(len(self.configuration.errors))
+        try:
+            admin = await self.admin.start(*self.settings.admin_listen)
+            await self.workers.start(wait_seconds=self.settings.worker_wait_seconds)
+            front = await self.front.start(*self.settings.listen, context)
+        except BaseException:
+            await self._close()
+            raise
+        self._serving = True
+        return front, admin
+
+    def _certificate(self) -> tuple[Path, Path]:
+        if self.settings.tls_dev_dir is not None:
+            self.certificates = ensure_development_certificates(self.settings.tls_dev_dir, self.settings.tls_dev_names)
+            return self.certificates.cert_file, self.certificates.key_file
+        if self.settings.tls_cert is None or self.settings.tls_key is None:
+            raise ValueError("neither certificate and key nor a directory for development certificates")
+        return self.settings.tls_cert, self.settings.tls_key
+
+    async def stop(self, *, drain: bool = True) -> None:
+        """Stop: serve on until nobody is connected, or for ``drain_seconds``; then leave nothing behind."""
+        if drain:
+            await self.front.drain(self.settings.drain_seconds, at_least=self.settings.drain_at_least_seconds)
+        self._serving = False
+        await self._close()
+
+    async def _close(self) -> None:
+        await self.front.stop()
+        await self.workers.close()
+        await self.admin.stop()
+
+    # -------------------------------------------------------------------------------------------------- state
+
+    def _standings_changed(self) -> None:
+        for phase in Phase:
+            self._plans[phase] = make_plan(phase, self.configuration.policies(phase), self.workers.standings(phase))
+
+    def _not_ready(self) -> str | None:
+        return None if self._serving else "the gateway is starting or stopping"
+
+    def _checks(self) -> dict[str, str | None]:
+        """What readiness depends on: configuration and certificates; never on workers."""
+        cert, _ = self._paths()
+        return {
+            "configuration": self._not_ready(),
+            "certificate": validity_problem(cert, datetime.now(UTC)) if cert else "there is none yet",
+        }
+
+    def _paths(self) -> tuple[Path | None, Path | None]:
+        if self.certificates is not None:
+            return self.certificates.cert_file, self.certificates.key_file
+        return self.settings.tls_cert, self.settings.tls_key
+
+    def _exposition(self) -> tuple[str, bytes]:
+        self.metrics.in_flight.set(self.front.load.reviews)
+        self.metrics.body_bytes.set(self.front.load.body_bytes)
+        self.metrics.connections.set(self.front.connections)
+        return self.metrics.exposition()
+
+
+class _Events:
+    """The front's events, counted."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def answered(self, phase: Phase, status: int, seconds: float, body_bytes: int) -> None:
+        """Decisions are counted where they are made."""
+
+    def refused(self, why: Refusal) -> None:
+        self._metrics.refused(why)
+
+    def limit_hit(self, limit: str) -> None:
+        self._metrics.limit_hit(limit)
+
+
+async def serve_until(stop: asyncio.Event, gateway: Gateway) -> None:
+    """Serve a started gateway until ``stop`` is set, then drain; a second time it is set, stop at once."""
+    await stop.wait()
+    stop.clear()
+    _LOG.info("stopping: serving on until nobody is connected", seconds=gateway.settings.drain_seconds)
+    draining = asyncio.create_task(gateway.stop())
+    impatience = asyncio.create_task(stop.wait())
+    await asyncio.wait((draining, impatience), return_when=asyncio.FIRST_COMPLETED)
+    if not draining.done():
+        draining.cancel()
+        await asyncio.gather(draining, return_exceptions=True)
+        await gateway.stop(drain=False)
+    impatience.cancel()
+    await asyncio.gather(impatience, return_exceptions=True)

@@ -1,0 +1,142 @@
+"""Drives the heart with a real clock and real transports: one review, from its first event to its decision.
+
+A thin shell, as httpcore's connection is around h11. Everything that happens becomes an event of the heart, one at a
+time, in this loop; every Step is carried out. The driver knows no rule of Kubernetes.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, Protocol
+
+import structlog
+
+from gateway.deciding import Answer, Ask, Decision, Failure, Heart, Plan, Step
+from gateway.reasons import Reason
+from gateway.review import Request, ReviewError
+
+_LOG: Final = structlog.get_logger(__name__)
+
+Namespaces = Mapping[str, Mapping[str, str]]
+
+
+class Asker(Protocol):
+    """How a worker is asked. ``answered`` is called once and never inside the call itself; the result cancels."""
+
+    def ask(self, ask: Ask, answered: Callable[[Answer], None]) -> Callable[[], object]:
+        """Put the ask to its policy's worker."""
+
+
+class Driver:
+    """Decides one review.
+
+    Args:
+        request: what came.
+        plan: who judges.
+        ends: when the budget ends, on the loop's clock.
+        asker: asks the workers.
+        namespaces: the labels of the namespaces that are known.
+    """
+
+    def __init__(self, request: Request, plan: Plan, *, ends: float, asker: Asker, namespaces: Namespaces) -> None:
+        self._request = request
+        self._heart = Heart(request, plan, ends=ends)
+        self._asker = asker
+        self._namespaces = namespaces
+        self._loop = asyncio.get_running_loop()
+        self._decided: asyncio.Future[Decision] = self._loop.create_future()
+        self._cancels: dict[int, Callable[[], object]] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._started = self._loop.time()
+
+    async def decide(self, *, started: float | None = None) -> Decision:
+        """The decision. When cancelled (the API server hung up), the asks are cancelled too.
+
+        Args:
+            started: when the request came, on the loop's clock; now if None.
+
+        Raises:
+            ReviewError: the request turned out to be unreadable when somebody looked.
+        """
+        self._event(partial(self._heart.start, self._loop.time() if started is None else started))
+        try:
+            return await self._decided
+        except asyncio.CancelledError:
+            self._event(self._heart.abandoned)
+            raise
+        finally:
+            self._rest()
+
+    def _event(self, event: Callable[[], Step]) -> None:
+        """Tell the heart, and do what it says; what it says may be an event in turn."""
+        events = deque([event])
+        while events:
+            step = self._tell(events.popleft())
+            if step is None:
+                return
+            for ask_id in step.cancels:
+                cancel = self._cancels.pop(ask_id, None)
+                if cancel is not None:
+                    cancel()
+            for ask in step.asks:
+                failure = self._ask(ask)
+                if failure is not None:
+                    events.append(partial(self._heart.answered, ask.id, failure, self._loop.time()))
+            for lookup in step.lookups:
+                labels = self._namespaces.get(lookup.namespace)
+                events.append(partial(self._heart.found, lookup.id, labels, self._loop.time()))
+            self._set_alarm(step.wake_at)
+            if step.decision is not None and not self._decided.done():
+                self._decided.set_result(step.decision)
+
+    def _ask(self, ask: Ask) -> Failure | None:
+        try:
+            cancel = self._asker.ask(ask, partial(self._answered, ask.id))
+        except Exception as error:  # noqa: BLE001 - logged; an exception of our own is a failure INTERNAL, never a hung review
+            _LOG.exception("asking a worker failed inside the gateway", worker=ask.policy.worker, uid=ask.uid)
+            message = f"asking worker {ask.policy.worker!r}: {type(error).__name__}; see the gateway's log"
+            return Failure(reason=Reason.INTERNAL, message=message)
+        if ask.cancellable:
+            self._cancels[ask.id] = cancel
+        return None
+
+    def _tell(self, event: Callable[[], Step]) -> Step | None:
+        try:
+            return event()
+        except ReviewError as error:
+            self._give_up(error)
+        except Exception as error:  # noqa: BLE001 - logged; and every policy not yet judged is a failure INTERNAL
+            _LOG.exception("deciding a review failed inside the gateway", uid=self._request.uid)
+            try:
+                return self._heart.broken(f"{type(error).__name__}; see the gateway's log", self._loop.time())
+            except Exception as again:  # noqa: BLE001 - whoever serves answers for us, and must hear of it
+                self._give_up(again)
+        return None
+
+    def _give_up(self, error: Exception) -> None:
+        for cancel in self._cancels.values():
+            cancel()
+        if not self._decided.done():
+            self._decided.set_exception(error)
+
+    def _answered(self, ask_id: int, answer: Answer) -> None:
+        self._cancels.pop(ask_id, None)
+        if not self._decided.done():
+            self._event(partial(self._heart.answered, ask_id, answer, self._loop.time()))
+
+    def _set_alarm(self, wake_at: float | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = None if wake_at is None else self._loop.call_at(wake_at, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if not self._decided.done():
+            # call_at may come up to the clock's resolution early; the heart then says again when to wake.
+            self._event(lambda: self._heart.expired(self._loop.time()))
+
+    def _rest(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None

@@ -1,0 +1,127 @@
+"""From the bytes of an AdmissionReview to the bytes of its answer. Whatever happens on the way, there is an answer.
+
+* A body that is no review: HTTP 400 and one line of text, because without a uid there is no review to answer.
+* Everything else: HTTP 200 and an AdmissionReview with the same uid, in the same version. Even if all of this is
+  broken.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import structlog
+
+from gateway.deciding import Decision, Failure, Plan
+from gateway.policies import Phase
+from gateway.reasons import Reason
+from gateway.review import Request, Response, ReviewError, Status, decode, encode
+from gateway.serving.driver import Asker, Driver, Namespaces
+from gateway.serving.front import Reply
+
+_LOG: Final = structlog.get_logger(__name__)
+
+OVERLOADED: Final = Failure(
+    reason=Reason.OVERLOADED,
+    message="the gateway holds as many reviews as it may (--max-in-flight); try again, or add replicas",
+)
+
+
+class Consumer(Protocol):
+    """Whoever wants to know of decisions: metrics, the decision log, a demonstration."""
+
+    def decided(self, decision: Decision) -> None:
+        """A decision was made. Called before its answer leaves, so it must be quick."""
+
+
+class JudgeEvents(Protocol):
+    """Who counts what did not come to a decision."""
+
+    def abandoned(self, phase: Phase) -> None:
+        """The API server hung up before the decision."""
+
+    def not_a_review(self) -> None:
+        """A body was no AdmissionReview."""
+
+
+class Judge:
+    """Judges the reviews of both phases.
+
+    Args:
+        plan: gives the plan of a phase as it is at this moment.
+        asker: asks the workers.
+        namespaces: labels of the known namespaces.
+        events: hears of what did not come to a decision.
+        consumers: are shown each decision; what they raise is logged and changes nothing.
+        depth: how deep a review may nest.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: Callable[[Phase], Plan],
+        asker: Asker,
+        namespaces: Namespaces,
+        events: JudgeEvents,
+        consumers: Sequence[Consumer] = (),
+        depth: int = 256,
+    ) -> None:
+        self._plan = plan
+        self._asker = asker
+        self._namespaces = namespaces
+        self._consumers = consumers
+        self._events = events
+        self._depth = depth
+
+    async def __call__(self, phase: Phase, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
+        """The answer to ``body``, which came at ``started`` and must be answered before ``ends`` (the loop's clock)."""
+        try:
+            request = decode(body, depth=self._depth)
+        except ReviewError as error:
+            return self._refuse(error)
+        try:
+            decision = await self._decide(phase, request, started, ends, overloaded=overloaded)
+            response = decision.response
+            content = encode(
+                response, uid=request.uid, api_version=request.api_version, mutating=phase is Phase.MUTATING
+            )
+        except ReviewError as error:
+            return self._refuse(error)
+        except asyncio.CancelledError:
+            self._events.abandoned(phase)
+            raise
+        except Exception:  # noqa: BLE001 - logged, and answered: there is always an answer
+            _LOG.exception("a review could not be decided; it is refused", uid=request.uid, phase=phase.value)
+            return Reply(status=200, body=refusal(request.uid, request.api_version, 500, _INTERNAL))
+        self._show(decision)
+        return Reply(status=200, body=content)
+
+    async def _decide(
+        self, phase: Phase, request: Request, started: float, ends: float, *, overloaded: bool
+    ) -> Decision:
+        plan = self._plan(phase)
+        if overloaded:
+            plan = plan.failing(OVERLOADED)
+        driver = Driver(request, plan, ends=ends, asker=self._asker, namespaces=self._namespaces)
+        return await driver.decide(started=started)
+
+    def _refuse(self, error: ReviewError) -> Reply:
+        _LOG.warning("a request is no AdmissionReview", error=str(error))
+        self._events.not_a_review()
+        return Reply(status=400, body=f"{error}\n".encode(errors="replace"), content_type="text/plain; charset=utf-8")
+
+    def _show(self, decision: Decision) -> None:
+        for consumer in self._consumers:
+            try:
+                consumer.decided(decision)
+            except Exception:  # noqa: BLE001 - logged: who looks on must not change the answer
+                _LOG.exception("a consumer of decisions failed", consumer=type(consumer).__name__)
+
+
+_INTERNAL: Final = f"{Reason.INTERNAL}: the gateway could not decide this review; see its log"
+
+
+def refusal(uid: str, api_version: str, code: int, message: str) -> bytes:
+    """An AdmissionReview that refuses ``uid`` where no policy had a say: too large, or our own mistake."""
+    reason = "RequestEntityTooLarge" if code == 413 else "InternalError"  # noqa: PLR2004 - HTTP's own number
+    status = Status(code=code, message=message, reason=reason)
+    return encode(Response(allowed=False, status=status), uid=uid, api_version=api_version, mutating=False)

@@ -1,0 +1,6 @@
+"""How a worker is asked: over gRPC, started and supervised by the gateway where the configuration says so."""
+
+from gateway.transports.limits import TransportLimits
+from gateway.transports.workers import Workers
+
+__all__ = ["TransportLimits", "Workers"]

@@ -1,0 +1,115 @@
+"""admission.worker.v1 on one side, the heart's asks and answers on the other. No connection, no waiting.
+
+A worker's answer is checked here, so that a worker's mistake is a named failure of that policy and never an answer that
+kube-apiserver would stumble over.
+"""
+
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from gateway.deciding import Allow, Answer, Ask, Change, ChangeKind, Deny, Failure
+from gateway.policies import Phase
+from gateway.reasons import Reason
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+
+PHASES: Final = {Phase.MUTATING: pb.PHASE_MUTATING, Phase.VALIDATING: pb.PHASE_VALIDATING}
+
+_REASONS: Final = {
+    pb.FAILURE_REASON_UNSPECIFIED: Reason.WORKER_FAILURE,
+    pb.FAILURE_REASON_INVALID_SETTINGS: Reason.INVALID_SETTINGS,
+    pb.FAILURE_REASON_UNKNOWN_POLICY: Reason.CONFIGURATION,
+}
+
+
+def review_request(ask: Ask) -> bytes:
+    """The ``ReviewRequest`` that puts ``ask``, serialized."""
+    return pb.ReviewRequest(
+        ask=pb.Ask(
+            policy=ask.policy.policy,
+            phase=PHASES[ask.policy.phase],
+            settings=ask.policy.settings,
+            document=ask.document.content,
+            uid=ask.uid,
+        )
+    ).SerializeToString()
+
+
+def review_answer(ask: Ask, content: bytes) -> Answer:
+    """What a serialized ``ReviewResponse`` says; a failure ``INVALID_RESPONSE`` if it says nothing that can be
+    followed.
+    """
+    try:
+        response = pb.ReviewResponse.FromString(content)
+    except DecodeError as error:
+        return _invalid(ask, f"bytes that are no ReviewResponse ({error})")
+    return outcome_answer(ask, response.outcome)
+
+
+def outcome_answer(ask: Ask, outcome: pb.Outcome) -> Answer:
+    """What an ``Outcome`` says."""
+    match outcome.WhichOneof("verdict"):
+        case "allow":
+            return Allow(
+                change=_change(outcome.allow),
+                warnings=tuple(outcome.warnings),
+                audit_annotations=dict(outcome.audit_annotations),
+                version=outcome.version,
+            )
+        case "deny":
+            return _deny(outcome)
+        case "failure":
+            reason = _REASONS.get(outcome.failure.reason, Reason.WORKER_FAILURE)
+            text = outcome.failure.message or "the worker does not say why"
+            return Failure(reason=reason, message=f"worker {ask.policy.worker!r} could not judge: {text}")
+        case _:
+            return _invalid(ask, "an Outcome without allow, deny or failure")
+
+
+def _change(allow: pb.Allow) -> Change | None:
+    match allow.WhichOneof("change"):
+        case "json_patch":
+            return Change(kind=ChangeKind.JSON_PATCH, content=allow.json_patch)
+        case "merge_patch":
+            return Change(kind=ChangeKind.MERGE_PATCH, content=allow.merge_patch)
+        case "object":
+            return Change(kind=ChangeKind.OBJECT, content=allow.object)
+        case _:
+            return None
+
+
+def _deny(outcome: pb.Outcome) -> Deny:
+    deny = outcome.deny
+    explicit = deny.HasField("code")
+    return Deny(
+        code=deny.code if explicit else 403,
+        message=deny.message,
+        reason=deny.reason or ("" if explicit else "Forbidden"),
+        details=_details(deny.details) if deny.HasField("details") else None,
+        warnings=tuple(outcome.warnings),
+        audit_annotations=dict(outcome.audit_annotations),
+        version=outcome.version,
+    )
+
+
+def _details(details: pb.StatusDetails) -> dict[str, Any]:
+    causes = [
+        {key: value for key, value in (("reason", c.reason), ("message", c.message), ("field", c.field)) if value}
+        for c in details.causes
+    ]
+    members: dict[str, Any] = {
+        "name": details.name,
+        "group": details.group,
+        "kind": details.kind,
+        "uid": details.uid,
+        "causes": causes,
+        "retryAfterSeconds": details.retry_after_seconds,
+    }
+    return {key: value for key, value in members.items() if value}
+
+
+def _invalid(ask: Ask, observed: str) -> Failure:
+    return Failure(
+        reason=Reason.INVALID_RESPONSE,
+        message=f"worker {ask.policy.worker!r} answered policy {ask.policy.policy!r} with {observed}",
+    )
