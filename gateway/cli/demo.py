@@ -53,12 +53,9 @@ def demo(**values: Any) -> None:
     """
     examples: Path = values["examples"]
     stop_logs = configure_logs(level="warning", form="text")
+    answered = False
     try:
-        reviews = sorted((examples / "reviews").glob("*.json"))
-        if not reviews:
-            raise SourceError(
-                f"no reviews in {examples / 'reviews'}; run this in the project's folder, or give --examples"
-            )
+        reviews = _reviews(examples / "reviews")
         configuration = loaded((examples / "policies",))
         settings = Settings(
             listen=values["listen"],

@@ -22,10 +22,7 @@ _COLOURS: Final = {Outcome.ALLOWED: "green", Outcome.DENIED: "red", Outcome.FAIL
 
 def opening(configuration: Configuration, gateway: Gateway, url: str) -> Iterator[str]:
     """Who is there."""
-    described = {
-        phase: sum(isinstance(standing, str) for standing in gateway.workers.standings(phase).values())
-        for phase in Phase
-    }
+    standings = [standing for phase in Phase for standing in gateway.workers.standings(phase).values()]
     workers = ", ".join(sorted(configuration.workers))
     yield ""
     yield f"  gateway   {url}, TLS with a development certificate"
@@ -68,7 +65,8 @@ def closing(
     )
     yield ""
     yield "Send your own, as kube-apiserver would:"
-    yield f"  curl --cacert {ca} -H 'Content-Type: application/json' --data-binary @{example} '{url}/mutate?timeout=10s'"
+    yield f"  curl --cacert {ca} -H 'Content-Type: application/json' '{url}/mutate?timeout=10s' \\"
+    yield f"    --data-binary @{example}"
     yield f"Health and metrics: http://{admin[0]}:{admin[1]}/readyz?verbose and /metrics"
 
 

@@ -1,5 +1,8 @@
 """Drives the heart with a real clock and real transports: one review, from its first event to its decision.
 
+The clock is ``time.monotonic``. uvloop's own ``time()`` is the same clock, but in whole milliseconds and as old as the
+loop's turn: too coarse to tell what a review of a quarter of a millisecond costs.
+
 A thin shell, as httpcore's connection is around h11. Everything that happens becomes an event of the heart, one at a
 time, in this loop; every Step is carried out. The driver knows no rule of Kubernetes.
 """
@@ -8,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import monotonic
 from typing import Final, Protocol
 
 import structlog
@@ -17,6 +21,9 @@ from gateway.reasons import Reason
 from gateway.review import Request, ReviewError
 
 _LOG: Final = structlog.get_logger(__name__)
+
+_TICK: Final = 0.001
+"""Seconds. uvloop's timers count milliseconds and may ring one early; then the heart would only say to wait again."""
 
 Namespaces = Mapping[str, Mapping[str, str]]
 
@@ -34,7 +41,7 @@ class Driver:
     Args:
         request: what came.
         plan: who judges.
-        ends: when the budget ends, on the loop's clock.
+        ends: when the budget ends, on ``time.monotonic``'s clock.
         asker: asks the workers.
         namespaces: the labels of the namespaces that are known.
     """
@@ -48,18 +55,18 @@ class Driver:
         self._decided: asyncio.Future[Decision] = self._loop.create_future()
         self._cancels: dict[int, Callable[[], object]] = {}
         self._alarm: asyncio.TimerHandle | None = None
-        self._started = self._loop.time()
+        self._started = monotonic()
 
     async def decide(self, *, started: float | None = None) -> Decision:
         """The decision. When cancelled (the API server hung up), the asks are cancelled too.
 
         Args:
-            started: when the request came, on the loop's clock; now if None.
+            started: when the request came, on the same clock; now if None.
 
         Raises:
             ReviewError: the request turned out to be unreadable when somebody looked.
         """
-        self._event(partial(self._heart.start, self._loop.time() if started is None else started))
+        self._event(partial(self._heart.start, monotonic() if started is None else started))
         try:
             return await self._decided
         except asyncio.CancelledError:
@@ -82,10 +89,10 @@ class Driver:
             for ask in step.asks:
                 failure = self._ask(ask)
                 if failure is not None:
-                    events.append(partial(self._heart.answered, ask.id, failure, self._loop.time()))
+                    events.append(partial(self._heart.answered, ask.id, failure, monotonic()))
             for lookup in step.lookups:
                 labels = self._namespaces.get(lookup.namespace)
-                events.append(partial(self._heart.found, lookup.id, labels, self._loop.time()))
+                events.append(partial(self._heart.found, lookup.id, labels, monotonic()))
             self._set_alarm(step.wake_at)
             if step.decision is not None and not self._decided.done():
                 self._decided.set_result(step.decision)
@@ -109,7 +116,7 @@ class Driver:
         except Exception as error:  # noqa: BLE001 - logged; and every policy not yet judged is a failure INTERNAL
             _LOG.exception("deciding a review failed inside the gateway", uid=self._request.uid)
             try:
-                return self._heart.broken(f"{type(error).__name__}; see the gateway's log", self._loop.time())
+                return self._heart.broken(f"{type(error).__name__}; see the gateway's log", monotonic())
             except Exception as again:  # noqa: BLE001 - whoever serves answers for us, and must hear of it
                 self._give_up(again)
         return None
@@ -123,18 +130,18 @@ class Driver:
     def _answered(self, ask_id: int, answer: Answer) -> None:
         self._cancels.pop(ask_id, None)
         if not self._decided.done():
-            self._event(partial(self._heart.answered, ask_id, answer, self._loop.time()))
+            self._event(partial(self._heart.answered, ask_id, answer, monotonic()))
 
     def _set_alarm(self, wake_at: float | None) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = None if wake_at is None else self._loop.call_at(wake_at, self._ring)
+        after = None if wake_at is None else max(wake_at - monotonic(), 0.0) + _TICK
+        self._alarm = None if after is None else self._loop.call_later(after, self._ring)
 
     def _ring(self) -> None:
         self._alarm = None
         if not self._decided.done():
-            # call_at may come up to the clock's resolution early; the heart then says again when to wake.
-            self._event(lambda: self._heart.expired(self._loop.time()))
+            self._event(lambda: self._heart.expired(monotonic()))
 
     def _rest(self) -> None:
         if self._alarm is not None:

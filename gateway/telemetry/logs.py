@@ -38,6 +38,13 @@ class _DroppingHandler(logging.handlers.QueueHandler):
             self._dropped()
 
 
+def _first_things_first(logger: Any, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """When, how bad, what; then the rest: a line can be read as it scrolls by."""
+    del logger, method
+    first = {name: event.pop(name) for name in ("timestamp", "level", "message", "logger") if name in event}
+    return {**first, **event}
+
+
 def configure_logs(
     *,
     level: str = "info",
@@ -78,6 +85,7 @@ def configure_logs(
         else [
             structlog.processors.dict_tracebacks,
             structlog.processors.EventRenamer("message"),
+            _first_things_first,
             structlog.processors.JSONRenderer(default=str),
         ]
     )

@@ -8,7 +8,7 @@ policy has made six million series elsewhere.
 from collections.abc import Iterable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from gateway.deciding import Decision, Failure, Outcome
@@ -53,6 +53,9 @@ REFUSALS: Final = (
     "unread",
 )
 """Why a request was refused before there was a review to decide. Any other word is counted as ``other``."""
+
+
+disable_created_metrics()  # type: ignore[no-untyped-call] # a second series beside each, which says when the process began
 
 
 class Metrics:

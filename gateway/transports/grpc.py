@@ -16,9 +16,15 @@ The heart keeps the time and cancels; the gRPC deadline tells the worker the sam
 """
 
 import asyncio
+import os
 import re
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Final
+
+# Before grpc is imported: workers are started by fork and exec, never by fork alone, so gRPC need not survive a fork;
+# its attempt to do so only complains on standard error.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 import grpc
 import grpc.aio
@@ -99,7 +105,7 @@ class GrpcWorker:
 
     async def _ask(self, ask: Ask, answered: Callable[[Answer], None]) -> None:
         try:
-            left = ask.deadline - asyncio.get_running_loop().time()
+            left = ask.deadline - monotonic()
             answer = review_answer(ask, await self._review(review_request(ask), timeout=max(left, 0.0)))
         except grpc.aio.AioRpcError as error:
             answer = self._failure(error)

@@ -126,12 +126,17 @@ class Workers:
                 _LOG.warning("a worker cannot be described", worker=worker.name, error=str(error), again_in=pause)
                 if not self._described[worker.name].is_set():
                     self._undescribed(worker.name, str(error))
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, RETRY_SECONDS[1])
+            except Exception as error:  # noqa: BLE001 - logged, and tried again: nobody else would
+                _LOG.exception("describing a worker failed inside the gateway", worker=worker.name)
+                if not self._described[worker.name].is_set():
+                    self._undescribed(worker.name, f"{type(error).__name__} in the gateway; see its log")
+            else:
+                pause = RETRY_SECONDS[0]
+                await worker.disconnected()
+                _LOG.warning("the connection to a worker is lost", worker=worker.name, target=worker.target)
                 continue
-            pause = RETRY_SECONDS[0]
-            await worker.disconnected()
-            _LOG.warning("the connection to a worker is lost", worker=worker.name, target=worker.target)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RETRY_SECONDS[1])
 
     async def _describe(self, worker: GrpcWorker) -> None:
         description = await worker.describe()
@@ -180,7 +185,8 @@ class Workers:
         self._changed()
 
     def _stand(self, policy: Policy, standing: Failure | str) -> None:
-        if isinstance(standing, Failure) and self._standings[policy.phase].get(policy.qualified_name) != standing:
+        before = self._standings[policy.phase].get(policy.qualified_name)
+        if isinstance(standing, Failure) and before not in {None, standing}:
             _LOG.warning(
                 "a policy cannot be asked", policy=policy.qualified_name, place=str(policy.place), why=standing.message
             )
