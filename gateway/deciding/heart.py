@@ -30,10 +30,12 @@ from typing import Any, Final
 from gateway.deciding.applying import apply_change
 from gateway.deciding.composing import compose
 from gateway.deciding.decision import Call, Decision, Source
-from gateway.deciding.plan import Member, Plan
+from gateway.deciding.lateness import budget_over, namespace_late, worker_late
+from gateway.deciding.plan import Plan
+from gateway.deciding.questions import OpenAsk, Questions, Turn
 from gateway.deciding.steps import Ask, Lookup, NamespaceLookup, Step
-from gateway.deciding.verdicts import Allow, Answer, Deny, Failure, Verdict
-from gateway.documents import Document, Documents
+from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
+from gateway.documents import Documents
 from gateway.matching import Labels, Matched, Matching, NeedsNamespace, NotMatched, Undecidable, match
 from gateway.patching import Operation, PatchLimits, difference, encode_patch, equal
 from gateway.policies import FailurePolicy, Phase, Policy, ReinvocationPolicy, SideEffects
@@ -47,34 +49,11 @@ DEFAULT_LIMITS: Final = PatchLimits()
 
 _NOT_MARKED: Final = NotMatched(why="not marked for reinvocation")
 
-_Question = tuple[str, str, bytes, bytes]
-
-
-@dataclass(slots=True, eq=False)
-class _Turn:
-    """A turn that has begun and is not settled."""
-
-    member: Member
-    index: int
-    round: int
-    started: float
-    deadline: float
-    document: Document | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _OpenAsk:
-    """An ask without an answer yet, and the turns that wait for it, the one that asked first."""
-
-    ask: Ask
-    question: _Question | None
-    turns: list[_Turn] = field(default_factory=list)
-
 
 @dataclass(slots=True, eq=False)
 class _OpenLookup:
     namespace: str
-    turns: list[_Turn] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
 
 
 class Heart:
@@ -85,22 +64,32 @@ class Heart:
             review to decide, and no further event may follow.
         plan: who judges.
         ends: when the budget ends, on the driver's clock.
+        came: when the request came, on the same clock, for the record; the moment of ``start`` if None.
         limits: of the patches that workers send.
     """
 
-    def __init__(self, request: Request, plan: Plan, *, ends: float, limits: PatchLimits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        request: Request,
+        plan: Plan,
+        *,
+        ends: float,
+        came: float | None = None,
+        limits: PatchLimits = DEFAULT_LIMITS,
+    ) -> None:
         self._request = request
         self._plan = plan
         self._parallel = plan.phase is Phase.VALIDATING
         self._ends = ends
         self._limits = limits
+        self._came = came
         self._started = 0.0
         self._finished = False
         # The walk.
         self._round = 0
         self._position = 0
         self._stopped = False
-        self._active: list[_Turn] = []
+        self._active: list[Turn] = []
         self._calls: list[Call] = []
         # The object, its documents, and who must see it again. While the object equals the one that came, it is the one
         # that came: then its document is the API server's own bytes, and the memo knows it.
@@ -112,10 +101,8 @@ class Heart:
         self._marked: set[int] = set()
         # What is open, and what is known.
         self._ids = 0
-        self._asks: dict[int, _OpenAsk] = {}
+        self._questions = Questions()
         self._lookups: dict[int, _OpenLookup] = {}
-        self._open_questions: dict[_Question, _OpenAsk] = {}
-        self._memo: dict[_Question, Verdict] = {}
         self._namespaces: dict[str, Labels | None] = {}
         # What the Step under way will say.
         self._new_asks: list[Ask] = []
@@ -125,13 +112,13 @@ class Heart:
     # ------------------------------------------------------------------------------------------------ events
 
     def start(self, now: float) -> Step:
-        """Begin. ``now`` is when the request came, on the clock that all later events use."""
-        self._started = now
+        """Begin. The time of the first turns runs from ``now``, not from when the request came: a body may be slow."""
+        self._started = now if self._came is None else self._came
         return self._step(now)
 
     def answered(self, ask_id: int, answer: Answer, now: float) -> Step:
         """A worker answered, or its transport says why it did not."""
-        open_ask = self._asks.pop(ask_id, None)
+        open_ask = self._questions.take(ask_id)
         if open_ask is not None:
             self._close(open_ask, answer, now)
         return self._step(now)
@@ -147,7 +134,7 @@ class Heart:
 
     def expired(self, now: float) -> Step:
         """Time has passed: ``wake_at`` has come (or nearly: a clock may be coarse, then the next Step says when)."""
-        for open_ask in list(self._asks.values()):
+        for open_ask in self._questions:
             self._expire_ask(open_ask, now)
         for lookup_id, lookup in list(self._lookups.items()):
             late = [turn for turn in lookup.turns if turn.deadline <= now]
@@ -161,16 +148,14 @@ class Heart:
     def abandoned(self) -> Step:
         """Nobody waits for the decision any more: the API server has hung up."""
         self._finished = True
-        self._cancels += [open_ask.ask.id for open_ask in self._asks.values() if open_ask.ask.cancellable]
-        self._asks.clear()
+        self._cancels += self._questions.give_up()
         self._lookups.clear()
         return self._flush(None, None)
 
     def broken(self, message: str, now: float) -> Step:
         """An exception of our own: a failure INTERNAL of each policy not yet judged; what was judged stays judged."""
         failure = Failure(reason=Reason.INTERNAL, message=message)
-        self._cancels += [open_ask.ask.id for open_ask in self._asks.values() if open_ask.ask.cancellable]
-        self._asks.clear()
+        self._cancels += self._questions.give_up()
         self._lookups.clear()
         for turn in list(self._active):
             self._settle(turn, failure, Source.NOBODY, now)
@@ -204,7 +189,7 @@ class Heart:
         self._new_asks, self._new_lookups, self._cancels = [], [], []
         return step
 
-    def _remaining(self, now: float) -> Iterator[_Turn]:
+    def _remaining(self, now: float) -> Iterator[Turn]:
         """The turns that have not begun; none while one is under way that the others must wait for."""
         members = self._plan.members
         while not self._stopped and (self._parallel or not self._active):
@@ -216,9 +201,9 @@ class Heart:
             self._position += 1
             member = members[index]
             deadline = min(now + member.policy.timeout, self._ends)
-            yield _Turn(member=member, index=index, round=self._round, started=now, deadline=deadline)
+            yield Turn(member=member, index=index, round=self._round, started=now, deadline=deadline)
 
-    def _match(self, turn: _Turn, now: float) -> None:
+    def _match(self, turn: Turn, now: float) -> None:
         matching: Matching = match(turn.member.policy, self._request, self._current, self._namespaces)
         if isinstance(matching, Matched) and turn.round > 0 and turn.index not in self._marked:
             matching = _NOT_MARKED
@@ -232,11 +217,11 @@ class Heart:
             case Matched():
                 self._judge(turn, now)
 
-    def _judge(self, turn: _Turn, now: float) -> None:
+    def _judge(self, turn: Turn, now: float) -> None:
         if turn.member.standing is not None:
             self._settle(turn, turn.member.standing, Source.NOBODY, now)
         elif now >= self._ends:
-            self._settle(turn, self._exhausted("before the policy was asked"), Source.NOBODY, now)
+            self._settle(turn, self._budget_over("before the policy was asked"), Source.NOBODY, now)
         else:
             # What matching had to look up is not the worker's time: timeoutSeconds begins here.
             turn.deadline = min(now + turn.member.policy.timeout, self._ends)
@@ -245,19 +230,17 @@ class Heart:
 
     # -------------------------------------------------------------------------------------- asks and lookups
 
-    def _ask(self, turn: _Turn, now: float, *, share: bool = True) -> None:
+    def _ask(self, turn: Turn, now: float, *, share: bool = True) -> None:
         assert turn.document is not None  # noqa: S101 - _judge has made it
         policy = turn.member.policy
         effects = self._has_side_effects(policy)
         question = None if effects else (policy.worker, policy.policy, policy.settings, turn.document.content)
-        if question is not None and share:
-            known = self._memo.get(question)
+        if share:
+            known = self._questions.known(question)
             if known is not None:
                 self._settle(turn, known, Source.MEMO, now)
                 return
-            open_ask = self._open_questions.get(question)
-            if open_ask is not None:
-                open_ask.turns.append(turn)
+            if self._questions.follow(question, turn):
                 return
         ask = Ask(
             id=self._next_id(),
@@ -267,20 +250,14 @@ class Heart:
             uid=self._request.uid,
             cancellable=not effects,
         )
-        open_ask = _OpenAsk(ask=ask, question=question, turns=[turn])
-        self._asks[ask.id] = open_ask
-        if question is not None:
-            self._open_questions[question] = open_ask
+        self._questions.open(ask, question, turn)
         self._new_asks.append(ask)
 
-    def _close(self, open_ask: _OpenAsk, answer: Answer, now: float) -> None:
+    def _close(self, open_ask: OpenAsk, answer: Answer, now: float) -> None:
         """An open ask has its answer, or will never have one."""
-        if open_ask.question is not None and self._open_questions.get(open_ask.question) is open_ask:
-            del self._open_questions[open_ask.question]
         asker, *followers = open_ask.turns
         if not isinstance(answer, Failure):
-            if open_ask.question is not None:
-                self._memo[open_ask.question] = answer
+            self._questions.keep(open_ask.question, answer)
             for turn in open_ask.turns:
                 source = Source.ASKED if turn is asker else Source.SHARED
                 self._settle(turn, self._late(turn) if now > turn.deadline else answer, source, now)
@@ -295,10 +272,10 @@ class Heart:
             else:
                 self._ask(turn, now, share=False)
 
-    def _expire_ask(self, open_ask: _OpenAsk, now: float) -> None:
+    def _expire_ask(self, open_ask: OpenAsk, now: float) -> None:
         asker = open_ask.turns[0]
         if asker.deadline <= now:
-            del self._asks[open_ask.ask.id]
+            self._questions.take(open_ask.ask.id)
             if open_ask.ask.cancellable:
                 self._cancels.append(open_ask.ask.id)
             self._close(open_ask, self._late(asker), now)
@@ -307,7 +284,7 @@ class Heart:
             open_ask.turns.remove(turn)
             self._settle(turn, self._late(turn), Source.SHARED, now)
 
-    def _look_up(self, turn: _Turn, namespace: str) -> None:
+    def _look_up(self, turn: Turn, namespace: str) -> None:
         for lookup in self._lookups.values():
             if lookup.namespace == namespace:
                 lookup.turns.append(turn)
@@ -322,7 +299,7 @@ class Heart:
 
     # ------------------------------------------------------------------------------------------------ settle
 
-    def _pass_over(self, turn: _Turn, why: str) -> None:
+    def _pass_over(self, turn: Turn, why: str) -> None:
         self._active.remove(turn)
         if turn.round > 0 and turn.index not in self._marked:
             # Nobody expected it to be asked again: no news.
@@ -338,13 +315,14 @@ class Heart:
             )
         )
 
-    def _settle(self, turn: _Turn, answer: Answer, source: Source, now: float) -> None:
+    def _settle(self, turn: Turn, answer: Answer, source: Source, now: float) -> None:
         """The turn is over: what it came to, what it changed, what follows from it."""
-        if turn in self._active:
-            self._active.remove(turn)
         changes: tuple[Operation, ...] = ()
         if isinstance(answer, Allow) and answer.change is not None:
             answer, changes = self._change(answer)
+        # Not before: should applying the change break the heart, this turn is one that was not judged.
+        if turn in self._active:
+            self._active.remove(turn)
         policy = turn.member.policy
         self._calls.append(
             Call(
@@ -421,28 +399,16 @@ class Heart:
         """Whether asking would change something in the world, for this request."""
         return policy.side_effects is SideEffects.NONE_ON_DRY_RUN and not self._request.dry_run
 
-    def _late(self, turn: _Turn) -> Failure:
+    def _late(self, turn: Turn) -> Failure:
         policy = turn.member.policy
         if turn.deadline >= self._ends:
-            return self._exhausted(f"before worker {policy.worker!r} answered")
-        return Failure(
-            reason=Reason.WORKER_TIMEOUT,
-            message=(
-                f"worker {policy.worker!r} gave no answer for policy {policy.policy!r} within {policy.timeout:g} s; "
-                "see why it is slow, or raise timeoutSeconds"
-            ),
-        )
+            return self._budget_over(f"before worker {policy.worker!r} answered")
+        return worker_late(policy)
 
-    def _namespace_late(self, turn: _Turn, namespace: str) -> Failure:
+    def _namespace_late(self, turn: Turn, namespace: str) -> Failure:
         if turn.deadline >= self._ends:
-            return self._exhausted(f"before the labels of namespace {namespace!r} were found")
-        return Failure(
-            reason=Reason.NAMESPACE_UNKNOWN,
-            message=f"the labels of namespace {namespace!r} were not found within {turn.member.policy.timeout:g} s",
-        )
+            return self._budget_over(f"before the labels of namespace {namespace!r} were found")
+        return namespace_late(turn.member.policy, namespace)
 
-    def _exhausted(self, when: str) -> Failure:
-        return Failure(
-            reason=Reason.BUDGET_EXHAUSTED,
-            message=f"the {self._ends - self._started:.3g} s that kube-apiserver left for this review ended {when}",
-        )
+    def _budget_over(self, when: str) -> Failure:
+        return budget_over(self._ends - self._started, when)

@@ -41,32 +41,38 @@ class Driver:
     Args:
         request: what came.
         plan: who judges.
-        ends: when the budget ends, on ``time.monotonic``'s clock.
+        came: when the request came, on ``time.monotonic``'s clock.
+        ends: when the budget ends, on the same clock.
         asker: asks the workers.
         namespaces: the labels of the namespaces that are known.
     """
 
-    def __init__(self, request: Request, plan: Plan, *, ends: float, asker: Asker, namespaces: Namespaces) -> None:
+    def __init__(
+        self,
+        request: Request,
+        plan: Plan,
+        *,
+        came: float,
+        ends: float,
+        asker: Asker,
+        namespaces: Namespaces,
+    ) -> None:
         self._request = request
-        self._heart = Heart(request, plan, ends=ends)
+        self._heart = Heart(request, plan, ends=ends, came=came)
         self._asker = asker
         self._namespaces = namespaces
         self._loop = asyncio.get_running_loop()
         self._decided: asyncio.Future[Decision] = self._loop.create_future()
         self._cancels: dict[int, Callable[[], object]] = {}
         self._alarm: asyncio.TimerHandle | None = None
-        self._started = monotonic()
 
-    async def decide(self, *, started: float | None = None) -> Decision:
+    async def decide(self) -> Decision:
         """The decision. When cancelled (the API server hung up), the asks are cancelled too.
-
-        Args:
-            started: when the request came, on the same clock; now if None.
 
         Raises:
             ReviewError: the request turned out to be unreadable when somebody looked.
         """
-        self._event(partial(self._heart.start, monotonic() if started is None else started))
+        self._event(lambda: self._heart.start(monotonic()))
         try:
             return await self._decided
         except asyncio.CancelledError:

@@ -101,8 +101,8 @@ class Judge:
         plan = self._plan(phase)
         if overloaded:
             plan = plan.failing(OVERLOADED)
-        driver = Driver(request, plan, ends=ends, asker=self._asker, namespaces=self._namespaces)
-        return await driver.decide(started=started)
+        driver = Driver(request, plan, came=started, ends=ends, asker=self._asker, namespaces=self._namespaces)
+        return await driver.decide()
 
     def _refuse(self, error: ReviewError) -> Reply:
         _LOG.warning("a request is no AdmissionReview", error=str(error))

@@ -140,6 +140,17 @@ def test_a_broken_heart_with_a_policy_under_fail_refuses(phase):
     assert heart.broken("KeyError", 100.2).decision.outcome is Outcome.FAILED
 
 
+def test_a_heart_that_breaks_while_it_applies_a_change_has_not_judged_that_policy(monkeypatch):
+    """An allow whose change was never applied is no allow."""
+    heart = Heart(request(), plan(policy("a"), policy("b", index=1, **IGNORE)), ends=200.0)
+    ask = heart.start(100.0).asks[0]
+    monkeypatch.setattr("gateway.deciding.heart.apply_change", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        heart.answered(ask.id, label("one"), 100.1)
+    decision = heart.broken("ZeroDivisionError", 100.2).decision
+    assert (decision.outcome, decision.calls[0].answer.reason) == (Outcome.FAILED, Reason.INTERNAL)
+
+
 # ------------------------------------------------------------------------------------- kube-apiserver's annotations
 
 

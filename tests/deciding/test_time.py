@@ -90,6 +90,14 @@ def test_answers_to_asks_that_were_given_up_change_nothing():
     assert heart.answered(second.id, Deny(), 101.3).decision is None
 
 
+def test_a_policys_time_runs_from_its_turn_not_from_when_the_request_came():
+    """A body that took three seconds to arrive leaves a policy of one second its second."""
+    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=110.0, came=97.0)
+    step = heart.start(100.0)
+    assert step.asks[0].deadline == 101.0
+    assert heart.expired(101.0).decision.started == 97.0
+
+
 def test_an_asks_deadline_is_the_policys_or_the_budgets_end():
     """min(asked + its timeout, end of budget)."""
     heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=100.4)
