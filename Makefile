@@ -35,12 +35,11 @@ test: $(VENV)/.dev  ## set up and run the tests (under five minutes)
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
 	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "long or property" $(ARGS)
 
-lint: $(VENV)/.dev  ## ruff, mypy, the import contract, drift of generated code and locks
+lint: $(VENV)/.dev  ## ruff, mypy, the import contract
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python tests/drift.py
 
 format: $(VENV)/.dev  ## let ruff format and fix
 	@$(BIN)/ruff check --fix-only --quiet . ; $(BIN)/ruff format .

@@ -7,7 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.deciding import Allow, Answer, Ask, Change, ChangeKind, Decision, Heart, NamespaceLookup, Plan, Step, make_plan
+from gateway.deciding import (
+    Allow,
+    Answer,
+    Ask,
+    Change,
+    ChangeKind,
+    Decision,
+    Heart,
+    NamespaceLookup,
+    Plan,
+    Step,
+    make_plan,
+)
 from gateway.policies import Phase, Policy, Rule
 from gateway.review import Request, decode
 

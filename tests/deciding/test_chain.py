@@ -108,7 +108,9 @@ def test_a_patch_that_does_not_apply_is_a_failure_of_its_policy():
     assert decision.object == request().object
 
 
-@pytest.mark.parametrize("content", [b'[{"op":"replace","path":"","value":7}]', b'[{"op":"replace","path":"","value":[]}]'])
+@pytest.mark.parametrize(
+    "content", [b'[{"op":"replace","path":"","value":7}]', b'[{"op":"replace","path":"","value":[]}]']
+)
 def test_a_change_must_leave_an_object(content):
     """Kubernetes objects are JSON objects."""
     decision, _ = decide([A], {"a": Allow(change=Change(kind=ChangeKind.JSON_PATCH, content=content))})
@@ -154,7 +156,8 @@ REINVOCATIONS = {
 
 @pytest.mark.parametrize(("needed", "changes", "calls"), REINVOCATIONS.values(), ids=REINVOCATIONS)
 def test_reinvocation_follows_kubernetes_table(needed, changes, calls):
-    """Seen on a real kube-apiserver, with each policy adding its label once. (a's label is there when it is asked again.)"""
+    """Seen on a real kube-apiserver, with each policy adding its label once. (a's label is there when it is asked
+    again.)"""
     chain = [
         policy(name, index=index, **(IF_NEEDED if name in needed.split() else {})) for index, name in enumerate("ab")
     ]

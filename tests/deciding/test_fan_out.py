@@ -33,7 +33,8 @@ def test_it_takes_as_long_as_the_slowest():
 
 
 def test_all_denials_are_gathered_in_chain_order():
-    """Whoever was denied learns everything at once; code, reason and details are the first policy's, however late it was."""
+    """Whoever was denied learns everything at once; code, reason and details are the first policy's, however late it
+    was."""
     decision, _ = decide(
         [A, B, C],
         {"a": Deny(code=422, reason="Invalid", message="too big"), "b": Allow(), "c": Deny(message="too late")},

@@ -1,7 +1,7 @@
 """The state machine against a reference: the same chain, written as one plain loop that asks, waits and applies.
 
-The reference knows no memo, no sharing, no timers and no shared structure; it deep-copies and uses the jsonpatch library. Where
-both see the same workers, they must come to the same answer.
+The reference knows no memo, no sharing, no timers and no shared structure; it deep-copies and uses the jsonpatch
+library. Where both see the same workers, they must come to the same answer.
 """
 
 import copy
@@ -30,7 +30,7 @@ def behaviours(draw):
     return kind, draw(st.sampled_from(LABELS)), draw(st.sampled_from(["1", "2"]))
 
 
-def answer(behaviour, labels):
+def answer(behaviour, labels):  # noqa: PLR0911 - a table
     """The worker's answer to a document: pure, so that a memo is allowed."""
     kind, key, value = behaviour
     path = f"/metadata/labels/{key}"
@@ -71,7 +71,9 @@ def policies(draw, phase):
                 failure_policy=draw(st.sampled_from(list(FailurePolicy))),
                 reinvocation_policy=draw(st.sampled_from(list(ReinvocationPolicy))),
                 side_effects=draw(st.sampled_from(list(SideEffects))),
-                object_selector=Selector(requirements=(Requirement(key=key, operator=operator),)) if key else Selector(),
+                object_selector=Selector(requirements=(Requirement(key=key, operator=operator),))
+                if key
+                else Selector(),
             )
         )
     return made
@@ -239,7 +241,7 @@ def test_a_policy_under_fail_that_denied_or_could_not_judge_is_never_followed_by
 
 
 @pytest.mark.property
-@given(st.sampled_from(list(Phase)).flatmap(lambda phase: cases(phase)))
+@given(st.sampled_from(list(Phase)).flatmap(cases))
 def test_every_decision_comes_before_the_budget_ends(case):
     """Whatever workers do. (In a budget of no time at all, at once.)"""
     decision, world = run(case)
@@ -248,7 +250,7 @@ def test_every_decision_comes_before_the_budget_ends(case):
 
 
 @pytest.mark.property
-@given(st.sampled_from(list(Phase)).flatmap(lambda phase: cases(phase)))
+@given(st.sampled_from(list(Phase)).flatmap(cases))
 def test_every_ask_given_up_is_cancelled_unless_it_has_side_effects(case):
     """An ask is answered in time, or cancelled, or never cancellable."""
     _, world = run(case)

@@ -1,4 +1,4 @@
-"""The document of a policy without inputs: everything but the uid, in the API server's own bytes where nobody changed it."""
+"""The document of a policy without inputs: everything but the uid, to the byte where nobody changed it."""
 
 import json
 import re

@@ -55,7 +55,9 @@ def test_a_refusal_is_a_whole_status():
     }
 
 
-@pytest.mark.parametrize(("code", "out"), [(399, 400), (400, 400), (599, 599), (600, 400), (1000, 400), (0, 400), (-1, 400)])
+@pytest.mark.parametrize(
+    ("code", "out"), [(399, 400), (400, 400), (599, 599), (600, 400), (1000, 400), (0, 400), (-1, 400)]
+)
 def test_a_refusals_code_is_an_http_error(code, out):
     """Code 1000 panics kube-apiserver's request handler; below 400 it makes 400 of it itself."""
     assert sent(Response(allowed=False, status=Status(code=code)))["response"]["status"]["code"] == out

@@ -1,0 +1,49 @@
+"""What is generated or locked is what its source says now."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROTO = "admission/worker/v1/worker.proto"
+COPIES = ["gateway/transports/proto", "workers/python/admission_worker/proto"]
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_generated_messages_are_those_of_the_proto(copy, tmp_path):
+    """After a change of proto/: `make proto`."""
+    command = [sys.executable, "-m", "grpc_tools.protoc", "-Iproto", f"--python_out=pyi_out:{tmp_path}", PROTO]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    for suffix in ("_pb2.py", "_pb2.pyi"):
+        name = PROTO.replace(".proto", suffix)
+        assert (tmp_path / name).read_text() == (ROOT / copy / name).read_text()
+
+
+def requirements(path):
+    return re.findall(r"^([A-Za-z0-9._-]+)", path.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["run", "dev"])
+def test_everything_that_is_needed_is_locked_with_hashes(name):
+    """After a change of requirements/*.in: `make lock`."""
+    wanted = [each.lower() for each in requirements(ROOT / f"requirements/{name}.in") if each != "-r"]
+    blocks = re.split(r"\n(?=[A-Za-z0-9])", (ROOT / f"requirements/{name}.txt").read_text())
+    locked = {block.partition("==")[0].lower(): block for block in blocks if "==" in block}
+    assert set(wanted) <= set(locked)
+    assert all("--hash=sha256:" in block for block in locked.values())
+
+
+def test_the_project_needs_what_is_locked():
+    """pyproject.toml names no dependency that requirements/run.in does not lock."""
+    declared = re.search(r"^dependencies = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.DOTALL | re.MULTILINE)
+    names = {each.lower() for each in re.findall(r'"([A-Za-z0-9._-]+)', declared.group(1))}
+    assert names <= {each.lower() for each in requirements(ROOT / "requirements/run.in")}
+
+
+def test_no_lock_names_a_registry():
+    """Locks hold names, versions and hashes; where packages come from is each machine's own business."""
+    for lock in (ROOT / "requirements").glob("*.txt"):
+        assert not re.search(r"https?://|--index-url|--find-links", lock.read_text())
