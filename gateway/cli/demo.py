@@ -45,7 +45,7 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     "--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Health and metrics; a free port if it is taken."
 )
 @option("--tls-dev-dir", type=_DIRECTORY, default=".run/tls", help="Where the development certificates are kept.")
-@click.option("--once", is_flag=True, help="End after the reviews instead of serving on.")
+@option("--once", is_flag=True, help="End after the reviews instead of serving on.")
 def demo(**values: Any) -> None:
     """Show the gateway at work: start it with sample policies, send it recorded reviews, tell what happened.
 

@@ -4,6 +4,7 @@ It holds who asked for what (names, never contents), the outcome, and each polic
 something with its reason code. Reviews that all policies allowed are logged at debug.
 """
 
+import logging
 from typing import Any, Final
 
 import structlog
@@ -12,6 +13,8 @@ from gateway.deciding import Call, Decision, Deny, Failure, Outcome
 from gateway.reasons import Reason
 
 _LOG: Final = structlog.get_logger("gateway.decisions")
+_SWITCH: Final = logging.getLogger("gateway.decisions")
+"""Asked before the fields of an ordinary review are made: nearly always nobody wants them."""
 
 
 class DecisionLog:
@@ -23,7 +26,7 @@ class DecisionLog:
             _LOG.warning("review decided", **self._fields(decision))
         elif decision.outcome is not Outcome.ALLOWED:
             _LOG.info("review decided", **self._fields(decision))
-        elif _LOG.is_enabled_for(10):  # logging.DEBUG: the fields cost more than the check
+        elif _SWITCH.isEnabledFor(logging.DEBUG):
             _LOG.debug("review decided", **self._fields(decision))
 
     def _fields(self, decision: Decision) -> dict[str, Any]:
