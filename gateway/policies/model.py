@@ -134,8 +134,9 @@ class Policy:
 class GrpcTarget:
     """How a gRPC worker is reached, and how it is started where the gateway does that.
 
-    ``target`` is a gRPC name (``dns:///host:port``, ``unix:/path``, ``host:port``); ``command`` is what the gateway
-    starts and supervises, in ``directory`` (that of the file it was written in), or empty.
+    ``target`` is empty where the gateway is to make a socket for the worker that it starts; else a gRPC name
+    (``dns:///host:port``, ``unix:/path``, ``host:port``); ``command`` is what the gateway starts and supervises, in
+    ``directory`` (that of the file it was written in), or empty.
     """
 
     target: str

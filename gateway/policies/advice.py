@@ -1,0 +1,48 @@
+"""What is allowed, and probably not meant: warnings, few enough to be read."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gateway.policies.model import Configuration, ConfigurationError, FailurePolicy, Policy, Rule, Selector
+
+
+def warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
+    """Warnings about the policies without a fault, in chain order, mutating first."""
+    has_namespaces = bool(configuration.namespaces)
+    return tuple(
+        warning
+        for policy in configuration.mutating + configuration.validating
+        if policy.fault is None
+        for warning in _about(policy, has_namespaces=has_namespaces)
+    )
+
+
+def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationError]:
+    if not policy.rules:
+        yield _warning(policy, "rules", "there are no rules, so the policy never matches")
+    if policy.failure_policy is FailurePolicy.FAIL and _selects_everything(policy) and any(map(_is_all, policy.rules)):
+        yield _warning(
+            policy,
+            "rules",
+            "the policy matches every resource and fails closed: while its worker is away, nothing in the cluster can "
+            "be changed, not even what would repair it; narrow the rules, or exclude namespaces such as kube-system",
+        )
+    if policy.namespace_selector != Selector() and not has_namespaces:
+        yield _warning(
+            policy,
+            "namespaceSelector",
+            "there is no Namespace document, so no namespace's labels are known: every request in a namespace that the "
+            "rules match fails; put Namespace documents beside the policies",
+        )
+
+
+def _selects_everything(policy: Policy) -> bool:
+    return policy.namespace_selector == Selector() and policy.object_selector == Selector()
+
+
+def _is_all(rule: Rule) -> bool:
+    return "*" in rule.api_groups and ("*" in rule.resources or "*/*" in rule.resources)
+
+
+def _warning(policy: Policy, field: str, message: str) -> ConfigurationError:
+    return ConfigurationError(place=replace(policy.place, path=f"{policy.place.path}.{field}"), message=message)

@@ -1,0 +1,81 @@
+"""metav1.LabelSelector: read, with Kubernetes' validation.
+
+A selector's requirements are ANDed, so one that cannot be read is left out: the rest selects more, never less.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from gateway.policies import wording
+from gateway.policies.fields import Field
+from gateway.policies.model import Requirement, Selector
+from gateway.policies.names import label_key, label_value
+
+_SELECTOR_FIELDS: Final = ("matchLabels", "matchExpressions")
+_REQUIREMENT_FIELDS: Final = ("key", "operator", "values")
+_WITH_VALUES: Final = ("In", "NotIn")
+_WITHOUT_VALUES: Final = ("Exists", "DoesNotExist")
+
+
+def read_selector(field: Field) -> Selector:
+    """The selector that stands here; the empty one, which selects everything, if there is none."""
+    field.mapping(_SELECTOR_FIELDS)
+    return Selector(requirements=(*_labels(field.get("matchLabels")), *_expressions(field.get("matchExpressions"))))
+
+
+def read_labels(field: Field) -> dict[str, str]:
+    """An object of labels, in order of their keys; those that are no labels are reported and left out.
+
+    Kubernetes names the object, not the label, as the path of a label's bad syntax; the line is the label's.
+    """
+    labels: dict[str, str] = {}
+    field.mapping()
+    for key, member in sorted(field.members(), key=lambda pair: pair[0]):
+        value = member.text()
+        if value is None:
+            continue
+        at = replace(member, place=replace(member.place, path=field.place.path))
+        key_errors, value_errors = label_key(key), label_value(value)
+        at.refuse_each(key, key_errors)
+        at.refuse_each(value, value_errors)
+        if not key_errors and not value_errors:
+            labels[key] = value
+    return labels
+
+
+def _labels(field: Field) -> list[Requirement]:
+    return [Requirement(key=key, operator="In", values=(value,)) for key, value in read_labels(field).items()]
+
+
+def _expressions(field: Field) -> list[Requirement]:
+    read = (_requirement(item) for item in field.items() or [])
+    return [requirement for requirement in read if requirement is not None]
+
+
+def _requirement(field: Field) -> Requirement | None:
+    before = len(field.findings)
+    if not field.mapping(_REQUIREMENT_FIELDS):
+        return None
+    operator = field.get("operator").text("")
+    values = _values(field.get("values"), operator)
+    if operator is not None and operator not in _WITH_VALUES + _WITHOUT_VALUES:
+        field.get("operator").refuse(wording.invalid(operator, "not a valid selector operator"))
+    key = field.get("key").text("")
+    if key is not None:
+        field.get("key").refuse_each(key, label_key(key))
+    if len(field.findings) > before:
+        return None
+    return Requirement(key=key or "", operator=operator or "", values=values)
+
+
+def _values(field: Field, operator: str | None) -> tuple[str, ...]:
+    values = field.texts()
+    if values is None:
+        return ()
+    if operator in _WITH_VALUES and not values:
+        field.refuse(wording.required("must be specified when `operator` is 'In' or 'NotIn'"))
+    if operator in _WITHOUT_VALUES and values:
+        field.refuse(wording.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+    for item, value in values:
+        item.refuse_each(value, label_value(value))
+    return tuple(value for _, value in values)

@@ -1,0 +1,88 @@
+"""The Worker document: how a worker is reached, and how it is started where the gateway does that.
+
+A worker that the gateway starts (``command``) is told the target as the address to listen on. So it has to be one
+address of this machine, and one that nobody else can reach: a Unix socket, or a port on the loopback interface. It may
+be left out: then the gateway makes a socket of its own for it, in a directory that only it can enter.
+"""
+
+from typing import Final
+
+from gateway.policies import wording
+from gateway.policies.fields import Field
+from gateway.policies.later import GRPC, WORKER, refuse_later
+from gateway.policies.metadata import read_name
+from gateway.policies.model import GrpcTarget, Worker
+from gateway.policies.targets import EXPECTED, is_local, target_hosts
+
+_DOCUMENT: Final = ("apiVersion", "kind", "metadata", "spec")
+_SPEC: Final = ("grpc", *WORKER)
+_EXPECTED_LOCAL: Final = (
+    "a worker started by command listens on this machine only: unix:PATH, localhost:PORT, or one loopback address"
+)
+_GRPC: Final = ("target", "command", *GRPC)
+
+
+def read_worker(document: Field, directory: str) -> tuple[str | None, Worker | None]:
+    """The Worker's name (None: it has no usable one), and the Worker itself if there is no mistake in it.
+
+    ``directory`` is where its command is started: that of the file it stands in.
+    """
+    before = len(document.findings)
+    document.mapping(_DOCUMENT)
+    name = read_name(document)
+    grpc = _spec(document.get("spec"), directory)
+    if name is None or grpc is None or len(document.findings) > before:
+        return name, None
+    return name, Worker(name=name, grpc=grpc, place=document.place)
+
+
+def _spec(spec: Field, directory: str) -> GrpcTarget | None:
+    if spec.absent:
+        spec.refuse(wording.required())
+    if not spec.mapping(_SPEC):
+        return None
+    refuse_later(spec, WORKER)
+    grpc = spec.get("grpc")
+    if grpc.absent:
+        if all(spec.get(transport).absent for transport in WORKER):
+            grpc.refuse(wording.required())
+        return None
+    if not grpc.mapping(_GRPC):
+        return None
+    refuse_later(grpc, GRPC)
+    target = _target(grpc.get("target"), optional=not grpc.get("command").absent)
+    return GrpcTarget(
+        target=target, command=_command(grpc.get("command"), grpc.get("target"), target), directory=directory
+    )
+
+
+def _target(field: Field, *, optional: bool) -> str:
+    if field.absent and optional:
+        return ""
+    target = field.text("")
+    if target == "":
+        field.refuse(wording.required())
+    elif target is not None and target_hosts(target) is None:
+        field.refuse(wording.invalid(target, EXPECTED))
+    else:
+        return target or ""
+    return ""
+
+
+def _command(field: Field, target_field: Field, target: str) -> tuple[str, ...]:
+    if field.absent:
+        return ()
+    words = field.texts()
+    if words is None:
+        return ()
+    if not words:
+        field.refuse(wording.required("must name a program, or be left out"))
+        return ()
+    for item, word in words:
+        if not word:
+            item.refuse(wording.required())
+        elif "\0" in word:
+            item.refuse(wording.invalid(word, "must not contain a zero byte: no program can be passed one"))
+    if target and not is_local(target):
+        target_field.refuse(wording.invalid(target, _EXPECTED_LOCAL))
+    return tuple(word for _, word in words)

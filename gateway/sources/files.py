@@ -1,0 +1,147 @@
+"""Files and directories -> the texts in them, all or none: what cannot be read refuses the whole.
+
+* A file that is named is read whatever it is called. Of a directory, the files that end in .yaml, .yml or .json are
+  read, in the order of their names; hidden ones and subdirectories are not.
+* A mounted ConfigMap is a directory of symbolic links into ``..data``, which is a link itself and is swapped when the
+  ConfigMap changes. The visible links are followed. What was changed while it was read is read again, so that one half
+  of a configuration never meets the other half of the next.
+* What is named twice is read once.
+"""
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.policies import Configuration, SourceText, load
+
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+"""A ConfigMap holds at most 1 MiB. The Namespace documents of 10,000 namespaces, as kubectl prints them, take 8 MiB."""
+
+MAX_ATTEMPTS: Final = 3
+"""A ConfigMap is swapped once a minute at most; what has changed three times in a row is being written to."""
+
+_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+
+
+class SourceError(Exception):
+    """The operator's: a source cannot be read. ``str(error)`` says which, what was observed, and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _File:
+    """A file as it was found: its name, where its links end, and what changes when it is written to."""
+
+    path: Path
+    real: str
+    state: tuple[int, ...]
+
+
+def load_configuration(paths: Sequence[Path]) -> Configuration:
+    """What the files and directories say together.
+
+    Raises:
+        SourceError: a file or directory cannot be read. Mistakes *in* the files are in the Configuration's ``errors``.
+    """
+    return load(read(paths))
+
+
+def read(paths: Sequence[Path]) -> tuple[SourceText, ...]:
+    """The texts of all files, in the order in which they are named, a directory's in the order of their names.
+
+    Raises:
+        SourceError: nothing is named, a path does not exist or cannot be read, is too large or no regular file, or a
+            directory has no file to read.
+    """
+    if not paths:
+        raise SourceError("policies: no file and no directory is named; name at least one")
+    for _ in range(MAX_ATTEMPTS):
+        before = _find(paths)
+        try:
+            texts = tuple(_read_file(file.path) for file in before)
+        except SourceError:
+            if _find(paths) == before:
+                raise
+            continue
+        if _find(paths) == before:
+            return texts
+    names = ", ".join(map(_printable, paths))
+    raise SourceError(
+        f"policies: {names}: the files changed while they were read, {MAX_ATTEMPTS} times in a row; "
+        "put new files in place at once, as a mounted ConfigMap does, and start again"
+    )
+
+
+def _find(paths: Sequence[Path]) -> list[_File]:
+    """The files to read, each once."""
+    files: dict[str, _File] = {}
+    for path in paths:
+        for file in _listing(path) if os.path.isdir(path) else [path]:  # noqa: PTH112 - Path.is_dir raises on EACCES
+            try:
+                real = os.path.realpath(file)
+                files.setdefault(real, _File(path=file, real=real, state=_state(file)))
+            except ValueError as error:  # a zero byte
+                raise _refusal(file, error) from error
+    return list(files.values())
+
+
+def _state(file: Path) -> tuple[int, ...]:
+    try:
+        found = file.stat()
+    except OSError:
+        return ()  # reading it says why
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _listing(directory: Path) -> list[Path]:
+    try:
+        entries = sorted(directory.iterdir(), key=lambda entry: entry.name)
+    except OSError as error:
+        raise _refusal(directory, error) from error
+    files = [entry for entry in entries if _is_ours(entry)]
+    if not files:
+        raise SourceError(
+            f"policies: {_printable(directory)}: the directory holds no file that ends in .yaml, .yml or .json; "
+            "name the directory that holds the policies, or a file"
+        )
+    return files
+
+
+def _is_ours(entry: Path) -> bool:
+    if entry.name.startswith(".") or entry.suffix.lower() not in _SUFFIXES:
+        return False
+    return not os.path.isdir(entry)  # noqa: PTH112 - a link that cannot be followed is ours, and reading it says why
+
+
+def _read_file(path: Path) -> SourceText:
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise SourceError(
+                    f"policies: {_printable(path)}: not a regular file; name a file or a directory of files"
+                )
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise _refusal(path, error) from error
+    if len(content) > MAX_FILE_BYTES:
+        raise SourceError(
+            f"policies: {_printable(path)}: the file is larger than {MAX_FILE_BYTES} bytes; split it into several"
+        )
+    return SourceText(name=_printable(path), content=content, directory=str(path.parent.absolute()))
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Without O_NONBLOCK, opening a named pipe that nobody writes to would wait for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _refusal(path: Path, error: OSError | ValueError) -> SourceError:
+    observed = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return SourceError(f"policies: {_printable(path)}: cannot be read: {observed}; check the path and its permissions")
+
+
+def _printable(path: Path) -> str:
+    """A name for messages, whatever bytes the file system allows in names."""
+    return str(path).encode(errors="replace").decode()

@@ -1,0 +1,260 @@
+"""One policy: defaults, validation, fields whose time has not come, settings."""
+
+import json
+
+import pytest
+
+from gateway.policies import (
+    EVERYTHING,
+    FailurePolicy,
+    MatchPolicy,
+    Phase,
+    Policy,
+    ReinvocationPolicy,
+    Selector,
+    SideEffects,
+)
+
+
+def test_defaults(one_policy):
+    """What is left out has Kubernetes' v1 defaults, and the worker's policy is the first segment of the name."""
+    policy, loaded = one_policy()
+    assert not loaded.errors
+    assert not loaded.fatal
+    assert policy == Policy(
+        phase=Phase.MUTATING,
+        configuration="team-a",
+        index=0,
+        name="labels.team-a.example.com",
+        worker="labels",
+        policy="labels",
+        rules=policy.rules,
+        namespace_selector=Selector(),
+        object_selector=Selector(),
+        match_policy=MatchPolicy.EQUIVALENT,
+        failure_policy=FailurePolicy.FAIL,
+        timeout=10.0,
+        side_effects=SideEffects.NONE,
+        reinvocation_policy=ReinvocationPolicy.NEVER,
+        settings=b"{}",
+        place=policy.place,
+        fault=None,
+    )
+    assert str(policy.place) == "1.json:1: policies[0]"
+    assert policy.qualified_name == "team-a/labels.team-a.example.com"
+
+
+def test_everything_said(one_policy):
+    """What is said is taken."""
+    policy, loaded = one_policy(
+        {
+            "policy": "other",
+            "matchPolicy": "Exact",
+            "failurePolicy": "Ignore",
+            "timeoutSeconds": 0.5,
+            "sideEffects": "NoneOnDryRun",
+            "reinvocationPolicy": "IfNeeded",
+            "settings": {"b": 1, "a": [None, "ü"]},
+        }
+    )
+    assert not loaded.errors
+    assert policy.policy == "other"
+    assert policy.match_policy is MatchPolicy.EXACT
+    assert policy.failure_policy is FailurePolicy.IGNORE
+    assert policy.timeout == 0.5
+    assert policy.side_effects is SideEffects.NONE_ON_DRY_RUN
+    assert policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED
+    assert policy.settings == '{"a":[null,"ü"],"b":1}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"name": ...}, ".name: Required value"),
+        ({"name": None}, ".name: Required value"),
+        ({"name": ""}, ".name: Required value"),
+        ({"name": 5}, '.name: Invalid value: "integer": must be of type string'),
+        (
+            {"name": "a.b"},
+            '.name: Invalid value: "a.b": should be a domain with at least three segments separated by dots',
+        ),
+        ({"worker": ...}, ".worker: Required value"),
+        ({"worker": "other"}, '.worker: Not found: "other"'),
+        ({"worker": []}, '.worker: Invalid value: "array": must be of type string'),
+        ({"policy": ""}, ".policy: Required value"),
+        ({"policy": "a.b"}, '.policy: Invalid value: "a.b": must not contain dots'),
+        (
+            {"name": f"{'a' * 64}.b.c"},
+            f'.policy: Invalid value: "{"a" * 64}": must be no more than 63 bytes',
+        ),
+        (
+            {"matchPolicy": "exact"},
+            '.matchPolicy: Unsupported value: "exact": supported values: "Equivalent", "Exact"',
+        ),
+        ({"failurePolicy": ""}, '.failurePolicy: Unsupported value: "": supported values: "Fail", "Ignore"'),
+        ({"failurePolicy": False}, '.failurePolicy: Invalid value: "boolean": must be of type string'),
+        (
+            {"timeoutSeconds": 0},
+            ".timeoutSeconds: Invalid value: 0: the timeout value must be more than 0 and at most 30 seconds",
+        ),
+        (
+            {"timeoutSeconds": 30.5},
+            ".timeoutSeconds: Invalid value: 30.5: the timeout value must be more than 0 and at most 30 seconds",
+        ),
+        ({"timeoutSeconds": "5"}, '.timeoutSeconds: Invalid value: "string": must be of type number'),
+        ({"timeoutSeconds": True}, '.timeoutSeconds: Invalid value: "boolean": must be of type number'),
+        ({"sideEffects": ...}, ".sideEffects: Required value: must specify one of None, NoneOnDryRun"),
+        (
+            {"sideEffects": "Some"},
+            '.sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun"',
+        ),
+        (
+            {"reinvocationPolicy": "Always"},
+            '.reinvocationPolicy: Unsupported value: "Always": supported values: "IfNeeded", "Never"',
+        ),
+        ({"settings": []}, '.settings: Invalid value: "array": must be of type object'),
+        ({"foo": 1}, '.foo: unknown field "foo"'),
+        ({"a b\n": 1}, '[a b\\n]: unknown field "a b\\n"'),
+    ],
+)
+def test_validation(one_policy, mistakes, change, expected):
+    """Each mistake has its field's path and Kubernetes' words, is the policy's fault, and is not fatal."""
+    policy, loaded = one_policy(change)
+    assert mistakes(loaded) == [f"policies[0]{expected}"]
+    assert policy.fault == f"policies[0]{expected}"
+    assert not loaded.fatal
+
+
+@pytest.mark.parametrize(
+    "field", ["inputs", "writes", "cache", "onConflict", "mode", "shadow", "isolate", "matchConditions"]
+)
+@pytest.mark.parametrize("value", [True, 0, "", "deny", ["/object"], {"ttl": "5m"}])
+def test_later_fields(one_policy, field, value):
+    """A field whose feature comes later is an error, whatever it says, if it asks for something."""
+    policy, loaded = one_policy({field: value})
+    (error,) = loaded.errors
+    assert error.place.path == f"policies[0].{field}"
+    assert error.message.startswith("Forbidden: ")
+    assert error.message.count("in this version") == 1
+    assert policy.fault == f"policies[0].{field}: {error.message}"
+
+
+@pytest.mark.parametrize(
+    "change", [{"mode": "enforce"}, {"isolate": False}, {"matchConditions": []}, {"cache": None}, {"shadow": None}]
+)
+def test_later_fields_that_ask_for_nothing(one_policy, change):
+    """A value that asks for what is done anyway is accepted."""
+    assert not one_policy(change)[1].errors
+
+
+@pytest.mark.parametrize("field", ["clientConfig", "admissionReviewVersions"])
+def test_fields_of_webhooks(one_policy, field):
+    """A webhook's own fields do not exist here, and the message says what to do instead of them."""
+    _, loaded = one_policy({field: {}})
+    (error,) = loaded.errors
+    assert error.message.startswith("Forbidden: ")
+    assert "remove the field" in error.message
+
+
+def test_reinvocation_of_validating(one_policy, mistakes):
+    """A validating policy has no reinvocationPolicy."""
+    policy, loaded = one_policy({"reinvocationPolicy": "Never"}, phase="Validating")
+    assert policy.phase is Phase.VALIDATING
+    assert mistakes(loaded) == ['policies[0].reinvocationPolicy: unknown field "reinvocationPolicy"']
+
+
+@pytest.mark.parametrize("entry", [None, 5, "text", [], True])
+def test_entry_that_is_no_policy(load_documents, worker, configuration, policy, entry):
+    """What is no policy stands in the list all the same: it matches everything, fails closed, and says why."""
+    loaded = load_documents(worker(), configuration(policy(), entry))
+    assert not loaded.fatal
+    good, bad = loaded.mutating
+    assert good.fault is None
+    assert bad.rules == (EVERYTHING,)
+    assert bad.failure_policy is FailurePolicy.FAIL
+    assert bad.name == "policies-1.name.invalid"
+    assert bad.fault.startswith("policies[1]: Invalid value: ")
+
+
+def test_failure_policy_of_a_fault(one_policy):
+    """A policy with a mistake stands under its own failurePolicy, if that can be read."""
+    policy, _ = one_policy({"failurePolicy": "Ignore", "timeoutSeconds": 99})
+    assert policy.fault
+    assert policy.failure_policy is FailurePolicy.IGNORE
+
+
+def test_duplicate_names(load_documents, worker, configuration, policy, mistakes):
+    """Of two policies of one name in a configuration, the second has a fault and another name; the first has not."""
+    loaded = load_documents(worker(), configuration(policy(), policy(), policy({"name": "policies-1.name.invalid"})))
+    first, second, third = loaded.mutating
+    assert mistakes(loaded) == ['policies[1].name: Duplicate value: "labels.team-a.example.com"']
+    assert first.fault is None
+    assert third.fault is None
+    assert len({first.name, second.name, third.name}) == 3
+
+
+def test_same_name_in_two_configurations(load_documents, worker, configuration, policy):
+    """Two configurations may use the same name for a policy, as two webhook configurations may."""
+    loaded = load_documents(worker(), configuration(policy()), configuration(policy(), name="team-b"))
+    assert not loaded.errors
+    assert [each.qualified_name for each in loaded.mutating] == [
+        "team-a/labels.team-a.example.com",
+        "team-b/labels.team-a.example.com",
+    ]
+
+
+def test_all_mistakes_at_once(one_policy):
+    """A fault names all of a policy's mistakes, joined by semicolons."""
+    policy, loaded = one_policy({"worker": "other", "timeoutSeconds": 31, "sideEffects": ...})
+    assert len(loaded.errors) == 3
+    assert policy.fault == (
+        'policies[0].worker: Not found: "other"; policies[0].timeoutSeconds: Invalid value: 31: '
+        "the timeout value must be more than 0 and at most 30 seconds; "
+        "policies[0].sideEffects: Required value: must specify one of None, NoneOnDryRun"
+    )
+
+
+def test_bounded_fault(one_policy):
+    """A fault ends in the messages of requests: it names twenty mistakes at most, and says how many more there are."""
+    policy, loaded = one_policy({f"x{i}": 1 for i in range(30)})
+    assert len(loaded.errors) == 30
+    assert policy.fault.endswith("; and 10 more mistakes")
+
+
+def test_canonical_settings(one_policy):
+    """Equal settings are equal bytes, whatever the order of their members."""
+    members = [("b", {"y": 1.5, "x": "é\u2028"}), ("a", []), ("c", None)]
+    one, _ = one_policy({"settings": dict(members)})
+    other, _ = one_policy({"settings": dict(reversed(members))})
+    assert one.settings == other.settings
+    assert json.loads(one.settings) == dict(members)
+    assert one.settings.startswith(b'{"a":[],"b":{"x":')
+
+
+@pytest.mark.parametrize(
+    ("yaml", "expected"),
+    [
+        ("{a: .nan}", ".settings.a: Invalid value: nan: JSON has no such number"),
+        ("{a: {b: [1, -.inf]}}", ".settings.a.b[1]: Invalid value: -inf: JSON has no such number"),
+        ("{a: !!binary aGk=}", ".settings.a: has the tag 'tag:yaml.org,2002:binary', which JSON has no value for"),
+        ("{x.y/z: !!set {}}", ".settings[x.y/z]: has the tag 'tag:yaml.org,2002:set', which JSON has no value for"),
+        ("{1: a}", ".settings[1]: the name of a field must be a string, not integer; quote it"),
+        ("{a: 1, a: 1}", ".settings.a: duplicate field: it is set twice in the same object"),
+    ],
+)
+def test_settings_beyond_json(load_text, mistakes, yaml, expected):
+    """What JSON cannot say is no setting; the message says where in the settings it stands."""
+    loaded = load_text(f"""
+apiVersion: admission-gateway.dev/v1alpha1
+kind: Worker
+metadata: {{name: labels}}
+spec: {{grpc: {{target: "localhost:50051"}}}}
+---
+apiVersion: admission-gateway.dev/v1alpha1
+kind: ValidatingPolicyConfiguration
+metadata: {{name: a}}
+policies:
+- {{name: a.b.c, worker: labels, sideEffects: None, settings: {yaml}}}
+""")
+    assert mistakes(loaded) == ["policies[0]" + expected]
+    assert loaded.validating[0].settings == b"{}"

@@ -1,0 +1,229 @@
+"""Workers: how one is reached, and what becomes of the policies of one that cannot be."""
+
+import pytest
+
+from gateway.policies import GrpcTarget, Worker
+from gateway.policies.targets import is_local, target_hosts
+
+
+def test_good_worker(load_text):
+    """A Worker is its name, its target, its command, and the directory of its file."""
+    loaded = load_text("""
+apiVersion: admission-gateway.dev/v1alpha1
+kind: Worker
+metadata: {name: labels}
+spec:
+  grpc:
+    target: unix:labels.sock
+    command: [python, -m, labels]
+""")
+    assert not loaded.errors
+    assert loaded.workers == {
+        "labels": Worker(
+            name="labels",
+            grpc=GrpcTarget(target="unix:labels.sock", command=("python", "-m", "labels"), directory="/etc/policies"),
+            place=loaded.workers["labels"].place,
+        )
+    }
+    assert str(loaded.workers["labels"].place) == "policies.yaml:2"
+
+
+def test_a_worker_that_the_gateway_starts_needs_no_target(load_text):
+    """The gateway makes a socket for it."""
+    loaded = load_text("""
+apiVersion: admission-gateway.dev/v1alpha1
+kind: Worker
+metadata: {name: labels}
+spec: {grpc: {command: [python, -m, labels]}}
+""")
+    assert not loaded.errors
+    assert loaded.workers["labels"].grpc.target == ""
+
+
+@pytest.mark.parametrize(
+    ("target", "hosts"),
+    [
+        ("localhost:50051", ("localhost",)),
+        ("labels.policies.svc.cluster.local.:1", ("labels.policies.svc.cluster.local.",)),
+        ("my_service:65535", ("my_service",)),
+        ("10.0.0.1:80", ("10.0.0.1",)),
+        ("[::1]:80", ("::1",)),
+        ("dns:///labels:50051", ("labels",)),
+        ("ipv4:127.0.0.1:80", ("127.0.0.1",)),
+        ("ipv4:127.0.0.1:80,127.0.0.2:81", ("127.0.0.1", "127.0.0.2")),
+        ("ipv6:[fe80::1]:80", ("fe80::1",)),
+        ("unix:labels.sock", ()),
+        ("unix:/run/labels.sock", ()),
+        ("unix:///run/labels.sock", ()),
+        ("unix:" + "a" * 107, ()),
+    ],
+)
+def test_targets(target, hosts):
+    """A target is a gRPC name with a port, or a Unix socket."""
+    assert target_hosts(target) == hosts
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "labels",
+        "labels:",
+        "labels:0",
+        "labels:65536",
+        "labels:http",
+        "labels:٣",
+        ":80",
+        "-a:80",
+        "a..b:80",
+        "a b:80",
+        "a:80\n",
+        "a" * 255 + ":80",
+        "http://labels:80",
+        "https://labels:80",
+        "dns:labels:80",
+        "dns://8.8.8.8/labels:80",
+        "dns:///labels",
+        "dns:50051",
+        "unix:50051\n",
+        "xds:80",
+        "xds:///labels",
+        "vsock:1:2",
+        "ipv4:labels:80",
+        "ipv4:[::1]:80",
+        "ipv4:127.0.0.1",
+        "ipv4:",
+        "ipv6:127.0.0.1:80",
+        "ipv6:::1:80",
+        "[::1]",
+        "[labels]:80",
+        "unix:",
+        "unix://",
+        "unix:///",
+        "unix://labels/a.sock",
+        "unix:a\0b",
+        "unix:" + "a" * 108,
+        "unix-abstract:labels",
+    ],
+)
+def test_no_targets(load_documents, worker, mistakes, target):
+    """Anything else is refused, and the message says what a target looks like."""
+    (mistake,) = mistakes(load_documents(worker({"spec.grpc.target": target})))
+    assert mistake.startswith("spec.grpc.target: Invalid value: ")
+    assert "must be HOST:PORT, dns:///HOST:PORT, ipv4:ADDRESS:PORT" in mistake
+
+
+@pytest.mark.parametrize(
+    ("target", "local"),
+    [
+        ("unix:a.sock", True),
+        ("localhost:80", True),
+        ("dns:///localhost:80", True),
+        ("127.0.0.1:80", True),
+        ("[::1]:80", True),
+        ("ipv4:127.0.0.1:80", True),
+        ("ipv4:127.0.0.1:80,127.0.0.1:81", False),
+        ("0.0.0.0:80", False),
+        ("labels:80", False),
+        ("ipv4:10.0.0.1:80", False),
+    ],
+)
+def test_targets_of_commands(load_documents, worker, mistakes, target, local):
+    """A worker that the gateway starts listens on one address of this machine that nobody else can reach."""
+    found = mistakes(load_documents(worker({"spec.grpc": {"target": target, "command": ["run"]}})))
+    assert is_local(target) is local
+    assert (found == []) is local
+    if not local:
+        assert "a worker started by command listens on this machine only" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"spec": ...}, "spec: Required value"),
+        ({"spec": None}, "spec: Required value"),
+        ({"spec": []}, 'spec: Invalid value: "array": must be of type object'),
+        ({"spec.grpc": ...}, "spec.grpc: Required value"),
+        ({"spec.grpc": "x"}, 'spec.grpc: Invalid value: "string": must be of type object'),
+        ({"spec.grpc.target": ...}, "spec.grpc.target: Required value"),
+        ({"spec.grpc.target": ""}, "spec.grpc.target: Required value"),
+        ({"spec.grpc.target": 80}, 'spec.grpc.target: Invalid value: "integer": must be of type string'),
+        ({"spec.grpc.command": []}, "spec.grpc.command: Required value: must name a program, or be left out"),
+        ({"spec.grpc.command": "a b"}, 'spec.grpc.command: Invalid value: "string": must be of type array'),
+        ({"spec.grpc.retries": 3}, 'spec.grpc.retries: unknown field "retries"'),
+        ({"spec.http": {}}, 'spec.http: unknown field "http"'),
+        ({"extra": 1}, 'extra: unknown field "extra"'),
+        ({"metadata": ...}, "metadata.name: Required value"),
+        ({"metadata": []}, 'metadata: Invalid value: "array": must be of type object'),
+        ({"metadata.namespace": "a"}, "metadata.namespace: Forbidden: not allowed on this type"),
+        ({"metadata.nam": "a"}, 'metadata.nam: unknown field "nam"'),
+        (
+            {"spec.grpc.tls": {}},
+            "spec.grpc.tls: Forbidden: a worker cannot be asked over TLS in this version; remove the field",
+        ),
+    ],
+)
+def test_validation(load_documents, worker, mistakes, change, expected):
+    """Each mistake has its path; the Worker is left out, and the configuration stands."""
+    loaded = load_documents(worker(change))
+    assert mistakes(loaded) == [expected]
+    assert loaded.workers == {}
+    assert not loaded.fatal
+
+
+@pytest.mark.parametrize("field", ["queue", "webhook", "hook"])
+@pytest.mark.parametrize("beside", [True, False])
+def test_later_transports(load_documents, worker, mistakes, field, beside):
+    """A transport that comes later is refused, beside grpc and instead of it, with nothing said about grpc."""
+    spec = {field: {}} | ({"grpc": {"target": "a:1"}} if beside else {})
+    (mistake,) = mistakes(load_documents(worker({"spec": spec})))
+    assert mistake.startswith(f"spec.{field}: Forbidden: ")
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["a", ""], "spec.grpc.command[1]: Required value"),
+        (["a", 1], 'spec.grpc.command[1]: Invalid value: "integer": must be of type string'),
+        (["a\0b"], 'spec.grpc.command[0]: Invalid value: "a\\x00b": must not contain a zero byte'),
+    ],
+)
+def test_words_of_commands(load_documents, worker, mistakes, command, expected):
+    """A command is a list of words that a program can be started with."""
+    (mistake,) = mistakes(load_documents(worker({"spec.grpc": {"target": "unix:a", "command": command}})))
+    assert mistake.startswith(expected)
+
+
+def test_metadata_of_the_api_server(load_documents, worker):
+    """What kubectl prints of an object's metadata is accepted and without effect."""
+    metadata = {
+        "name": "labels",
+        "uid": "1",
+        "resourceVersion": "5",
+        "generation": 1,
+        "managedFields": [],
+        "labels": {},
+    }
+    assert not load_documents(worker({"metadata": metadata})).errors
+
+
+def test_policies_of_a_broken_worker(load_documents, worker, configuration, policy):
+    """Each policy that names an invalid Worker has a fault which says what is wrong with it; the others have none."""
+    loaded = load_documents(
+        worker({"spec.grpc.target": ...}),
+        worker({"metadata.name": "other"}),
+        configuration(policy(), policy({"name": "a.b.c", "worker": "other"})),
+    )
+    broken, sound = loaded.mutating
+    assert list(loaded.workers) == ["other"]
+    assert broken.fault == (
+        'policies[0].worker: worker "labels" is invalid: spec.grpc.target: Required value (in 0.json:1)'
+    )
+    assert broken.worker == "labels"
+    assert sound.fault is None
+
+
+def test_two_workers_of_one_name(load_documents, worker):
+    """Two Workers of one name are fatal: nobody can know which of them judges."""
+    loaded = load_documents(worker(), worker())
+    assert loaded.fatal
+    assert str(loaded.errors[0]) == '1.json:1: metadata.name: Duplicate value: "labels"'
