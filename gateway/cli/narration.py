@@ -1,8 +1,9 @@
 """What the demonstration says: one screen that a newcomer can read."""
 
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
@@ -14,7 +15,8 @@ from gateway.serving.app import Gateway
 
 _NAME_WIDTH: Final = 18
 _TITLE_WIDTH: Final = 52
-_VALUE_WIDTH: Final = 58
+_WIDTH: Final = 112
+"""Columns: what a terminal that somebody has widened for this still shows in one line."""
 _CHANGES_SHOWN: Final = 4
 
 _COLOURS: Final = {Outcome.ALLOWED: "green", Outcome.DENIED: "red", Outcome.FAILED: "red"}
@@ -89,9 +91,9 @@ def _told(call: Call) -> Iterator[str]:
     name = call.policy.policy
     match call.answer:
         case Deny(message=message):
-            yield f"    {name:<{_NAME_WIDTH}} {click.style('denies', fg='red')}  {message}"
+            yield from _said(name, click.style("denies ", fg="red"), message)
         case Failure(reason=reason, message=message):
-            yield f"    {name:<{_NAME_WIDTH}} {click.style('failed', fg='yellow')}  {reason}: {message}"
+            yield from _said(name, click.style("failed ", fg="yellow"), f"{reason}: {message}")
     for operation in call.changes[:_CHANGES_SHOWN]:
         yield f"    {name:<{_NAME_WIDTH}} {_change(operation)}"
         name = ""
@@ -99,12 +101,18 @@ def _told(call: Call) -> Iterator[str]:
         yield f"    {'':<{_NAME_WIDTH}} and {len(call.changes) - _CHANGES_SHOWN} more changes"
 
 
+def _said(name: str, verb: str, message: str) -> Iterator[str]:
+    first, *more = textwrap.wrap(message, _WIDTH - _NAME_WIDTH - 13) or [""]
+    yield f"    {name:<{_NAME_WIDTH}} {verb} {first}"
+    for line in more:
+        yield f"    {'':<{_NAME_WIDTH}}         {line}"
+
+
 def _change(operation: Operation) -> str:
     verb = click.style(f"{operation.op:<7}", fg="cyan")
-    value = "" if operation.op == "remove" else f" = {_short(operation.value)}"
-    return f"{verb} {operation.path}{value}"
+    value = "" if operation.op == "remove" else f" = {msgspec.json.encode(operation.value).decode()}"
+    return f"{verb} {_short(operation.path + value, _WIDTH - _NAME_WIDTH - 13)}"
 
 
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _VALUE_WIDTH else text[: _VALUE_WIDTH - 1] + "…"
+def _short(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"
