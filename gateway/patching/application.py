@@ -1,0 +1,128 @@
+"""JSON Patch, RFC 6902: the operations and what may be wrong with them. How the document is written is in ``draft``.
+
+"If a normative requirement is violated by a JSON Patch document, or if an operation is not successful, evaluation of
+the JSON Patch document SHOULD terminate and application of the entire patch document SHALL NOT be deemed successful"
+(section 5): a failing operation raises, the draft is dropped, and the document is as it was.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from gateway.patching.draft import Draft, place
+from gateway.patching.equality import Value, equal
+from gateway.patching.errors import PatchError, kind, quoted, shown
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+from gateway.patching.parsing import decode
+from gateway.patching.pointer import Pointer, parse_pointer
+
+
+class _Operation(msgspec.Struct, gc=False):
+    """One operation as the worker wrote it, unchecked, so that a mistake is told in our words and with its number.
+
+    "Members that are not explicitly defined for the operation in question MUST be ignored" (section 4); they are.
+    """
+
+    op: Any = UNSET
+    path: Any = UNSET
+    source: Any = msgspec.field(default=UNSET, name="from")
+    value: Any = UNSET
+
+
+_PATCH = msgspec.json.Decoder(list[_Operation])
+
+_REMEMBERED_LENGTH = 200
+_remembered = lru_cache(maxsize=1024)(parse_pointer)
+"""A policy writes the same few paths for each object. 1,024 pointers of up to 200 characters are at most 1 MB."""
+
+
+def apply_json_patch(document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> Value:
+    """The document after a JSON Patch (RFC 6902) given as JSON text; ``document`` itself is never changed.
+
+    What the patch does not touch is the same object in the result as in ``document``; ``[]`` gives ``document``
+    itself. The document must be at most ``limits.depth`` levels deep, and so is the result. The result may be any
+    JSON value, as the RFC has it: whoever needs an object must look.
+
+    Raises PatchError if the patch is malformed, does not apply, or passes a limit. An operation's number counts from 1.
+    """
+    operations = decode(_PATCH, patch, "the JSON Patch", limits)
+    if len(operations) > limits.operations:
+        raise PatchError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
+    draft = Draft(document, patch, limits)
+    number = 0
+    try:
+        for operation in operations:
+            number += 1
+            _apply(draft, operation, limits)
+    except PatchError as error:
+        raise PatchError(f"operation {number}{_label(operations[number - 1])}: {error}") from error
+    return draft.root
+
+
+def _apply(draft: Draft, operation: _Operation, limits: PatchLimits) -> None:
+    """Apply one operation or raise."""
+    name = operation.op
+    if type(name) is not str:
+        raise _expected("op", "a string", name)
+    if (write := _WITH_VALUE.get(name)) is not None:
+        target = _pointer(operation.path, "path", limits)
+        if operation.value is UNSET:
+            raise _expected("value", "a value", UNSET)
+        write(draft, operation.value, target)
+    elif (relocate := _WITH_SOURCE.get(name)) is not None:
+        target = _pointer(operation.path, "path", limits)
+        relocate(draft, _pointer(operation.source, "from", limits), target)
+    elif name == "remove":
+        draft.take(_pointer(operation.path, "path", limits))
+    else:
+        # 'Its value MUST be one of "add", "remove", "replace", "move", "copy", or "test"' (section 4).
+        raise PatchError(f'"op": expected add, remove, replace, move, copy or test, found {quoted(name)}')
+
+
+def _add(draft: Draft, value: Value, target: Pointer) -> None:
+    draft.check_depth(value, target)
+    draft.put(value, target)
+
+
+def _replace(draft: Draft, value: Value, target: Pointer) -> None:
+    draft.check_depth(value, target)
+    draft.set(value, target)
+
+
+def _test(draft: Draft, expected: Value, target: Pointer) -> None:
+    found = draft.read(target)
+    if equal(expected, found):
+        return
+    if kind(expected) == kind(found):
+        raise PatchError(f"expected the value that the test names at {place(target)}, found {kind(found)} that differs")
+    raise PatchError(f"expected {kind(expected)} at {place(target)}, found {kind(found)}")
+
+
+_WITH_VALUE: dict[str, Callable[[Draft, Value, Pointer], None]] = {"add": _add, "replace": _replace, "test": _test}
+_WITH_SOURCE: dict[str, Callable[[Draft, Pointer, Pointer], None]] = {"move": Draft.move, "copy": Draft.share}
+
+
+def _pointer(text: Any, member: str, limits: PatchLimits) -> Pointer:
+    """The tokens of the operation's ``path`` or ``from``."""
+    if type(text) is not str:
+        raise _expected(member, "a string", text)
+    # Counted before it is split: a pointer of a megabyte of "/" would be a million strings.
+    count = text.count("/")
+    if count > limits.pointer_tokens:
+        raise PatchError(f'"{member}": at most {limits.pointer_tokens} tokens in a pointer, found {count}')
+    return _remembered(text) if len(text) <= _REMEMBERED_LENGTH else parse_pointer(text)
+
+
+def _expected(member: str, what: str, found: Any) -> PatchError:
+    return PatchError(f'expected {what} as "{member}", found {"none" if found is UNSET else kind(found)}')
+
+
+def _label(operation: _Operation) -> str:
+    """`` (OP PATH)``, as far as the worker gave them."""
+    words = [shown(word) for word in (operation.op, operation.path) if type(word) is str]
+    if type(operation.op) is str and operation.op in _WITH_SOURCE and type(operation.source) is str:
+        words.append("from " + shown(operation.source))
+    return f" ({' '.join(words)})" if words else ""

@@ -1,0 +1,53 @@
+"""What a worker sent, as bytes, made into values: or refused, whatever the bytes are."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from gateway.depth import too_deep
+from gateway.patching.equality import Value
+from gateway.patching.errors import PatchError, kind
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+
+T = TypeVar("T")
+
+_ANYTHING = msgspec.json.Decoder()
+
+
+def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dict[str, Value]:
+    """The one JSON object that a text holds. Of members with the same name the last one counts.
+
+    Raises PatchError if it is not JSON, not an object, or deeper than ``limits.depth``.
+    """
+    value: Any = decode(_ANYTHING, content, "the object", limits)
+    if type(value) is not dict:
+        raise PatchError(f"the object: expected a JSON object, found {kind(value)}")
+    return value
+
+
+def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: PatchLimits) -> T:
+    """What ``decoder`` makes of a text, which the PatchError calls ``name`` if it is refused."""
+    if too_deep(content, limits.depth):
+        raise PatchError(f"{name}: arrays and objects may nest {limits.depth} levels deep, and nest deeper")
+    try:
+        return decoder.decode(content)
+    except msgspec.ValidationError as error:
+        # Well-formed, but not what is expected: the wrong type, or a number that no double can hold.
+        raise PatchError(f"{name}: {_uncapitalized(str(error))}") from error
+    except ValueError as error:
+        # msgspec.DecodeError, or UnicodeDecodeError, which it lets through.
+        raise PatchError(
+            f"{name}: expected JSON in UTF-8: {_uncapitalized(str(error))}{_hint(content, error)}"
+        ) from error
+
+
+def _uncapitalized(text: str) -> str:
+    """A library's sentence in the middle of ours."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _hint(content: bytes, error: ValueError) -> str:
+    """What the message leaves out: a lone high surrogate at the end of a string is reported as a truncated text."""
+    if "truncated" in str(error) and b"\\u" in content:
+        return ", or a surrogate without its other half"
+    return ""

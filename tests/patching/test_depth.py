@@ -1,0 +1,79 @@
+"""The depth of a text is known without parsing it, and exactly."""
+
+import contextlib
+import json
+from unittest.mock import patch
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway import depth
+from gateway.depth import too_deep
+
+STRINGS = st.text(alphabet='"\\[]{}a', max_size=8)
+DOCUMENTS = st.recursive(
+    STRINGS | st.none(),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(STRINGS, inner, max_size=6),
+    max_leaves=40,
+)
+
+
+def depth_of(value):
+    """How many levels a value has, by walking it."""
+    if isinstance(value, dict):
+        return 1 + max(map(depth_of, value.values()), default=0)
+    return 1 + max(map(depth_of, value), default=0) if isinstance(value, list) else 0
+
+
+@pytest.mark.property
+@given(DOCUMENTS, st.integers(1, 3), st.integers(1, 40))
+def test_it_is_exact_for_json(value, copies, piece):
+    """A JSON text is too deep for every limit below its depth and for none from its depth on, wherever it is cut."""
+    whole = [value] * copies
+    text = json.dumps(whole).encode()
+    with patch.object(depth, "_PIECE", piece):
+        assert [too_deep(text, limit) for limit in range(12)] == [depth_of(whole) > limit for limit in range(12)]
+
+
+@pytest.mark.property
+@given(st.lists(st.tuples(st.sampled_from([*map(bytes, zip(b'[]{}"\\,:a1')), b'{"a":', b"[[],"]), st.integers(1, 300))))
+def test_a_parser_never_meets_more_than_the_limit(parts):
+    """Whatever the bytes are, nothing is raised, and what is not too deep does not exhaust a parser's recursion."""
+    text = b"".join(part * times for part, times in parts)
+    if not too_deep(text, 200):
+        with contextlib.suppress(msgspec.DecodeError):
+            msgspec.json.decode(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"),
+    [
+        (b"1", 0),
+        (b"[]", 1),
+        (b'{"a":{}}', 2),
+        (b"[[],[],[]]", 2),
+        (b'"[[[["', 0),
+        (b'"\\"[[[["', 0),
+        (b'["\\\\",[]]', 2),
+        (b'["\\\\\\"[",[]]', 2),
+        (b'{"[":"]","{":[1]}', 2),
+    ],
+)
+def test_brackets_in_strings_do_not_nest(text, levels):
+    """A bracket counts if it is outside a string, whatever backslashes stand before the quotes."""
+    assert [too_deep(text, limit) for limit in range(4)] == [levels > limit for limit in range(4)]
+
+
+@pytest.mark.parametrize("limit", [255, 256, 257])
+def test_the_limit_itself_is_allowed(limit):
+    """256 levels are not deeper than 256, with thousands of brackets beside them."""
+    text = b"[" + b"[],{}," * 2_000 + b"[" * 255 + b"]" * 255 + b"]"
+    assert too_deep(text, limit) is (limit < 256)
+
+
+def test_ten_million_brackets_are_no_problem():
+    """A text of brackets alone is refused, and one that stays just below the limit is not, without recursion."""
+    assert too_deep(b"[" * 10_000_000, 256)
+    assert not too_deep(b"[" * 255 + b"[]," * 300_000 + b"[]" + b"]" * 255, 256)
