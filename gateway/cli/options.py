@@ -6,11 +6,14 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from gateway.patching import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports import TransportLimits
 
 PREFIX: Final = "ADMISSION_GATEWAY_"
-_LIMIT: Final = "limit_"
+_LIMITS: Final = {Limits: "limit_", TransportLimits: "limit_", PatchLimits: "limit_patch_"}
+"""The prefix of each kind's flags: ``--limit-body-bytes``, ``--limit-patch-operations``."""
+
 _LARGEST_PORT: Final = 65_535
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -23,31 +26,29 @@ def option(flag: str, **attributes: Any) -> Callable[[_F], _F]:
 
 
 def limit_options(command: _F) -> _F:
-    """One option for each limit: ``--limit-body-bytes`` and so on. What each bounds, and why:
-    docs/reference/limits.md.
-    """
-    for owner in (TransportLimits, Limits):
+    """One option for each limit. What each bounds, and why: docs/reference/limits.md."""
+    for owner, prefix in reversed(_LIMITS.items()):
         for each in reversed(fields(owner)):
-            flag = f"--{_LIMIT}{each.name}".replace("_", "-")
+            flag = f"--{prefix}{each.name}".replace("_", "-")
             kind = click.INT if isinstance(each.default, int) else click.FLOAT
             command = option(flag, type=kind, default=each.default, hidden=True)(command)
     return command
 
 
-def chosen_limits(values: dict[str, Any]) -> tuple[Limits, TransportLimits]:
+def chosen_limits(values: dict[str, Any]) -> tuple[Limits, TransportLimits, PatchLimits]:
     """The limits among a command's parameters, which are taken out of them.
 
     Raises:
         click.BadParameter: a limit that cannot work, and why.
     """
-    found = {name.removeprefix(_LIMIT): values.pop(name) for name in list(values) if name.startswith(_LIMIT)}
     try:
-        return (
-            Limits(**{each.name: found[each.name] for each in fields(Limits)}),
-            TransportLimits(**{each.name: found[each.name] for each in fields(TransportLimits)}),
-        )
+        made = {
+            owner: owner(**{each.name: values.pop(prefix + each.name) for each in fields(owner)})
+            for owner, prefix in _LIMITS.items()
+        }
     except ValueError as error:
         raise click.BadParameter(f"{error}; see docs/reference/limits.md") from None
+    return made[Limits], made[TransportLimits], made[PatchLimits]
 
 
 class AddressType(click.ParamType[tuple[str, int]]):

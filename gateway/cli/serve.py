@@ -46,7 +46,7 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
 
     Every limit has a flag of its own too, such as --limit-body-bytes; docs/reference/limits.md lists them.
     """
-    limits, transport_limits = chosen_limits(values)
+    limits, transport_limits, patch_limits = chosen_limits(values)
     _check_tls(values)
     metrics = Metrics()
     stop_logs = configure_logs(
@@ -67,6 +67,7 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
             drain_at_least_seconds=values["drain_at_least"],
             limits=limits,
             transport_limits=transport_limits,
+            patch_limits=patch_limits,
         )
         uvloop.run(_serve(configuration, settings, metrics))
     except (SourceError, TlsError, CertificateError, ListenError) as error:

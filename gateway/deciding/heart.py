@@ -37,15 +37,13 @@ from gateway.deciding.steps import Ask, Lookup, NamespaceLookup, Step
 from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
 from gateway.documents import Documents
 from gateway.matching import Labels, Matched, Matching, NeedsNamespace, NotMatched, Undecidable, match
-from gateway.patching import Operation, PatchLimits, difference, encode_patch, equal
+from gateway.patching import DEFAULT_LIMITS, Operation, PatchLimits, difference, encode_patch, equal
 from gateway.policies import FailurePolicy, Phase, Policy, ReinvocationPolicy, SideEffects
 from gateway.reasons import Reason
 from gateway.review import Request
 
 ROUNDS: Final = 2
 """kube-apiserver reinvokes at most once."""
-
-DEFAULT_LIMITS: Final = PatchLimits()
 
 _NOT_MARKED: Final = NotMatched(why="not marked for reinvocation")
 

@@ -9,12 +9,13 @@ from gateway.patching.application import apply_json_patch
 from gateway.patching.difference import Operation, difference, encode_patch
 from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError
-from gateway.patching.limits import PatchLimits
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.merging import apply_merge_patch
 from gateway.patching.parsing import parse_object
 from gateway.patching.pointer import Pointer, format_pointer, parse_pointer
 
 __all__ = [
+    "DEFAULT_LIMITS",
     "Operation",
     "PatchError",
     "PatchLimits",

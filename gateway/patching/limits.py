@@ -6,36 +6,39 @@ can ask for a great deal, so what it asks for is bounded, not only how long it i
 
 from dataclasses import dataclass
 
+from gateway.bounds import check_bounds
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchLimits:
-    """The limits of one patch; what passes one is a PatchError that names the limit and what was observed.
-
-    ``operations`` counts the operations of a JSON Patch, ``pointer_tokens`` the tokens of one pointer, ``depth`` the
-    levels of arrays and objects in a patch and in the document that it makes. ``copied_bytes`` is the encoded size of
-    everything that the ``copy`` operations of one patch copy together. ``shifted_elements`` is how many array
-    elements all insertions and removals together move by one place.
-    """
+    """The limits of one patch; what passes one is a PatchError that names the limit and what was observed."""
 
     operations: int = 10_000
-    # What kube-apiserver takes from clients: maxJSONPatchOperations = 10000. At 1 µs each that is 10 ms of the event
-    # loop.
+    """Operations of a JSON Patch. What kube-apiserver takes from clients: maxJSONPatchOperations = 10000. At 1 µs
+    each that is 10 ms of the event loop."""
 
     pointer_tokens: int = 256
-    # One token is one level: a pointer with more of them than ``depth`` points below everything that may exist.
+    """Tokens of one pointer. One token is one level: a pointer with more of them than ``depth`` points below
+    everything that may exist."""
 
     depth: int = 256
-    # The limit for AdmissionReviews. Kubernetes' types (schemas in CRDs apart) stay below 20; Python's limit is 1000:
-    # walking 256 levels at two frames each leaves half of that to the caller.
+    """Levels of arrays and objects in a patch, and in the document that it makes. The limit for AdmissionReviews.
+    Kubernetes' types (schemas in CRDs apart) stay below 20; Python's limit is 1000: walking 256 levels at two frames
+    each leaves half of that to the caller."""
 
     copied_bytes: int = 20_000_000
-    # The body limit. An operation of 40 bytes that copies the document into itself doubles it: 10,000 of them would be
-    # 2^10,000 documents. With this limit it grows by at most one largest body.
+    """The encoded size of everything that the ``copy`` operations of one patch copy together. The body limit. An
+    operation of 40 bytes that copies the document into itself doubles it: 10,000 of them would be 2^10,000 documents.
+    With this limit it grows by at most one largest body."""
 
     shifted_elements: int = 500_000_000
-    # Inserting at the front moves all others, 0.2 ns each: together 0.1 s. 10,000 insertions into an array of 50,000
-    # elements fit; the largest array of the largest object (1.5 million elements in the 3 MiB that kube-apiserver
-    # takes) can be hit 333 times.
+    """How many array elements all insertions and removals together move by one place. Inserting at the front moves
+    all others, 0.2 ns each: together 0.1 s. 10,000 insertions into an array of 50,000 elements fit; the largest array
+    of the largest object (1.5 million elements in the 3 MiB that kube-apiserver takes) can be hit 333 times."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work: a ValueError that names the limit."""
+        check_bounds(self)
 
 
 DEFAULT_LIMITS = PatchLimits()

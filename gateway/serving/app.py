@@ -15,11 +15,12 @@ from typing import Final
 import structlog
 
 from gateway.deciding import Plan, make_plan
+from gateway.patching import PatchLimits
 from gateway.policies import Configuration, Phase
 from gateway.serving.admin import AdminListener
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
 from gateway.serving.front import Front
-from gateway.serving.judge import Consumer, Judge, refusal
+from gateway.serving.judge import Consumer, Judge, Panel, refusal
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Refusal
 from gateway.serving.tls import server_context, validity_problem
@@ -49,6 +50,7 @@ class Settings:
     drain_at_least_seconds: float = 0.0
     limits: Limits = field(default_factory=Limits)
     transport_limits: TransportLimits = field(default_factory=TransportLimits)
+    patch_limits: PatchLimits = field(default_factory=PatchLimits)
 
 
 class Gateway:
@@ -78,13 +80,13 @@ class Gateway:
         self._plans: dict[Phase, Plan] = {}
         self._standings_changed()
         self._serving = False
+        panel = Panel(plan=self._plans.__getitem__, asker=self.workers, namespaces=configuration.namespaces)
         judge = Judge(
-            plan=self._plans.__getitem__,
-            asker=self.workers,
-            namespaces=configuration.namespaces,
-            consumers=(self.metrics, DecisionLog(), *consumers),
+            panel,
             events=self.metrics,
+            consumers=(self.metrics, DecisionLog(), *consumers),
             depth=settings.limits.depth,
+            patch_limits=settings.patch_limits,
         )
         self.front = Front(
             judge=judge, refuse=refusal, not_ready=self._not_ready, limits=settings.limits, events=_Events(self.metrics)

@@ -16,9 +16,9 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Decision, Failure, Heart, Plan, Step
+from gateway.deciding import Answer, Ask, Decision, Failure, Heart, Step
 from gateway.reasons import Reason
-from gateway.review import Request, ReviewError
+from gateway.review import ReviewError
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -39,26 +39,15 @@ class Driver:
     """Decides one review.
 
     Args:
-        request: what came.
-        plan: who judges.
-        came: when the request came, on ``time.monotonic``'s clock.
-        ends: when the budget ends, on the same clock.
+        uid: the review's, for the log.
+        heart: not started yet; its clock is ``time.monotonic``.
         asker: asks the workers.
         namespaces: the labels of the namespaces that are known.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        plan: Plan,
-        *,
-        came: float,
-        ends: float,
-        asker: Asker,
-        namespaces: Namespaces,
-    ) -> None:
-        self._request = request
-        self._heart = Heart(request, plan, ends=ends, came=came)
+    def __init__(self, uid: str, heart: Heart, *, asker: Asker, namespaces: Namespaces) -> None:
+        self._uid = uid
+        self._heart = heart
         self._asker = asker
         self._namespaces = namespaces
         self._loop = asyncio.get_running_loop()
@@ -120,7 +109,7 @@ class Driver:
         except ReviewError as error:
             self._give_up(error)
         except Exception as error:  # noqa: BLE001 - logged; and every policy not yet judged is a failure INTERNAL
-            _LOG.exception("deciding a review failed inside the gateway", uid=self._request.uid)
+            _LOG.exception("deciding a review failed inside the gateway", uid=self._uid)
             try:
                 return self._heart.broken(f"{type(error).__name__}; see the gateway's log", monotonic())
             except Exception as again:  # noqa: BLE001 - whoever serves answers for us, and must hear of it

@@ -7,14 +7,16 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding import Decision, Failure, Plan
+from gateway.deciding import Decision, Failure, Heart, Plan
+from gateway.patching import DEFAULT_LIMITS, PatchLimits
 from gateway.policies import Phase
 from gateway.reasons import Reason
-from gateway.review import Request, Response, ReviewError, Status, decode, encode
+from gateway.review import DEPTH, Request, Response, ReviewError, Status, decode, encode
 from gateway.serving.driver import Asker, Driver, Namespaces
 from gateway.serving.front import Reply
 
@@ -33,6 +35,18 @@ class Consumer(Protocol):
         """A decision was made. Called before its answer leaves, so it must be quick."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Panel:
+    """Who judges: ``plan`` gives the plan of a phase as it is at this moment, ``asker`` asks its workers.
+
+    ``namespaces`` are the labels of the namespaces that are known, by name.
+    """
+
+    plan: Callable[[Phase], Plan]
+    asker: Asker
+    namespaces: Namespaces
+
+
 class JudgeEvents(Protocol):
     """Who counts what did not come to a decision."""
 
@@ -47,30 +61,27 @@ class Judge:
     """Judges the reviews of both phases.
 
     Args:
-        plan: gives the plan of a phase as it is at this moment.
-        asker: asks the workers.
-        namespaces: labels of the known namespaces.
+        panel: who judges.
         events: hears of what did not come to a decision.
         consumers: are shown each decision; what they raise is logged and changes nothing.
         depth: how deep a review may nest.
+        patch_limits: of the changes that workers ask for.
     """
 
     def __init__(
         self,
+        panel: Panel,
         *,
-        plan: Callable[[Phase], Plan],
-        asker: Asker,
-        namespaces: Namespaces,
         events: JudgeEvents,
         consumers: Sequence[Consumer] = (),
-        depth: int = 256,
+        depth: int = DEPTH,
+        patch_limits: PatchLimits = DEFAULT_LIMITS,
     ) -> None:
-        self._plan = plan
-        self._asker = asker
-        self._namespaces = namespaces
+        self._panel = panel
         self._consumers = consumers
         self._events = events
         self._depth = depth
+        self._patch_limits = patch_limits
 
     async def __call__(self, phase: Phase, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
         """The answer to ``body``, which came at ``started`` and must be answered before ``ends`` (the loop's clock)."""
@@ -85,7 +96,10 @@ class Judge:
                 response, uid=request.uid, api_version=request.api_version, mutating=phase is Phase.MUTATING
             )
         except ReviewError as error:
-            return self._refuse(error)
+            # Found late, because nobody had looked. By now there is a uid to answer.
+            _LOG.warning("a request cannot be read", uid=request.uid, error=str(error))
+            self._events.not_a_review()
+            return Reply(status=200, body=refusal(request.uid, request.api_version, 400, str(error)))
         except asyncio.CancelledError:
             self._events.abandoned(phase)
             raise
@@ -98,11 +112,11 @@ class Judge:
     async def _decide(
         self, phase: Phase, request: Request, started: float, ends: float, *, overloaded: bool
     ) -> Decision:
-        plan = self._plan(phase)
+        plan = self._panel.plan(phase)
         if overloaded:
             plan = plan.failing(OVERLOADED)
-        driver = Driver(request, plan, came=started, ends=ends, asker=self._asker, namespaces=self._namespaces)
-        return await driver.decide()
+        heart = Heart(request, plan, ends=ends, came=started, limits=self._patch_limits)
+        return await Driver(request.uid, heart, asker=self._panel.asker, namespaces=self._panel.namespaces).decide()
 
     def _refuse(self, error: ReviewError) -> Reply:
         _LOG.warning("a request is no AdmissionReview", error=str(error))
@@ -120,8 +134,11 @@ class Judge:
 _INTERNAL: Final = f"{Reason.INTERNAL}: the gateway could not decide this review; see its log"
 
 
+_STATUS_REASONS: Final = {400: "BadRequest", 413: "RequestEntityTooLarge", 500: "InternalError"}
+"""The metav1.StatusReason of each refusal of our own."""
+
+
 def refusal(uid: str, api_version: str, code: int, message: str) -> bytes:
-    """An AdmissionReview that refuses ``uid`` where no policy had a say: too large, or our own mistake."""
-    reason = "RequestEntityTooLarge" if code == 413 else "InternalError"  # noqa: PLR2004 - HTTP's own number
-    status = Status(code=code, message=message, reason=reason)
+    """An AdmissionReview that refuses ``uid`` where no policy had a say: too large, unreadable, or our own mistake."""
+    status = Status(code=code, message=message, reason=_STATUS_REASONS[code])
     return encode(Response(allowed=False, status=status), uid=uid, api_version=api_version, mutating=False)

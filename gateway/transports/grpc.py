@@ -17,7 +17,6 @@ The heart keeps the time and cancels; the gRPC deadline tells the worker the sam
 
 import asyncio
 import os
-import re
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
@@ -35,13 +34,12 @@ from gateway import __version__
 from gateway.deciding import Answer, Ask, Failure
 from gateway.reasons import Reason
 from gateway.transports.limits import TransportLimits
-from gateway.transports.messages import review_answer, review_request
+from gateway.transports.messages import one_line, review_answer, review_request
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 SERVICE: Final = "/admission.worker.v1.Worker/"
 
 _LOG: Final = structlog.get_logger(__name__)
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 RECONNECT_MS: Final = (100, 2_000)
 """First and longest pause between attempts to connect: a restarted worker is found again within two seconds, and a
@@ -106,7 +104,8 @@ class GrpcWorker:
     async def _ask(self, ask: Ask, answered: Callable[[Answer], None]) -> None:
         try:
             left = ask.deadline - monotonic()
-            answer = review_answer(ask, await self._review(review_request(ask), timeout=max(left, 0.0)))
+            content = await self._review(review_request(ask), timeout=max(left, 0.0))
+            answer = review_answer(ask, content, characters=self._limits.message_characters)
         except grpc.aio.AioRpcError as error:
             answer = self._failure(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
@@ -133,7 +132,7 @@ class GrpcWorker:
         )
 
     def _one_line(self, text: str) -> str:
-        return _CONTROL.sub(" ", text)[: self._limits.message_characters]
+        return one_line(text, self._limits.message_characters)
 
     # --------------------------------------------------------------------------------- off the reviews' path
 

@@ -1,6 +1,8 @@
 """What the gateway allows a worker to cost."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+
+from gateway.bounds import check_bounds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +27,4 @@ class TransportLimits:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work: a ValueError that names the limit."""
-        for each in fields(self):
-            if getattr(self, each.name) <= 0:
-                raise ValueError(f"limit {each.name} is {getattr(self, each.name)}: it must be greater than zero")
+        check_bounds(self)

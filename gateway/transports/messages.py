@@ -1,9 +1,10 @@
 """admission.worker.v1 on one side, the heart's asks and answers on the other. No connection, no waiting.
 
 A worker's answer is checked here, so that a worker's mistake is a named failure of that policy and never an answer that
-kube-apiserver would stumble over.
+kube-apiserver would stumble over. Its explanations of failures go to users and logs: they are put on one line, and cut.
 """
 
+import re
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
@@ -21,6 +22,15 @@ _REASONS: Final = {
     pb.FAILURE_REASON_UNKNOWN_POLICY: Reason.CONFIGURATION,
 }
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+def one_line(text: str, characters: int) -> str:
+    """The first so many characters of a worker's own words, on one line; an ellipsis where there are more."""
+    # Cut first: the whole may be as large as a message.
+    line = _CONTROL.sub(" ", text[:characters]).strip()
+    return line + "…" if len(text) > characters else line
+
 
 def review_request(ask: Ask) -> bytes:
     """The ``ReviewRequest`` that puts ``ask``, serialized."""
@@ -35,19 +45,24 @@ def review_request(ask: Ask) -> bytes:
     ).SerializeToString()
 
 
-def review_answer(ask: Ask, content: bytes) -> Answer:
+def review_answer(ask: Ask, content: bytes, *, characters: int) -> Answer:
     """What a serialized ``ReviewResponse`` says; a failure ``INVALID_RESPONSE`` if it says nothing that can be
     followed.
+
+    Args:
+        ask: the question.
+        content: the message.
+        characters: how much of the worker's explanation of a failure is kept.
     """
     try:
         response = pb.ReviewResponse.FromString(content)
     except DecodeError as error:
         return _invalid(ask, f"bytes that are no ReviewResponse ({error})")
-    return outcome_answer(ask, response.outcome)
+    return outcome_answer(ask, response.outcome, characters=characters)
 
 
-def outcome_answer(ask: Ask, outcome: pb.Outcome) -> Answer:
-    """What an ``Outcome`` says."""
+def outcome_answer(ask: Ask, outcome: pb.Outcome, *, characters: int) -> Answer:
+    """What an ``Outcome`` says; ``characters`` as for ``review_answer``."""
     match outcome.WhichOneof("verdict"):
         case "allow":
             return Allow(
@@ -60,7 +75,7 @@ def outcome_answer(ask: Ask, outcome: pb.Outcome) -> Answer:
             return _deny(outcome)
         case "failure":
             reason = _REASONS.get(outcome.failure.reason, Reason.WORKER_FAILURE)
-            text = outcome.failure.message or "the worker does not say why"
+            text = one_line(outcome.failure.message, characters) or "the worker does not say why"
             return Failure(reason=reason, message=f"worker {ask.policy.worker!r} could not judge: {text}")
         case _:
             return _invalid(ask, "an Outcome without allow, deny or failure")

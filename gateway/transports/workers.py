@@ -19,7 +19,7 @@ from gateway.policies import Configuration, Phase, Policy, Worker
 from gateway.reasons import Reason
 from gateway.transports.grpc import GrpcWorker, WorkerError
 from gateway.transports.limits import TransportLimits
-from gateway.transports.messages import PHASES
+from gateway.transports.messages import PHASES, one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.supervisor import Supervisor
 
@@ -176,7 +176,8 @@ class Workers:
             )
         if verdict.errors:
             texts = "; ".join(f"settings{error.pointer}: {error.message}" for error in verdict.errors)
-            return _unusable(f"worker {worker.name!r} refuses the settings: {texts}")
+            why = one_line(texts, self._limits.message_characters)
+            return _unusable(f"worker {worker.name!r} refuses the settings: {why}")
         return version
 
     def _undescribed(self, worker: str, why: str) -> None:

@@ -1,0 +1,1 @@
+"""The way in from the API server: TLS, HTTP, limits, drain; and the driver that runs the heart with a real clock."""

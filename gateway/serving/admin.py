@@ -1,0 +1,108 @@
+"""The admin listener: ``/livez``, ``/readyz``, ``/metrics``, over plain HTTP, on loopback by default.
+
+Health is shown as Kubernetes' own components show it: ``ok``; with ``?verbose``, or if a check fails, one line for
+each check (``[+]config ok``, ``[-]certificates failed: why``) and a last line that sums up. Alive means that this
+process still turns its loop. Ready "depends on configuration and certificates, never on workers, Redis or the
+collector": a gateway that is not ready gets no traffic, and a lost worker is for the failurePolicy to answer.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from gateway.serving.connection import Connections
+from gateway.serving.limits import Limits
+from gateway.serving.listener import listening_sockets
+from gateway.serving.refusals import SERVER, Refusal, answer, quote
+
+_LOG: Final = structlog.get_logger(__name__)
+
+Checks = Callable[[], Mapping[str, str | None]]
+"""The readiness checks by name: None is fine, a text says what is wrong."""
+
+Metrics = Callable[[], tuple[str, bytes]]
+"""The metrics in an exposition format: Content-Type and body."""
+
+_ALIVE: Final[Mapping[str, str | None]] = {"ping": None}
+
+
+class AdminListener:
+    """Serves health and metrics. Says nothing of reviews."""
+
+    def __init__(self, *, checks: Checks, metrics: Metrics, limits: Limits | None = None) -> None:
+        self._checks = checks
+        self._metrics = metrics
+        self._limits = limits or Limits()
+        self._connections: Connections | None = None
+        self._servers: list[asyncio.Server] = []
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; port 0 takes a free one. Where it listens now. Raises ListenError."""
+        self._connections = Connections(self._handle, limits=self._limits, note=_note)
+        loop = asyncio.get_running_loop()
+        sockets = await listening_sockets(host, port, self._limits.backlog)
+        name = sockets[0].getsockname()
+        self._servers = [await loop.create_server(self._connections, sock=listening) for listening in sockets]
+        return name[0], name[1]
+
+    async def stop(self) -> None:
+        """Stop listening, and close all connections."""
+        for server in self._servers:
+            server.close()
+        if self._connections is not None:
+            await self._connections.close()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = request.rel_url.path
+        response = self._answer(request, path)
+        if not request.content.is_eof():
+            # Nobody sends bodies here; whoever does may not go on.
+            response.force_close()
+        return response
+
+    def _answer(self, request: web.BaseRequest, path: str) -> web.Response:
+        pages = {"/livez": self._livez, "/readyz": self._readyz, "/metrics": self._metrics_page}
+        page = pages.get(path)
+        if page is None:
+            return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(pages)}")
+        if request.method not in {"GET", "HEAD"}:
+            return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")
+        try:
+            return page(verbose="verbose" in request.rel_url.query)
+        except Exception:  # noqa: BLE001 - a page's mistake is logged with its traceback, and answered
+            _LOG.exception("a page of the admin listener failed", path=path)
+            return answer(Refusal.INTERNAL, f"{path} failed; see the gateway's log")
+
+    def _livez(self, *, verbose: bool) -> web.Response:
+        return _health("livez", _ALIVE, verbose=verbose)
+
+    def _readyz(self, *, verbose: bool) -> web.Response:
+        return _health("readyz", self._checks(), verbose=verbose)
+
+    def _metrics_page(self, *, verbose: bool) -> web.Response:
+        del verbose
+        content_type, body = self._metrics()
+        return _page(200, body, content_type)
+
+
+def _health(name: str, checks: Mapping[str, str | None], *, verbose: bool) -> web.Response:
+    """Kubernetes' form of a health endpoint: `k8s.io/apiserver/pkg/server/healthz`."""
+    failed = any(why is not None for why in checks.values())
+    if not failed and not verbose:
+        return _page(200, b"ok\n")
+    lines = [f"[+]{check} ok" if why is None else f"[-]{check} failed: {why}" for check, why in checks.items()]
+    lines.append(f"{name} check {'failed' if failed else 'passed'}")
+    return _page(503 if failed else 200, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _page(status: int, body: bytes, content_type: str = "text/plain; charset=utf-8") -> web.Response:
+    # A cached readiness is no readiness.
+    headers = {"Content-Type": content_type, "Cache-Control": "no-store", "Server": SERVER}
+    return web.Response(status=status, body=body, headers=headers)
+
+
+def _note(refusal: Refusal, *, peer: str, why: str) -> None:
+    _LOG.warning("a request to the admin listener was refused", refusal=refusal.value, peer=peer, why=why)

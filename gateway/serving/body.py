@@ -1,0 +1,153 @@
+"""Reads the body of one request, within its limits: size, time, and the memory of all bodies together.
+
+A body that is refused must still be read. Observed on kube-apiserver: 413-then-close loses the reply ("connection
+reset by peer", 7 of 8); reply, then drain, then close: 8 of 8 delivered. So ``drain`` reads on after the answer,
+within limits of its own.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from aiohttp import HttpVersion11, web
+
+from gateway.reasons import Reason
+from gateway.serving.connection import Connection, MalformedBody
+from gateway.serving.limits import Limits
+from gateway.serving.load import Load
+from gateway.serving.refusals import Refusal, Refused, quote
+
+
+class TooLarge(Refused):
+    """A body beyond the limit; ``prefix`` is its beginning, as far as it is known."""
+
+    def __init__(self, text: str, prefix: bytes) -> None:
+        super().__init__(Refusal.BODY_SIZE, text)
+        self.prefix = prefix
+
+
+class BodyReader:
+    """Reads bodies for one front."""
+
+    def __init__(self, limits: Limits, load: Load) -> None:
+        self._limits = limits
+        self._load = load
+
+    async def read(self, request: web.BaseRequest, ends: float) -> bytes:
+        """The whole body, held in ``load`` until the caller releases it.
+
+        ``ends`` is the end of the request's budget, on the loop's clock.
+
+        Raises Refused, TooLarge; ConnectionError or CancelledError if the client hangs up.
+        """
+        declared = request.content_length
+        if declared is not None and declared > self._limits.body_bytes:
+            raise TooLarge(self._too_large(f"{declared} bytes"), await self._prefix(request, ends))
+        content = request.content
+        await _encourage(request)
+        if content.is_eof():
+            # The usual case: header and body came in one piece.
+            body = content.read_nowait()
+            self._take(body)
+            return body
+        return await self._gather(request, ends)
+
+    async def drain(self, request: web.BaseRequest) -> None:
+        """Read what is left of a refused body, and forget it. Ends silently at its end or at a limit."""
+        left = self._limits.drain_bytes
+        try:
+            async with asyncio.timeout(self._limits.drain_seconds):
+                while left > 0 and (chunk := await request.content.readany()):
+                    left -= len(chunk)
+        except MalformedBody:
+            await _connection(request).linger()
+        except (TimeoutError, ConnectionError):
+            return
+
+    async def _gather(self, request: web.BaseRequest, ends: float) -> bytes:
+        body = bytearray()
+        try:
+            async with _arriving(request, ends):
+                while chunk := await request.content.readany():
+                    self._take(chunk, body)
+                    body += chunk
+        except BaseException:
+            self._load.release(len(body))
+            raise
+        return bytes(body)
+
+    def _take(self, chunk: bytes, before: bytes | bytearray = b"") -> None:
+        """Account for a piece of a body, behind those that are here already."""
+        size = len(before) + len(chunk)
+        if size > self._limits.body_bytes:
+            observed = f"no declared length and {size} bytes so far"
+            prefix = bytes(before[: self._limits.uid_prefix_bytes]) + chunk
+            raise TooLarge(self._too_large(observed), prefix[: self._limits.uid_prefix_bytes])
+        if not self._load.hold(len(chunk)):
+            raise Refused(
+                Refusal.MEMORY,
+                f"{Reason.OVERLOADED}: too many large requests at once; their bodies have reached the limit for all, "
+                f"{self._limits.body_bytes_in_flight} bytes; add replicas, or narrow the rules of the policies",
+            )
+
+    async def _prefix(self, request: web.BaseRequest, ends: float) -> bytes:
+        """The beginning of a body that is not going to be read, for its uid."""
+        if "Expect" in request.headers:
+            # Who waits for "100 Continue" has sent nothing yet, and is to send nothing.
+            return b""
+        prefix = b""
+        async with _arriving(request, ends):
+            while len(prefix) < self._limits.uid_prefix_bytes and (chunk := await request.content.readany()):
+                prefix += chunk[: self._limits.uid_prefix_bytes]
+        return prefix[: self._limits.uid_prefix_bytes]
+
+    def _too_large(self, observed: str) -> str:
+        return (
+            f"{Reason.REQUEST_TOO_LARGE}: this AdmissionReview has {observed}, the limit is {self._limits.body_bytes}; "
+            "make the object smaller, or exclude it by the rules or objectSelector of the webhook configuration"
+        )
+
+
+@asynccontextmanager
+async def _arriving(request: web.BaseRequest, ends: float) -> AsyncIterator[None]:
+    """While pieces of a body are awaited: ends the wait with the budget, and says what went wrong with the body."""
+    connection = _connection(request)
+    connection.awaited = request.content
+    try:
+        async with asyncio.timeout_at(ends):
+            yield
+    except TimeoutError as error:
+        declared = "an undeclared number of" if request.content_length is None else str(request.content_length)
+        raise Refused(
+            Refusal.BODY_TIME,
+            f"the body did not arrive while it could still be answered: {request.content.total_bytes} of {declared} "
+            "bytes; look at the network between the API server and the gateway, and at timeoutSeconds",
+        ) from error
+    except MalformedBody as error:
+        raise Refused(Refusal.BODY_FRAMING, f"the body's chunks are malformed: {error}") from error
+    except (ConnectionError, asyncio.CancelledError):
+        if request.transport is None:
+            connection.refused(Refusal.HANGUP, "the client closed before the body of its request was complete")
+        raise
+    finally:
+        connection.awaited = None
+
+
+def _connection(request: web.BaseRequest) -> Connection:
+    return cast("Connection", request.protocol)
+
+
+async def _encourage(request: web.BaseRequest) -> None:
+    """Answer ``Expect: 100-continue``, which web.Application would do for us."""
+    expected = request.headers.get("Expect")
+    if expected is None or request.version < HttpVersion11:
+        # RFC 9110, 10.1.1: "A server that receives a 100-continue expectation in an HTTP/1.0 request MUST ignore that
+        # expectation."
+        return
+    if expected.lower() != "100-continue":
+        raise Refused(Refusal.EXPECTATION, f"Expect: {quote(expected)} is not supported; leave it out")
+    if request.content.total_bytes == 0 and not request.content.is_eof():
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # aiohttp takes an answer with bytes in it for one that has begun.
+        request.writer.output_size = 0

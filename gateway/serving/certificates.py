@@ -1,0 +1,230 @@
+"""Development certificates, made on demand: a CA and a server certificate that it signed.
+
+The rule for what is already in the directory: **a private key, once there, is only read; a certificate is replaced only
+if it was signed in our CA's name; anything else is an error, before anything is written.** So nothing that somebody
+else made is ever overwritten, and since keys stay, certificate and key fit together at every moment, even for a reader
+between two of our writes.
+
+A certificate is kept as long as it is good, so that a caBundle once copied stays valid:
+
+    ======  ======================================================================================================
+    CA      ours, for our key, valid now, and no earlier at its end than the server certificate
+    server  ours, for our key, signed by that CA, valid now and for another day, and covering every name asked for
+    ======  ======================================================================================================
+
+A server certificate made again keeps the names of the one before: two gateways with different names take no turns.
+Processes that start together wait for each other on a lock of the directory; it leaves no file behind.
+"""
+
+import base64
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from gateway.serving.issuing import (
+    CA_NAME,
+    SERVER_LIFETIME,
+    Authority,
+    general_name,
+    made_ca,
+    made_server_certificate,
+)
+
+ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
+"""Names that every server certificate covers."""
+
+_RENEW_BEFORE: Final = timedelta(days=1)
+
+
+class CertificateError(Exception):
+    """Development certificates cannot be made here: the operator's to solve. The text: which file, why, what to do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DevelopmentCertificates:
+    """Where the certificates are (PEM files).
+
+    ``ca_bundle`` is the CA's PEM in base64, as ``clientConfig.caBundle`` wants it.
+    """
+
+    ca_file: Path
+    cert_file: Path
+    key_file: Path
+    ca_bundle: str
+
+
+def ensure_development_certificates(
+    directory: Path, names: Sequence[str] = (), *, now: datetime | None = None
+) -> DevelopmentCertificates:
+    """Development certificates in ``directory``, kept or made: ``ca.crt``, ``ca.key``, ``tls.crt``, ``tls.key``.
+
+    The server certificate covers ``names`` (DNS names or IP addresses) and ``ALWAYS``. ``now`` is timezone-aware;
+    without it, the clock's. The directory is made if it is missing (0700); keys are readable by their owner only
+    (0600).
+
+    Raises CertificateError.
+    """
+    now = (now or datetime.now(UTC)).replace(microsecond=0)
+    wanted = _wanted(names)
+    try:
+        with _locked(directory):
+            ca = _ensure(directory, wanted, now)
+    except OSError as error:
+        raise CertificateError(
+            f"development certificates in {directory}: {error.strerror or error}; "
+            "choose a directory that this user can write with --tls-dev-dir, or bring --tls-cert and --tls-key"
+        ) from error
+    return DevelopmentCertificates(
+        ca_file=directory / "ca.crt",
+        cert_file=directory / "tls.crt",
+        key_file=directory / "tls.key",
+        ca_bundle=base64.b64encode(_pem(ca)).decode(),
+    )
+
+
+def _wanted(names: Sequence[str]) -> frozenset[x509.GeneralName]:
+    try:
+        return frozenset(general_name(name) for name in (*ALWAYS, *names))
+    except ValueError as error:
+        raise CertificateError(f"development certificates: {error}") from error
+
+
+# ---------------------------------------------------------------------------------------- keeping
+
+
+def _ensure(directory: Path, wanted: frozenset[x509.GeneralName], now: datetime) -> x509.Certificate:
+    """Leave good files in the directory, which is locked; the CA's certificate."""
+    # What is not ours is found before anything is written.
+    ca, server = _certificate(directory / "ca.crt"), _certificate(directory / "tls.crt")
+    ca_key, server_key = _key(directory / "ca.key"), _key(directory / "tls.key")
+    if ca is None or not _is_good_ca(ca, ca_key, now):
+        ca = made_ca(ca_key, now)
+        _write(directory / "ca.crt", _pem(ca))
+    covered = frozenset[x509.GeneralName]() if server is None else _covered(server)
+    if server is None or not wanted <= covered or not _is_good_server(server, server_key, ca, now):
+        authority = Authority(certificate=ca, key=ca_key)
+        _write(directory / "tls.crt", _pem(made_server_certificate(server_key, authority, wanted | covered, now)))
+    return ca
+
+
+def _is_good_ca(ca: x509.Certificate, key: ec.EllipticCurvePrivateKey, now: datetime) -> bool:
+    outlives = ca.not_valid_before_utc <= now and ca.not_valid_after_utc >= now + SERVER_LIFETIME
+    return outlives and ca.public_key() == key.public_key()
+
+
+def _is_good_server(
+    certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey, ca: x509.Certificate, now: datetime
+) -> bool:
+    try:
+        certificate.verify_directly_issued_by(ca)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return (
+        certificate.public_key() == key.public_key()
+        and certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - _RENEW_BEFORE
+        and certificate.not_valid_after_utc <= ca.not_valid_after_utc
+    )
+
+
+def _covered(certificate: x509.Certificate) -> frozenset[x509.GeneralName]:
+    try:
+        return frozenset(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        return frozenset()
+
+
+# ------------------------------------------------------------------------------------------ files
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold the directory, made if it is missing, against other processes that make certificates in it."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _certificate(path: Path) -> x509.Certificate | None:
+    """The certificate in a file, which must be ours; None without the file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        certificate = x509.load_pem_x509_certificate(content)
+        signer = certificate.issuer
+    except ValueError as error:
+        raise CertificateError(
+            f"development certificates: {path} is no PEM certificate and is not overwritten; move it away"
+        ) from error
+    if signer != CA_NAME:
+        raise CertificateError(
+            f"development certificates: {path} was not made by admission-gateway (its signer is "
+            f"{signer.rfc4514_string()!r}) and is not overwritten; move it away, choose another --tls-dev-dir, "
+            "or serve it with --tls-cert and --tls-key"
+        )
+    return certificate
+
+
+def _key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """The key in a file, made if the file is missing."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        key = ec.generate_private_key(ec.SECP256R1())
+        _write(path, _key_pem(key), mode=0o600)
+        return key
+    try:
+        present = serialization.load_pem_private_key(content, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise CertificateError(
+            f"development certificates: {path} is no PEM private key (or has a password) and is not overwritten; "
+            "move it away"
+        ) from error
+    if not isinstance(present, ec.EllipticCurvePrivateKey):
+        raise CertificateError(
+            f"development certificates: {path} holds no ECDSA key and is not overwritten; move it away"
+        )
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o600)
+    return present
+
+
+def _write(path: Path, content: bytes, *, mode: int = 0o644) -> None:
+    """Put a file in place as a whole: whoever opens the name sees the old content or the new, also after a crash."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -1,0 +1,249 @@
+"""One HTTP connection: aiohttp's protocol, with the answers to bad HTTP and the time limits that it leaves to us.
+
+Stock aiohttp answers malformed HTTP with a traceback in the log, waits on behind a broken chunk until somebody's
+patience ends, gives a header as long as an idle connection, and a client that takes no answer for ever.
+
+Names of aiohttp that are not public, and that this module leans on (the tests break when one changes): ``_waiter`` is
+a future while the connection waits for a request; ``_messages`` are parsed requests that nobody has begun, and an
+``_ErrInfo`` among them stands where the parser gave up.
+"""
+
+import asyncio
+import ssl
+from typing import Any, Final
+
+import structlog
+from aiohttp import StreamReader, web
+from aiohttp.http_exceptions import LineTooLong
+from aiohttp.web_protocol import _ErrInfo
+
+from gateway.serving.limits import Limits
+from gateway.serving.refusals import Note, Refusal, answer, quote, raw_answer
+
+_LOG: Final = structlog.get_logger(__name__)
+
+
+class MalformedBody(Exception):  # noqa: N818 - set on the body's reader, which turns it into a refusal
+    """The chunks of a body are malformed; the text is the parser's, one line."""
+
+
+class Connection(web.RequestHandler):
+    """A connection of ``Connections``.
+
+    ``awaited`` is the body that somebody is waiting for, to be told when the parser gives up in the middle of it.
+    ``review`` is the task of the review that is being judged, and when that must be over (the loop's clock); if it is
+    not, the task is cancelled, and None takes its place.
+    """
+
+    __slots__ = ("_half_since", "_limits", "_note", "_rejected", "_stuck_since", "awaited", "review")
+
+    def __init__(self, server: "Connections", *, loop: asyncio.AbstractEventLoop, limits: Limits, note: Note) -> None:
+        options: dict[str, Any] = {
+            "access_log": None,
+            "auto_decompress": False,
+            "keepalive_timeout": limits.keepalive_seconds,
+            # Draining has limits of its own: see BodyReader.
+            "lingering_time": 0,
+            "max_field_size": limits.field_bytes,
+            "max_headers": limits.headers,
+            "max_line_size": limits.line_bytes,
+        }
+        super().__init__(server, loop=loop, **options)
+        self.awaited: StreamReader | None = None
+        self.review: tuple[asyncio.Task[Any], float] | None = None
+        self._limits = limits
+        self._note = note
+        self._rejected = False
+        self._half_since: float | None = None
+        self._stuck_since: float | None = None
+
+    @property
+    def peer(self) -> str:
+        """The client's address and port, for the log."""
+        name = self.peername
+        return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
+
+    def refused(self, refusal: Refusal, why: str) -> None:
+        """Take down that this connection, or a request on it, was refused."""
+        self._note(refusal, peer=self.peer, why=why)
+
+    async def linger(self) -> None:
+        """Stay open for a moment, and forget what comes: the client may be sending still, until who knows when.
+
+        Closing with bytes unread resets the connection, and the answer is lost with it. Cancelled by the client's close.
+        """
+        self._rejected = True
+        await asyncio.sleep(self._limits.linger_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, unless the parser has given up already; watch for what it does not finish."""
+        if self._rejected:
+            return
+        super().data_received(data)
+        waits_for_a_request = self._waiter is not None and not self._waiter.done()
+        if not waits_for_a_request:
+            self._half_since = None
+        elif data and self._half_since is None:
+            self._half_since = self._loop.time()
+        if self.awaited is not None and self._messages and isinstance(self._messages[-1][0], _ErrInfo):
+            self.awaited.set_exception(MalformedBody(_first_line(self._messages[-1][0].message)))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the client's address: the transport forgets it when it closes."""
+        super().connection_made(transport)
+        _ = self.peername
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Say what a TLS error has ended; everything else is a client's right."""
+        if isinstance(exc, ssl.SSLError):
+            self.refused(Refusal.TLS, f"the TLS connection broke: {exc.reason or exc}")
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Note since when the client takes nothing."""
+        super().pause_writing()
+        self._stuck_since = self._loop.time()
+
+    def resume_writing(self) -> None:
+        """It takes again."""
+        self._stuck_since = None
+        super().resume_writing()
+
+    def end_if_overdue(self, now: float) -> None:
+        """End the review that has no end; the connection whose header has none, or whose client takes no answer."""
+        transport = self.transport
+        if transport is None:
+            return
+        limits = self._limits
+        if self.review is not None and now > self.review[1]:
+            task, self.review = self.review[0], None
+            task.cancel()
+        elif self._half_since is not None and now - self._half_since > limits.header_seconds:
+            why = f"the header of a request is not complete after {limits.header_seconds:g} s; send it in one piece"
+            self.refused(Refusal.HEADER_TIME, why)
+            transport.write(raw_answer(Refusal.HEADER_TIME, why))
+            self.force_close()
+        elif self._stuck_since is not None and now - self._stuck_since > limits.write_seconds:
+            self.refused(Refusal.UNREAD, f"the client has taken none of its answer for {limits.write_seconds:g} s")
+            transport.abort()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to what the parser did not understand; and the last net for exceptions in handlers, 500."""
+        if isinstance(exc, ConnectionError):
+            # Nobody is there to be answered; aiohttp takes this quietly.
+            raise exc
+        if request.writer.output_size > 0:
+            raise ConnectionResetError("the answer has begun already: no other can follow it")
+        if status >= web.HTTPInternalServerError.status_code:
+            _LOG.error("a request failed inside the gateway", peer=self.peer, exc_info=exc)
+            response = answer(Refusal.INTERNAL, "internal error while serving this request; see the gateway's log")
+        else:
+            refusal, why = self._explained(exc, message or "")
+            self.refused(refusal, why)
+            response = _LastWord(answer(refusal, why), self)
+        response.force_close()
+        return response
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """What aiohttp itself finds unexpected goes where all our log lines go."""
+        _LOG.error(
+            "a connection failed inside the gateway", peer=self.peer, what=str(args[0]), exc_info=kw.get("exc_info")
+        )
+
+    def _explained(self, exc: BaseException | None, message: str) -> tuple[Refusal, str]:
+        if isinstance(exc, LineTooLong):
+            limit = (
+                f"{self._limits.line_bytes} bytes for the request line, {self._limits.field_bytes} for a header field"
+            )
+            return Refusal.HEADER_SIZE, f"request line or header field too long, the limit is {limit}; shorten it"
+        if message == "Too many headers received":
+            return Refusal.HEADER_SIZE, f"more than {self._limits.headers} header fields; send fewer"
+        why = f"this is no HTTP/1.1 request ({_first_line(message)}); POST an AdmissionReview to /mutate or /validate"
+        return Refusal.MALFORMED, why
+
+
+class _LastWord(web.Response):
+    """The answer to bytes that the parser did not understand, and the last on its connection."""
+
+    def __init__(self, like: web.Response, connection: Connection) -> None:
+        super().__init__(status=like.status, body=like.body, headers=like.headers)
+        self._connection = connection
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        await super().write_eof(data)
+        await self._connection.linger()
+
+
+class Connections(web.Server):
+    """The connections of one listener, and the handler of their requests. To be made, and used, in a running loop."""
+
+    def __init__(self, handler: Any, *, limits: Limits, note: Note) -> None:
+        # handler_cancellation: a connection that closes cancels its handler. "Client gone: apiserver closes the webhook
+        # connection within 1 ms", the sign that nobody waits for the review any more.
+        super().__init__(handler, handler_cancellation=True)
+        self._limits = limits
+        self._note = note
+        self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._none_open = asyncio.Event()
+        self._none_open.set()
+        self._sweep_every = min(limits.header_seconds, limits.write_seconds, limits.overrun_seconds) / 4
+        self._sweeper = self._loop.call_later(self._sweep_every, self._sweep)
+
+    def __call__(self) -> Connection:
+        """A protocol for a new connection."""
+        return Connection(self, loop=self._loop, limits=self._limits, note=self._note)
+
+    @property
+    def open(self) -> int:
+        """How many connections there are."""
+        return len(self._transports)
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Count it."""
+        super().connection_made(handler, transport)
+        self._transports[handler] = transport
+        self._none_open.clear()
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Count it out."""
+        super().connection_lost(handler, exc)
+        self._transports.pop(handler, None)
+        if not self._transports:
+            self._none_open.set()
+
+    async def none_open(self) -> None:
+        """Wait until there is no connection."""
+        await self._none_open.wait()
+
+    async def close(self) -> None:
+        """Close all: idle ones at once, others when they have answered. After ``Limits.shutdown_seconds``: by force."""
+        self._sweeper.cancel()
+        self.pre_shutdown()
+        await self.shutdown(self._limits.shutdown_seconds)
+        # A connection is open until the client's close_notify comes, and uvloop hangs when it is closed under one.
+        try:
+            async with asyncio.timeout(self._limits.shutdown_seconds):
+                await self.none_open()
+        except TimeoutError:
+            for transport in self._transports.values():
+                transport.abort()
+            await self.none_open()
+
+    def _sweep(self) -> None:
+        now = self._loop.time()
+        for connection in self.connections:
+            if isinstance(connection, Connection):
+                connection.end_if_overdue(now)
+        self._sweeper = self._loop.call_later(self._sweep_every, self._sweep)
+
+
+def _first_line(message: str) -> str:
+    """The parser's own words, without the bytes that it quotes below them."""
+    words = " ".join(message.strip().split("\n\n")[0].split())
+    return quote(words.rstrip(":"))[1:-1] or "unreadable"

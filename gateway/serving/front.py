@@ -1,0 +1,260 @@
+"""The HTTP front: what of a request can be told without understanding its body, in this order.
+
+    =============  ==============================================================================================
+    path, method   404, 405
+    readiness      503: "until one complete configuration is loaded ... 503 or 404, never a verdict"
+    type           415
+    body           413, 408, 429; the budget (``?timeout=``) runs from the header's arrival
+    judge          everything else is ``judge``'s to answer
+    =============  ==============================================================================================
+
+Statuses and texts stand in ``refusals``. Behind a refusal the connection lives on if the whole request was here
+already; if not, the rest of the body is read and forgotten, and then the connection is closed.
+
+Draining: "a POST that meets a server-side close is not retried" by kube-apiserver. So nothing is closed under it: the
+front goes on serving, idle connections stay open, and each answer says ``Connection: close``, until there are no
+connections, or the time for it is over.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast
+
+import structlog
+from aiohttp import web
+
+from gateway.policies import Phase
+from gateway.reasons import Reason
+from gateway.serving.body import BodyReader, TooLarge
+from gateway.serving.budget import budget
+from gateway.serving.connection import Connection, Connections
+from gateway.serving.header import admitted, target
+from gateway.serving.limits import Limits
+from gateway.serving.listener import Listener
+from gateway.serving.load import Load
+from gateway.serving.oversized import envelope
+from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
+
+_LOG: Final = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """An HTTP answer: ``status``, ``body`` and the value of its Content-Type."""
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+
+
+class Judge(Protocol):
+    """Makes an answer of a body, whatever it holds. Cancelled when the client hangs up."""
+
+    async def __call__(self, phase: Phase, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
+        """The answer to ``body``, which came at ``started`` and must be answered before ``ends`` (the loop's clock)."""
+
+
+class Refuse(Protocol):
+    """Makes the AdmissionReview that refuses a request whose body was not read."""
+
+    def __call__(self, uid: str, api_version: str, code: int, message: str) -> bytes:
+        """The encoded review: ``allowed`` false, and a status of ``code`` and ``message``."""
+
+
+class FrontEvents(Protocol):
+    """Who counts what the front does."""
+
+    def answered(self, phase: Phase, status: int, seconds: float, body_bytes: int) -> None:
+        """A request was judged. ``seconds`` from its header's arrival; ``body_bytes`` is the size of its body."""
+
+    def refused(self, why: Refusal) -> None:
+        """A request or connection got no verdict."""
+
+    def limit_hit(self, limit: str) -> None:
+        """A limit said no; ``limit`` is its name in Limits."""
+
+
+class NoEvents:
+    """Nobody counts."""
+
+    def answered(self, phase: Phase, status: int, seconds: float, body_bytes: int) -> None:
+        """Nothing."""
+
+    def refused(self, why: Refusal) -> None:
+        """Nothing."""
+
+    def limit_hit(self, limit: str) -> None:
+        """Nothing."""
+
+
+_LIMIT_OF: Final = {
+    Refusal.BODY_SIZE: "body_bytes",
+    Refusal.MEMORY: "body_bytes_in_flight",
+    Refusal.HEADER_SIZE: "field_bytes",
+    Refusal.HEADER_TIME: "header_seconds",
+    Refusal.UNREAD: "write_seconds",
+}
+
+
+class Front:
+    """Serves ``/mutate`` and ``/validate`` over TLS. One per process.
+
+    Args:
+        judge: answers what has come through.
+        refuse: makes the review for a body that is too large.
+        not_ready: why no review can be judged yet, or None when it can; asked for each request.
+        limits: every bound.
+        events: who counts.
+    """
+
+    def __init__(
+        self,
+        *,
+        judge: Judge,
+        refuse: Refuse,
+        not_ready: Callable[[], str | None],
+        limits: Limits | None = None,
+        events: FrontEvents | None = None,
+    ) -> None:
+        self._judge = judge
+        self._refuse = refuse
+        self._not_ready = not_ready
+        self._limits = limits or Limits()
+        self._events: FrontEvents = events or NoEvents()
+        self._draining = False
+        self.load = Load(self._limits)
+        self._bodies = BodyReader(self._limits, self.load)
+        self._connections: Connections | None = None
+        self._listener: Listener | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many TLS connections there are."""
+        return self._connections.open if self._connections else 0
+
+    async def start(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
+        """Listen; port 0 takes a free one. Where it listens now. Raises ListenError."""
+        self._connections = Connections(self._handle, limits=self._limits, note=self._note)
+        self._listener = Listener(self._connections, limits=self._limits, note=self._note)
+        return await self._listener.open(host, port, context)
+
+    def begin_drain(self) -> None:
+        """From now on each answer ends its connection; everything else stays as it is."""
+        self._draining = True
+
+    async def drain(self, seconds: float, *, at_least: float = 0.0) -> None:
+        """Serve on until there are no connections, for ``seconds`` at most and ``at_least`` seconds in any case.
+
+        ``at_least`` is for the time in which a cluster's endpoints still name this process: connections may yet come.
+        """
+        self.begin_drain()
+        await asyncio.sleep(min(at_least, seconds))
+        if self._connections is None or seconds <= at_least:
+            return
+        try:
+            async with asyncio.timeout(seconds - at_least):
+                await self._connections.none_open()
+        except TimeoutError:
+            _LOG.info("the time to drain is over", connections=self.connections, requests=self.load.requests)
+
+    async def stop(self) -> None:
+        """Accept no more, let what is in hand end (``Limits.stop_seconds`` at most), close all connections."""
+        self.begin_drain()
+        if self._listener is not None:
+            await self._listener.close()
+        if self._connections is None:
+            return
+        try:
+            async with asyncio.timeout(self._limits.stop_seconds):
+                await self.load.idle()
+        except TimeoutError:
+            _LOG.warning("requests were broken off", requests=self.load.requests, seconds=self._limits.stop_seconds)
+        # By now an answer only has to be written.
+        await self._connections.close()
+
+    # ------------------------------------------------------------------------------- one request
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.load.begin()
+        try:
+            response: web.StreamResponse = await self._judged(request)
+        except Refused as refused:
+            return await self._refused(request, refused)
+        finally:
+            self.load.end()
+        if self._draining:
+            response.force_close()
+        return response
+
+    async def _judged(self, request: web.BaseRequest) -> web.Response:
+        """The answer to a request that comes through; Refused otherwise."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        path, timeout = target(request)
+        phase = admitted(request, path, self._not_ready)
+        ends = started + budget(timeout)
+        body = await self._bodies.read(request, ends)
+        try:
+            reply = await self._ask(cast("Connection", request.protocol), phase, body, started, ends)
+        finally:
+            self.load.release(len(body))
+        self._events.answered(phase, reply.status, loop.time() - started, len(body))
+        return web.Response(
+            status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
+        )
+
+    async def _ask(self, connection: Connection, phase: Phase, body: bytes, started: float, ends: float) -> Reply:
+        """The judge's reply; the last net under it: whatever happens in there, there is an answer."""
+        overloaded = self.load.overloaded
+        if overloaded:
+            self._events.limit_hit("reviews_in_flight")
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        # Watched by the connection, not by a timer of its own: those cost 5 us each, and this one never rings.
+        connection.review = task, ends + self._limits.overrun_seconds
+        self.load.reviews += 1
+        try:
+            return await self._judge(phase, body, started, ends, overloaded=overloaded)
+        except asyncio.CancelledError:
+            overdue = connection.review is None
+            if task.cancelling() and not overdue:
+                # The client has hung up, or we stop.
+                raise
+            # Overdue; or something inside was cancelled, and took the judge with it.
+            task.uncancel()
+            _LOG.exception("a review was broken off inside the gateway", phase=phase.value, overdue=overdue)
+        except Exception:  # noqa: BLE001 - the last net: it is logged with its traceback, and answered
+            _LOG.exception("a review failed inside the gateway", phase=phase.value)
+        finally:
+            self.load.reviews -= 1
+            connection.review = None
+        raise Refused(Refusal.INTERNAL, f"{Reason.INTERNAL}: this review could not be judged; see the gateway's log")
+
+    async def _refused(self, request: web.BaseRequest, refused: Refused) -> web.StreamResponse:
+        """Answer a refusal; if more of the body is to come: then read it, then close."""
+        cast("Connection", request.protocol).refused(refused.refusal, refused.text)
+        response = self._refusal(refused)
+        complete = request.content.is_eof()
+        if self._draining or not complete:
+            response.force_close()
+        if not complete:
+            await response.prepare(request)
+            await response.write_eof()
+            await self._bodies.drain(request)
+        return response
+
+    def _refusal(self, refused: Refused) -> web.Response:
+        found = envelope(refused.prefix) if isinstance(refused, TooLarge) else None
+        if found is None:
+            return answer(refused.refusal, refused.text)
+        code = STATUS[refused.refusal].value
+        body = self._refuse(found.uid, found.api_version, code, refused.text)
+        return web.Response(body=body, headers={"Content-Type": "application/json", "Server": SERVER})
+
+    def _note(self, refusal: Refusal, *, peer: str, why: str) -> None:
+        _LOG.warning("a request was refused", refusal=refusal.value, peer=peer, why=why)
+        self._events.refused(refusal)
+        limit = _LIMIT_OF.get(refusal)
+        if limit is not None:
+            self._events.limit_hit(limit)

@@ -1,0 +1,96 @@
+"""Every bound of the HTTP front, with the arithmetic that gave it ("bounded everything", invariant 7).
+
+Full never means a stall: each limit ends in a decided answer, or in the end of one connection.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+_API_SERVER_IDLE_SECONDS: Final = 90
+"""kube-apiserver's own idle time for a connection to a webhook; a POST that meets our earlier close is not retried."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """Bounds of one front. Seconds are floats, everything else counts what its name says; all are greater than zero."""
+
+    body_bytes: int = 20_000_000
+    """The largest AdmissionReview. 15.58 MB was seen for a legal object: an UPDATE of a 1 MiB ConfigMap of ``<``, each
+    sent as ``\\u003c`` (6 bytes), old and new object (2 x 6 x 1.05 MB), and a 250 kB annotation of the same (2 x 1.5
+    MB). A quarter on top."""
+
+    depth: int = 256
+    """Nesting of a review. Kubernetes' own decoders stop at 10,000 levels; real objects need a few dozen, CRDs most.
+    Every recursive reader must survive it, ours and the workers': CPython's limit is 1,000 frames."""
+
+    uid_prefix_bytes: int = 4096
+    """How far into a review that is too large its uid is looked for. The API server writes kind, apiVersion and
+    request.uid first: they end within 130 bytes; 4 KB leaves room for other senders' order and costs one page."""
+
+    line_bytes: int = 8190
+    """A request target. The longest that the API server builds is ``/validate/`` + 253 + ``?timeout=30s``."""
+
+    field_bytes: int = 8190
+    """One header field. The largest that the API server sends is Authorization: a service account token of 1 to 2
+    KB."""
+
+    headers: int = 64
+    """Header fields. The API server sends 8 at most; a mesh's proxies add about 20. 64 x 8 KB: half a megabyte a
+    connection."""
+
+    handshake_seconds: float = 10.0
+    """From the connection to the end of the TLS handshake: kube-apiserver's own ``TLS handshake timeout``."""
+
+    header_seconds: float = 10.0
+    """From a request's first byte to the end of its header, which the API server sends in one piece."""
+
+    keepalive_seconds: float = 120.0
+    """How long a connection may be idle: the API server's 90 s and a third, so that it is always the API server that
+    closes."""
+
+    write_seconds: float = 30.0
+    """How long a client may take none of an answer. The largest ``timeout`` of a webhook: nobody waits for it any
+    longer."""
+
+    overrun_seconds: float = 1.0
+    """How far past its budget a review may run before the last net ends it. The budget is at most 1.05 s short of the
+    API server's own deadline, so past this nobody listens."""
+
+    drain_seconds: float = 5.0
+    """How long the rest of a refused body is read, so that its sender gets to hear why: 40 MB at 64 Mbit/s."""
+
+    drain_bytes: int = 40_000_000
+    """How much of it: two bodies of the largest legal size. Who sends more learns it from the closed connection."""
+
+    linger_seconds: float = 1.0
+    """How long a connection stays open after an answer to bytes that were no HTTP, whose end nobody can know."""
+
+    shutdown_seconds: float = 2.0
+    """How long a closing connection waits for the other side's TLS close_notify; Go's clients send it at once."""
+
+    stop_seconds: float = 30.0
+    """How long ``stop`` waits for reviews in flight: more than the largest budget, 28.95 s."""
+
+    reviews_in_flight: int = 1024
+    """Reviews being judged; beyond it they are judged as overloaded. An API server has at most 200 mutating requests in
+    flight (``--max-mutating-requests-inflight``), so five of them fit; at 0.2 ms each, 1024 are a fifth of a second of
+    work."""
+
+    body_bytes_in_flight: int = 256_000_000
+    """Bodies received and not yet answered, in bytes: 250 KB for each of the 1024 reviews, or a dozen of the largest.
+    Parsed objects and documents come on top, two to three times as much: this much of load means less than one GB of
+    memory."""
+
+    backlog: int = 1024
+    """Connections that wait in the kernel to be accepted. Bursts of 225 new ones were seen from one API server."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work: a ValueError that names the limit."""
+        for each in fields(self):
+            if getattr(self, each.name) <= 0:
+                raise ValueError(f"limit {each.name} is {getattr(self, each.name)}: it must be greater than zero")
+        if self.keepalive_seconds <= _API_SERVER_IDLE_SECONDS:
+            raise ValueError(
+                f"limit keepalive_seconds is {self.keepalive_seconds}: it must be greater than kube-apiserver's idle "
+                f"time, {_API_SERVER_IDLE_SECONDS} s, because a request that meets our close is not retried"
+            )

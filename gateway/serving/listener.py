@@ -1,0 +1,214 @@
+"""From a listening socket to TLS connections; what is no TLS is told so, or logged in one line.
+
+The loop's own ``create_server`` says nothing when a handshake fails, and nothing to a client that speaks plain HTTP. So
+sockets are accepted here, their first byte is looked at without being taken, and only then the loop's TLS begins:
+
+    0x16 (a TLS handshake record)   TLS, with a limit on its time; a failure is noted with OpenSSL's reason
+    an upper-case letter            plain HTTP: an answer that says so
+    nothing, then the end           a TCP probe: closed without a word
+    anything else                   noted and closed
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from gateway.serving.limits import Limits
+from gateway.serving.refusals import Note, Refusal, raw_answer
+
+_LOG: Final = structlog.get_logger(__name__)
+
+_HANDSHAKE_RECORD: Final = 0x16
+_PLAIN_HTTP: Final = "this port speaks TLS only, and this is plain HTTP; use https://"
+
+_ACCEPTS_A_WAKE: Final = 64
+"""Connections accepted before other work gets its turn: a TLS handshake is about 1 ms, so this is one burst's worth."""
+
+_NO_RESOURCES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_PAUSE_SECONDS: Final = 1.0
+"""Without file descriptors left, the socket stays readable: without a pause, accepting would spin."""
+
+_HINTS: Final = {
+    "UNKNOWN_CA": "the client does not know the CA of our certificate: compare caBundle with it",
+    "BAD_CERTIFICATE": "the client refuses our certificate: compare its CA with caBundle, its names with the Service's",
+    "CERTIFICATE_EXPIRED": "the client says that our certificate has expired",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "clients need a certificate here (--client-ca), and this one brought none",
+    "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not of the CA in --client-ca",
+    "UNSUPPORTED_PROTOCOL": "the client offers no TLS 1.2 or newer",
+}
+"""What OpenSSL's reasons, whose alerts carry prefixes, mean to an operator."""
+
+
+class ListenError(Exception):
+    """Nobody can listen there: the operator's to solve."""
+
+
+class Listener:
+    """Accepts connections for ``factory``, whose protocols get them when TLS stands. Belongs to the running loop."""
+
+    def __init__(self, factory: Callable[[], asyncio.Protocol], *, limits: Limits, note: Note) -> None:
+        self._factory = factory
+        self._limits = limits
+        self._note = note
+        self._loop = asyncio.get_running_loop()
+        self._sockets: list[socket.socket] = []
+        self._welcomes: set[asyncio.Task[None]] = set()
+
+    async def open(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
+        """Listen on every address of ``host``; port 0 takes a free one. The first address and the port.
+
+        Raises ListenError.
+        """
+        self._sockets = await listening_sockets(host, port, self._limits.backlog)
+        for listening in self._sockets:
+            self._loop.add_reader(listening.fileno(), self._accept, listening, context)
+        name = self._sockets[0].getsockname()
+        return name[0], name[1]
+
+    async def close(self) -> None:
+        """Stop accepting; break off handshakes. Connections that stand stay."""
+        for listening in self._sockets:
+            self._loop.remove_reader(listening.fileno())
+            listening.close()
+        self._sockets = []
+        for task in self._welcomes:
+            task.cancel()
+        await asyncio.gather(*self._welcomes, return_exceptions=True)
+
+    def _accept(self, listening: socket.socket, context: ssl.SSLContext) -> None:
+        for _ in range(_ACCEPTS_A_WAKE):
+            try:
+                connected, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _NO_RESOURCES:
+                    raise
+                self._pause(listening, context, error)
+                return
+            connected.setblocking(False)
+            task = self._loop.create_task(self._welcome(connected, context, f"{address[0]}:{address[1]}"))
+            self._welcomes.add(task)
+            task.add_done_callback(self._welcomes.discard)
+
+    def _pause(self, listening: socket.socket, context: ssl.SSLContext, error: OSError) -> None:
+        _LOG.error("no more connections can be accepted for now", why=error.strerror, pause_seconds=_PAUSE_SECONDS)
+        self._loop.remove_reader(listening.fileno())
+        self._loop.call_later(_PAUSE_SECONDS, self._resume, listening, context)
+
+    def _resume(self, listening: socket.socket, context: ssl.SSLContext) -> None:
+        if listening in self._sockets:
+            self._loop.add_reader(listening.fileno(), self._accept, listening, context)
+
+    async def _welcome(self, connected: socket.socket, context: ssl.SSLContext, peer: str) -> None:
+        try:
+            async with asyncio.timeout(self._limits.handshake_seconds):
+                first = await self._first_byte(connected)
+        except TimeoutError:
+            connected.close()
+            self._note(Refusal.TLS, peer=peer, why=f"not a byte in {self._limits.handshake_seconds:g} s")
+        except (OSError, asyncio.CancelledError):
+            # Reset, or closed by us: nothing was asked.
+            connected.close()
+        else:
+            await self._receive(connected, context, peer, first)
+
+    async def _receive(self, connected: socket.socket, context: ssl.SSLContext, peer: str, first: bytes) -> None:
+        """Do with a connection what its first byte asks for."""
+        if first and first[0] == _HANDSHAKE_RECORD:
+            await self._shake_hands(connected, context, peer)
+            return
+        try:
+            if first.isupper():
+                self._note(Refusal.PLAIN_HTTP, peer=peer, why=_PLAIN_HTTP)
+                await self._say_goodbye(connected)
+            elif first:
+                self._note(Refusal.TLS, peer=peer, why=f"no TLS: the first byte is 0x{first[0]:02x}")
+        finally:
+            connected.close()
+
+    async def _shake_hands(self, connected: socket.socket, context: ssl.SSLContext, peer: str) -> None:
+        try:
+            await self._loop.connect_accepted_socket(
+                self._factory,
+                connected,
+                ssl=context,
+                ssl_handshake_timeout=self._limits.handshake_seconds,
+                ssl_shutdown_timeout=self._limits.shutdown_seconds,
+            )
+        except ssl.SSLError as error:
+            self._note(Refusal.TLS, peer=peer, why=f"TLS handshake failed: {_explained(error)}")
+        except OSError as error:
+            why = error.strerror or str(error) or "the client closed the connection"
+            self._note(Refusal.TLS, peer=peer, why=f"TLS handshake broken off: {why}")
+
+    async def _first_byte(self, connected: socket.socket) -> bytes:
+        """The first byte, left in the socket for TLS to read; empty if there comes none."""
+        while True:
+            try:
+                return connected.recv(1, socket.MSG_PEEK)
+            except (BlockingIOError, InterruptedError):
+                await self._readable(connected)
+
+    async def _readable(self, connected: socket.socket) -> None:
+        readable: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_reader(connected.fileno(), _set, readable)
+        try:
+            await readable
+        finally:
+            self._loop.remove_reader(connected.fileno())
+
+    async def _say_goodbye(self, connected: socket.socket) -> None:
+        """Answer plain HTTP, then read on for a moment: a close with bytes unread is a reset, and loses the answer."""
+        try:
+            async with asyncio.timeout(self._limits.linger_seconds):
+                await self._loop.sock_sendall(connected, raw_answer(Refusal.PLAIN_HTTP, _PLAIN_HTTP))
+                connected.shutdown(socket.SHUT_WR)
+                while await self._loop.sock_recv(connected, 65536):
+                    pass
+        except (OSError, TimeoutError):
+            return
+
+
+async def listening_sockets(host: str, port: int, backlog: int) -> list[socket.socket]:
+    """Non-blocking listening sockets, one for each address of ``host`` (all of them if it is empty), all on one port.
+
+    Raises ListenError.
+    """
+    sockets: list[socket.socket] = []
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, _, _, _, address in dict.fromkeys(found):
+            chosen = port or (sockets[0].getsockname()[1] if sockets else 0)
+            # IPv4 has a socket of its own: create_server makes IPv6 sockets IPv6-only.
+            listening = socket.create_server((address[0], chosen), family=family, backlog=backlog)
+            listening.setblocking(False)
+            sockets.append(listening)
+    except OSError as error:
+        for listening in sockets:
+            listening.close()
+        raise ListenError(
+            f"cannot listen on {host or '*'}:{port}: {error.strerror or error}; "
+            "choose another address, or stop the process that has it"
+        ) from error
+    return sockets
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _explained(error: ssl.SSLError) -> str:
+    reason = error.reason or str(error)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{error.verify_message} ({_HINTS['CERTIFICATE_VERIFY_FAILED']})"
+    hint = next((hint for known, hint in _HINTS.items() if reason.endswith(known)), None)
+    return f"{reason} ({hint})" if hint else reason

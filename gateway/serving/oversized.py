@@ -1,0 +1,90 @@
+"""Who asks, read from the beginning of a review that is too large to be read whole.
+
+The answer to such a review is a denial with code 413, which the API server only accepts with the request's uid in it.
+It writes ``kind``, ``apiVersion`` and ``request.uid`` first, but the order of members means nothing in JSON, so we walk
+the members of the document, and then those of ``request``, wherever they stand, and stop where the prefix ends. A uid
+that stands inside an object (``request.object.metadata.uid``) is inside a value that the walk steps over.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+_VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+_LONGEST_UID: Final = 128
+"""The API server's are UUIDs, 36 characters; others may have their own."""
+
+_BLANKS: Final = re.compile(r"[ \t\n\r]*")
+_decode: Final = json.JSONDecoder().raw_decode
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Envelope:
+    """What an answer must repeat: ``uid``, in printable ASCII; ``api_version``, ``admission.k8s.io/`` v1 or v1beta1."""
+
+    uid: str
+    api_version: str
+
+
+def envelope(prefix: bytes) -> Envelope | None:
+    """The envelope of the AdmissionReview that begins with ``prefix``; None if the prefix does not tell, or tells of
+    something else.
+
+    ``prefix`` may end anywhere, also inside a character. Without ``apiVersion`` in front of the uid, v1 is assumed.
+    Never raises.
+    """
+    # Only the last character can be cut; a uid with U+FFFD in it is refused below.
+    text = prefix.decode("utf-8", "replace")
+    seen: dict[str, Any] = {}
+    try:
+        for name, at in _members(text, 0):
+            if name == "request":
+                return _made(seen, _member(text, at, "uid"))
+            if name in {"kind", "apiVersion"}:
+                seen[name] = _decode(text, at)[0]
+    except (ValueError, RecursionError):
+        # Not JSON, deeper than this interpreter reads, or cut before the uid.
+        return None
+    return None
+
+
+def _made(seen: dict[str, Any], uid: Any) -> Envelope | None:
+    if not isinstance(uid, str) or not 0 < len(uid) <= _LONGEST_UID or not (uid.isascii() and uid.isprintable()):
+        return None
+    version = seen.get("apiVersion", _VERSIONS[0])
+    if not seen or seen.get("kind", "AdmissionReview") != "AdmissionReview" or version not in _VERSIONS:
+        return None
+    return Envelope(uid=uid, api_version=version)
+
+
+def _member(text: str, start: int, wanted: str) -> Any:
+    """The value of one member of the object that opens at ``start``; None without one, ValueError if it is cut."""
+    return next((_decode(text, at)[0] for name, at in _members(text, start) if name == wanted), None)
+
+
+def _members(text: str, start: int) -> Iterator[tuple[str, int]]:
+    """Name and position of the value, for each member of the object that opens at ``start``; ValueError where the text
+    is cut.
+    """
+    at = _after(text, start, "{")
+    while at is not None:
+        name, at = _decode(text, _blanks(text, at))
+        value = _after(text, at, ":")
+        if value is None:
+            return
+        value = _blanks(text, value)
+        yield name, value
+        at = _after(text, _decode(text, value)[1], ",")
+
+
+def _after(text: str, at: int, mark: str) -> int | None:
+    """The position behind ``mark``, if that is what comes next."""
+    at = _blanks(text, at)
+    return at + 1 if text.startswith(mark, at) else None
+
+
+def _blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at

@@ -1,0 +1,132 @@
+"""Requests that get no verdict: why, and with which HTTP status. This is the front's part of the HTTP table.
+
+    ====================  ======  ==================================================================================
+    refusal               status  when
+    ====================  ======  ==================================================================================
+    PATH                  404     neither ``/mutate`` nor ``/validate``
+    METHOD                405     not POST
+    NOT_READY             503     no complete configuration yet: "not knowing is not allowing"
+    CONTENT_TYPE          415     absent, not ``application/json``, or in another charset than UTF-8
+    CONTENT_ENCODING      415     compressed or otherwise encoded
+    EXPECTATION           417     ``Expect`` other than ``100-continue``
+    BODY_SIZE             413     larger than ``Limits.body_bytes`` (a review that says so, if its uid is known)
+    BODY_TIME             408     not here when the budget ended
+    BODY_FRAMING          400     chunks that are none
+    MEMORY                429     all bodies in flight together are as large as they may be
+    INTERNAL              500     a mistake of the gateway's own
+    MALFORMED             400     no HTTP, or an HTTP that is not understood
+    HEADER_SIZE           431     a request line, a field or all fields too long
+    HEADER_TIME           408     a header that does not end
+    PLAIN_HTTP            400     no TLS
+    TLS                   none    a handshake that failed, or a TLS connection that broke
+    HANGUP                none    the client closed before its request was complete
+    UNREAD                none    the client does not take its answer
+    ====================  ======  ==================================================================================
+
+The API server calls all of these a failure to call the webhook, and applies its failurePolicy. It shows the text of
+most to its user, so each is one line that says who, what, limit, observed, next step. None carries ``Retry-After``:
+with one, kube-apiserver sends the same request again and again until its time is over.
+"""
+
+import json
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from aiohttp import web
+
+SERVER: Final = "admission-gateway"
+"""The ``Server`` header: who we are, without the versions that aiohttp would tell everybody."""
+
+_LONGEST_QUOTE: Final = 100
+"""Characters of somebody else's text that we repeat."""
+
+
+class Refusal(StrEnum):
+    """Why a request, or a connection, got no verdict. The value is its word in logs and metrics."""
+
+    PATH = "path"
+    METHOD = "method"
+    NOT_READY = "not_ready"
+    CONTENT_TYPE = "content_type"
+    CONTENT_ENCODING = "content_encoding"
+    EXPECTATION = "expectation"
+    BODY_SIZE = "body_size"
+    BODY_TIME = "body_time"
+    BODY_FRAMING = "body_framing"
+    MEMORY = "memory"
+    INTERNAL = "internal"
+    MALFORMED = "malformed"
+    HEADER_SIZE = "header_size"
+    HEADER_TIME = "header_time"
+    PLAIN_HTTP = "plain_http"
+    TLS = "tls"
+    HANGUP = "hangup"
+    UNREAD = "unread"
+
+
+STATUS: Final = {
+    Refusal.PATH: HTTPStatus.NOT_FOUND,
+    Refusal.METHOD: HTTPStatus.METHOD_NOT_ALLOWED,
+    Refusal.NOT_READY: HTTPStatus.SERVICE_UNAVAILABLE,
+    Refusal.CONTENT_TYPE: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    Refusal.CONTENT_ENCODING: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    Refusal.EXPECTATION: HTTPStatus.EXPECTATION_FAILED,
+    Refusal.BODY_SIZE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Refusal.BODY_TIME: HTTPStatus.REQUEST_TIMEOUT,
+    Refusal.BODY_FRAMING: HTTPStatus.BAD_REQUEST,
+    Refusal.MEMORY: HTTPStatus.TOO_MANY_REQUESTS,
+    Refusal.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
+    Refusal.MALFORMED: HTTPStatus.BAD_REQUEST,
+    Refusal.HEADER_SIZE: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    Refusal.HEADER_TIME: HTTPStatus.REQUEST_TIMEOUT,
+    Refusal.PLAIN_HTTP: HTTPStatus.BAD_REQUEST,
+}
+"""The refusals that are answered."""
+
+
+class Refused(Exception):  # noqa: N818 - it is an outcome, raised to leave the steps of a request; not everybody's error
+    """A request that gets no verdict: ``refusal``, and ``text`` for its sender (one line, without a newline)."""
+
+    def __init__(self, refusal: Refusal, text: str) -> None:
+        super().__init__(text)
+        self.refusal = refusal
+        self.text = text
+
+
+class Note(Protocol):
+    """Takes down, once, that a request or connection was refused: for the log and the metrics."""
+
+    def __call__(self, refusal: Refusal, *, peer: str, why: str) -> None:
+        """``peer`` is the client's address; ``why`` is one line."""
+
+
+def answer(refusal: Refusal, text: str, *, allow: str = "POST") -> web.Response:
+    """The HTTP answer to a refusal. ``allow`` is the value of the header that a 405 must have (RFC 9110, 15.5.6)."""
+    return web.Response(status=STATUS[refusal], body=line(text), headers=_headers(refusal, allow))
+
+
+def raw_answer(refusal: Refusal, text: str) -> bytes:
+    """The same where no HTTP was understood: the bytes to write before the connection is closed."""
+    status, body = STATUS[refusal], line(text)
+    head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+    fields = "".join(f"{name}: {value}\r\n" for name, value in _headers(refusal, "").items())
+    return f"{head}{fields}\r\n".encode("ascii") + body
+
+
+def line(text: str) -> bytes:
+    """A plain text body: who says it, and one line."""
+    return f"admission-gateway: {text}\n".encode()
+
+
+def quote(text: str) -> str:
+    """Somebody else's text as one short line in ASCII, whatever it holds: also bytes that are no UTF-8."""
+    cut = text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "..."
+    return json.dumps(cut)
+
+
+def _headers(refusal: Refusal, allow: str) -> dict[str, str]:
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Server": SERVER}
+    if refusal is Refusal.METHOD:
+        headers["Allow"] = allow
+    return headers

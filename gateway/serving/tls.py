@@ -1,0 +1,163 @@
+"""The TLS of the HTTP front: what is offered, and whether certificate and key can serve at all.
+
+    ==================  ==========================================================================================
+    versions            1.3, and 1.2 with forward secrecy and authenticated ciphers only
+    protocol (ALPN)     ``http/1.1``: all that the API server offers to a Service or a remote url
+    session tickets     none: the API server never resumes a session, so each would be made for nothing
+    renegotiation       none (TLS 1.2)
+    compression         none
+    client certificate  required and verified, if there is a CA for it
+    ==================  ==========================================================================================
+
+A certificate that has expired, or not begun, is served all the same, with a loud log line: the API server refuses it
+and says why, ``/readyz`` says so too, and a renewal may be on its way. A certificate that cannot be served at all
+refuses the start.
+"""
+
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import structlog
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+
+_LOG: Final = structlog.get_logger(__name__)
+
+_TLS12_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+
+class TlsError(Exception):
+    """A certificate, key or CA that cannot be used: the operator's to solve. The text: which file, why, what to do."""
+
+
+def server_context(cert: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:
+    """A context for the HTTP front.
+
+    ``cert`` is a PEM file with the server's certificate and, behind it, the chain up to a CA that clients know; ``key``
+    the PEM file of its private key, without a password. With ``client_ca`` (PEM, one or more), clients must bring a
+    certificate of it.
+
+    Raises TlsError.
+    """
+    certificate = _certificate(cert)
+    _require_pair(certificate, cert, key)
+    _warn(certificate, cert)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(_TLS12_CIPHERS)
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
+    context.num_tickets = 0
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        # The password is never needed (such a key was refused above), but without one OpenSSL would ask the terminal.
+        context.load_cert_chain(cert, key, password="")
+    except (ssl.SSLError, OSError) as error:
+        raise TlsError(f"TLS certificate {cert} with key {key}: OpenSSL refuses them: {_reason(error)}") from error
+    if client_ca is not None:
+        _require_clients(context, client_ca)
+    return context
+
+
+def validity_problem(cert: Path, now: datetime) -> str | None:
+    """What is wrong with the time of the certificate in a PEM file; None if it is valid at ``now`` (timezone-aware).
+
+    Raises TlsError if it cannot be read.
+    """
+    return _validity_problem(_certificate(cert), cert, now)
+
+
+def _validity_problem(certificate: x509.Certificate, cert: Path, now: datetime) -> str | None:
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now < begins:
+        return f"TLS certificate {cert} is valid only from {begins.isoformat()}; check this machine's clock"
+    if now > ends:
+        return f"TLS certificate {cert} expired on {ends.isoformat()}; renew it"
+    return None
+
+
+def _warn(certificate: x509.Certificate, cert: Path) -> None:
+    """Say beforehand what the API server will refuse."""
+    problem = _validity_problem(certificate, cert, datetime.now(UTC))
+    if problem is not None:
+        _LOG.error("the API server will refuse our certificate", why=problem)
+    try:
+        certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        why = f"TLS certificate {cert} has no subjectAltName, and its subject does not count; add SERVICE.NAMESPACE.svc"
+        _LOG.error("the API server will refuse our certificate", why=why)
+    except ValueError:
+        # Extensions that cryptography cannot read may still be good enough for OpenSSL and Go.
+        return
+
+
+def _certificate(path: Path) -> x509.Certificate:
+    """The first certificate of a PEM file."""
+    content = _content(path, "TLS certificate", "--tls-cert")
+    try:
+        certificate = x509.load_pem_x509_certificates(content)[0]
+        certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise TlsError(
+            f"TLS certificate {path}: no readable PEM certificate in it ({_observed(content)}); it must begin with "
+            "-----BEGIN CERTIFICATE-----"
+        ) from error
+    return certificate
+
+
+def _require_pair(certificate: x509.Certificate, cert: Path, key: Path) -> None:
+    content = _content(key, "TLS key", "--tls-key")
+    try:
+        private = serialization.load_pem_private_key(content, password=None)
+    except TypeError as error:
+        raise TlsError(
+            f"TLS key {key}: it is protected by a password, which nobody is there to type; "
+            "remove it with 'openssl pkey -in FILE -out FILE' and protect the file instead"
+        ) from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise TlsError(
+            f"TLS key {key}: no readable PEM private key in it ({_observed(content)}); it must begin with "
+            "-----BEGIN PRIVATE KEY-----"
+        ) from error
+    if private.public_key() != certificate.public_key():
+        raise TlsError(
+            f"TLS key {key}: it does not belong to the first certificate in {cert} "
+            f"(subject {certificate.subject.rfc4514_string()!r}); give the pair that was issued together"
+        )
+
+
+def _require_clients(context: ssl.SSLContext, client_ca: Path) -> None:
+    """Let in only clients with a certificate of this CA."""
+    content = _content(client_ca, "CA for client certificates", "--client-ca")
+    try:
+        context.load_verify_locations(cadata=content.decode("ascii"))
+    except (ssl.SSLError, ValueError) as error:
+        raise TlsError(
+            f"CA for client certificates {client_ca}: no readable PEM certificate in it ({_observed(content)}); "
+            "it must begin with -----BEGIN CERTIFICATE-----"
+        ) from error
+    context.verify_mode = ssl.CERT_REQUIRED
+
+
+def _content(path: Path, what: str, flag: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TlsError(
+            f"{what} {path}: {error.strerror or error}; give {flag} a PEM file that this user can read"
+        ) from error
+
+
+def _observed(content: bytes) -> str:
+    """What a file seems to be, without repeating any of it: it may be a secret."""
+    if not content.strip():
+        return "it is empty"
+    if content.startswith(b"0"):
+        return "it looks like DER, the binary form"
+    return f"{len(content)} bytes of something else"
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "reason", None) or str(error)
