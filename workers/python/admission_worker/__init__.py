@@ -1,0 +1,63 @@
+"""Write a Kubernetes admission policy as a Python function; serve it to the admission gateway over gRPC.
+
+What is listed here is the public surface, with ``admission_worker.testing``. README.md is the guide.
+"""
+
+from admission_worker.answers import (
+    NO_STORE,
+    Allow,
+    Answer,
+    Cause,
+    Deny,
+    Details,
+    Failure,
+    allow,
+    deny,
+    fail,
+    merge,
+    mutated,
+    patch,
+)
+from admission_worker.claims import EVERYTHING
+from admission_worker.errors import (
+    AddressError,
+    InvalidAnswerError,
+    InvalidDocumentError,
+    InvalidSettingsError,
+    SettingsError,
+    SettingsWarning,
+)
+from admission_worker.limits import Limits
+from admission_worker.pointers import pointer
+from admission_worker.request import GroupVersionKind, GroupVersionResource, Request, UserInfo
+from admission_worker.worker import Worker
+
+__all__ = [
+    "EVERYTHING",
+    "NO_STORE",
+    "AddressError",
+    "Allow",
+    "Answer",
+    "Cause",
+    "Deny",
+    "Details",
+    "Failure",
+    "GroupVersionKind",
+    "GroupVersionResource",
+    "InvalidAnswerError",
+    "InvalidDocumentError",
+    "InvalidSettingsError",
+    "Limits",
+    "Request",
+    "SettingsError",
+    "SettingsWarning",
+    "UserInfo",
+    "Worker",
+    "allow",
+    "deny",
+    "fail",
+    "merge",
+    "mutated",
+    "patch",
+    "pointer",
+]

@@ -1,0 +1,161 @@
+"""The worker's command: flags, signals, and the end with whoever started it.
+
+Every flag is an environment variable too (``ADMISSION_WORKER_LISTEN`` for ``--listen``). The command ends with exit
+code 0 when it is told to stop (SIGTERM, SIGINT), 1 when it cannot listen, 2 when a flag is wrong. A second signal ends
+it at once.
+
+Started by a gateway (``ADMISSION_WORKER_SUPERVISED=1``), it also stops when its standard input ends: the gateway holds
+the other end and writes nothing, so the end says that the gateway has died, even by SIGKILL. Without that an orphan
+would keep the socket.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admission_worker import logs
+from admission_worker.address import parse
+from admission_worker.errors import AddressError
+from admission_worker.limits import Limits
+from admission_worker.server import THREAD_NAME
+
+if TYPE_CHECKING:
+    from admission_worker.worker import Worker
+
+_LOG = logging.getLogger("admission_worker")
+
+SUPERVISED = "ADMISSION_WORKER_SUPERVISED"
+
+LEAVING_SECONDS = 0.2
+"""How long idle threads have to end, which takes them microseconds."""
+
+_DEFAULTS = Limits()
+
+
+def command(worker: "Worker") -> click.Command:
+    """The command of a worker."""
+
+    def serve(listen: str, log_format: str, log_level: str, **limits: Any) -> None:
+        logs.start(log_format, log_level)
+        try:
+            asyncio.run(_serve(worker, listen, Limits(**limits)))
+        except AddressError as error:
+            _LOG.error("%s", error)
+            _end(1)
+        _end(0)
+
+    return click.Command(
+        name=worker.name,
+        callback=serve,
+        params=[*_options(), *_limits()],
+        help=f"Serve the policies of worker {worker.name} {worker.version}: {', '.join(worker.policies) or 'none'}.",
+        context_settings={"auto_envvar_prefix": "ADMISSION_WORKER"},
+    )
+
+
+def _options() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--listen"],
+            default="127.0.0.1:50051",
+            show_default=True,
+            show_envvar=True,
+            callback=_checked_address,
+            help="Where to serve: HOST:PORT, unix:PATH or unix:///ABSOLUTE. A leading dns:/// is taken off.",
+        ),
+        click.Option(
+            ["--log-format"], type=click.Choice(logs.FORMATS), default="text", show_default=True, show_envvar=True
+        ),
+        click.Option(
+            ["--log-level"], type=click.Choice(logs.LEVELS), default="info", show_default=True, show_envvar=True
+        ),
+    ]
+
+
+def _limits() -> list[click.Parameter]:
+    """One option for each limit that an operator may want to change."""
+    texts = {
+        "in_flight": "Asks worked on at the same time; more are refused.",
+        "message_bytes": "The largest gRPC message in bytes, received or sent.",
+        "threads": "Blocking policies that run at the same time.",
+        "settings_kept": "Parsed settings that are kept.",
+        "grace_period": "Seconds for open calls when told to stop.",
+    }
+    return [
+        click.Option(
+            [f"--{name.replace('_', '-')}"],
+            type=click.FloatRange(min=0) if name == "grace_period" else click.IntRange(min=1),
+            default=getattr(_DEFAULTS, name),
+            show_default=True,
+            show_envvar=True,
+            help=text,
+        )
+        for name, text in texts.items()
+    ]
+
+
+def _checked_address(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    try:
+        parse(value)
+    except AddressError as error:
+        raise click.BadParameter(str(error)) from None
+    return value
+
+
+async def _serve(worker: "Worker", listen: str, limits: Limits) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _signalled, stop, number)
+    async with worker.serve(listen, limits=limits) as address:
+        names = ", ".join(worker.policies) or "none"
+        _LOG.info("worker %s %s listens on %s; policies: %s", worker.name, worker.version, address, names)
+        if os.environ.get(SUPERVISED) == "1":
+            _watch_standard_input(loop, stop)
+        await stop.wait()
+        _LOG.info("stopping: open calls have %g s", limits.grace_period)
+    _LOG.info("stopped")
+
+
+def _signalled(stop: asyncio.Event, number: signal.Signals) -> None:
+    if stop.is_set():
+        _LOG.warning("%s again: ending at once", number.name)
+        os._exit(1)
+    _LOG.info("%s received", number.name)
+    stop.set()
+
+
+def _watch_standard_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop when standard input ends. In a thread of its own: it may be a pipe, a terminal, a file or nothing at all."""
+
+    def wait_for_the_end() -> None:
+        try:
+            while os.read(0, 4096):
+                pass
+        except OSError:
+            pass  # there is no standard input: nobody supervises any more
+        _LOG.info("standard input has ended: whoever started this worker is gone")
+        loop.call_soon_threadsafe(stop.set)
+
+    threading.Thread(target=wait_for_the_end, name="supervisor", daemon=True).start()
+
+
+def _end(code: int) -> None:
+    """Exit, also when a blocking policy still holds a thread, for which Python would wait for ever."""
+    patience = time.monotonic() + LEAVING_SECONDS
+    busy = [thread for thread in threading.enumerate() if thread.name.startswith(THREAD_NAME)]
+    for thread in busy:
+        thread.join(max(0.0, patience - time.monotonic()))
+    if any(thread.is_alive() for thread in busy):
+        _LOG.warning("a blocking policy still runs; its thread is abandoned")
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(code)
+    raise SystemExit(code)

@@ -1,0 +1,180 @@
+"""One ask to one outcome: the path that ``Review`` and ``ReviewStream`` share.
+
+Whatever happens here is an outcome. An error is not a verdict: a policy that raises, returns something absurd, cannot
+read its document or its settings has failed, and the operator's failurePolicy decides. The exception's type goes to
+the gateway; its text and traceback, which may hold a Secret, stay in the worker's log.
+
+``Judge.begin`` gives the outcome at once where nothing has to be waited for, which is what makes a pure function
+cheap, and otherwise a coroutine. Cancelling that coroutine cancels the work, except in a thread: Python cannot stop
+one, so its result is dropped.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from admission_worker.errors import InvalidAnswerError, InvalidDocumentError, InvalidSettingsError
+from admission_worker.limits import Limits
+from admission_worker.outcomes import Outcome, accepted, failure, outcome_of
+from admission_worker.policies import Phase, Policy, Style
+from admission_worker.proto.admission.worker.v1 import worker_pb2
+from admission_worker.request import Request
+from admission_worker.settings import KeptSettings
+
+_LOG = logging.getLogger("admission_worker")
+
+_UNKNOWN_POLICY = worker_pb2.FAILURE_REASON_UNKNOWN_POLICY
+_INVALID_SETTINGS = worker_pb2.FAILURE_REASON_INVALID_SETTINGS
+
+_ENDING = (KeyboardInterrupt, GeneratorExit)
+"""What ends the worker, or a coroutine that is thrown away; not the policy's."""
+
+ENVELOPE_BYTES = 64
+"""What a message needs beside one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Question:
+    """An ask that can be put to its policy: everything is known, nothing has been judged."""
+
+    policy: Policy
+    version: str
+    request: Request
+    settings: Any
+
+    def put(self) -> Any:
+        """Call the policy's function."""
+        return self.policy.function(*self.policy.arguments(self.request, self.settings))
+
+
+class Judge:
+    """Holds the policies and all that is kept between asks. One for each served worker, on one event loop.
+
+    Args:
+        worker: the worker's name, for messages.
+        policies: by name.
+        version: the worker's, for policies without one of their own.
+        limits: of settings kept and of the size of an outcome.
+        threads: where blocking policies run.
+    """
+
+    __slots__ = ("_limits", "_policies", "_settings", "_threads", "_version", "_worker")
+
+    def __init__(
+        self, *, worker: str, policies: Mapping[str, Policy], version: str, limits: Limits, threads: Executor
+    ) -> None:
+        self._worker = worker
+        self._policies = policies
+        self._version = version
+        self._limits = limits
+        self._threads = threads
+        self._settings = KeptSettings(limits)
+
+    def begin(self, ask: worker_pb2.Ask, document: bytes | None) -> Outcome | Coroutine[Any, Any, Outcome]:
+        """Take an ask.
+
+        Args:
+            ask: the question. Its document and its timeout are the caller's affair.
+            document: the document's JSON text; None: the ask has none.
+
+        Returns:
+            The outcome, or a coroutine that gives it. Neither raises, cancellation excepted.
+        """
+        policy = self._policies.get(ask.policy)
+        if policy is None:
+            held = ", ".join(sorted(self._policies)) or "none"
+            return failure(f"worker {self._worker} holds no policy {ask.policy!r}; it holds: {held}", _UNKNOWN_POLICY)
+        question = self._question(policy, ask, document)
+        if isinstance(question, Outcome):
+            return question
+        match policy.style:
+            case Style.INLINE:
+                return self._called(question)
+            case Style.ASYNC:
+                return self._awaited(question)
+            case Style.BLOCKING:
+                return self._in_thread(question)
+
+    def _question(self, policy: Policy, ask: worker_pb2.Ask, document: bytes | None) -> _Question | Outcome:
+        """The ask with its settings and document read, or the failure that says why they cannot be."""
+        version = policy.version or self._version
+        if ask.phase != policy.phase.value:
+            message = f"policy {policy.name} is for {_phase(policy.phase.value)} and was asked in {_phase(ask.phase)}"
+            return failure(message, _UNKNOWN_POLICY, version=version)
+        if document is None:
+            return failure(f"policy {policy.name} was asked without a document", version=version)
+        try:
+            settings = self._settings.read(policy.name, policy.settings, ask.settings)
+            request = Request(document, uid=ask.uid)
+        except InvalidSettingsError as error:
+            return failure(f"settings of policy {policy.name}: {error}", _INVALID_SETTINGS, version=version)
+        except InvalidDocumentError as error:
+            return failure(f"policy {policy.name}: {error}", version=version)
+        return _Question(policy=policy, version=version, request=request, settings=settings)
+
+    def _called(self, question: _Question) -> Outcome:
+        """Run a plain function."""
+        try:
+            answer = question.put()
+        except _ENDING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - sys.exit() in a policy must not end the worker
+            return self._raised(question, error)
+        return self._answered(question, answer)
+
+    async def _awaited(self, question: _Question) -> Outcome:
+        """Run a coroutine function. Cancelling this cancels it."""
+        try:
+            answer = await question.put()
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return self._raised(question, error)  # the policy cancelled something of its own
+        except _ENDING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as in _called
+            return self._raised(question, error)
+        return self._answered(question, answer)
+
+    async def _in_thread(self, question: _Question) -> Outcome:
+        """Run a blocking function. ``_called`` raises nothing: a StopIteration, say, could not cross a future."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._called, question)
+
+    def _answered(self, question: _Question, answer: Any) -> Outcome:
+        """The outcome of what a function returned."""
+        name = question.policy.name
+        try:
+            outcome = outcome_of(accepted(answer, question.policy.phase), question.version)
+        except Exception as error:  # noqa: BLE001 - what cannot be written is no answer either
+            if inspect.iscoroutine(answer):
+                answer.close()  # otherwise Python warns that it was never awaited
+            return self._raised(question, error)
+        size, limit = outcome.ByteSize(), self._limits.message_bytes - ENVELOPE_BYTES
+        if size > limit:
+            message = f"policy {name}: the answer has {size} bytes, at most {limit} fit a message: answer with a patch"
+            _LOG.error("%s (uid %s)", message, question.request.uid)
+            return failure(message, version=question.version)
+        return outcome
+
+    def _raised(self, question: _Question, error: BaseException) -> Outcome:
+        """The outcome of a function that raised. Its text is shown only if it is one of ours, which hold no values."""
+        name = question.policy.name
+        ours = isinstance(error, InvalidAnswerError | InvalidDocumentError)
+        what = f"{type(error).__name__}: {error}" if ours else f"{type(error).__name__}; see the worker's log"
+        _LOG.error("policy %s raised (uid %s)", name, question.request.uid, exc_info=error)
+        return failure(f"policy {name} raised {what}", version=question.version)
+
+
+def timed_out(ask: worker_pb2.Ask) -> Outcome:
+    """The outcome of an ask whose time is over."""
+    seconds = ask.timeout.seconds + ask.timeout.nanos / 1e9
+    return failure(f"policy {ask.policy}: no answer within the ask's timeout of {seconds:g} s")
+
+
+def _phase(number: int) -> str:
+    return next((f"the {phase.name.lower()} phase" for phase in Phase if phase.value == number), f"no phase ({number})")

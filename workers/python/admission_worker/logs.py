@@ -1,0 +1,57 @@
+"""The worker's log: one line for each event on standard error, for people or as JSON.
+
+Standard error belongs to whoever runs the worker: the gateway that started it, a container's log. Documents are never
+logged, uids are.
+"""
+
+import logging
+import sys
+import time
+from typing import Any, Final
+
+import msgspec
+
+FORMATS: Final = ("text", "json")
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+class _Json(logging.Formatter):
+    """One JSON object a line: ``time``, ``level``, ``logger``, ``message`` and perhaps ``exception``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
+
+
+class _Text(logging.Formatter):
+    """``TIME LEVEL MESSAGE``, a traceback below."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - logging's own
+        return _time(record)
+
+
+def start(form: str, level: str) -> None:
+    """Send everything that is logged in this process to standard error.
+
+    Args:
+        form: one of ``FORMATS``.
+        level: one of ``LEVELS``.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if form == "json" else _Text())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def _time(record: logging.LogRecord) -> str:
+    """RFC 3339, in UTC, to the millisecond."""
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"

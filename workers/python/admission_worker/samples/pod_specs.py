@@ -1,0 +1,124 @@
+"""Where Pods are described: in a Pod itself, and in the templates of what creates Pods.
+
+A container that an UPDATE leaves as it was is not the request's doing; ``Container.before`` tells.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from admission_worker import Request, pointer
+
+POD_SPECS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = MappingProxyType(
+    {
+        ("", "Pod"): ("spec",),
+        ("", "PodTemplate"): ("template", "spec"),
+        ("", "ReplicationController"): ("spec", "template", "spec"),
+        ("apps", "DaemonSet"): ("spec", "template", "spec"),
+        ("apps", "Deployment"): ("spec", "template", "spec"),
+        ("apps", "ReplicaSet"): ("spec", "template", "spec"),
+        ("apps", "StatefulSet"): ("spec", "template", "spec"),
+        ("batch", "Job"): ("spec", "template", "spec"),
+        ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
+    }
+)
+"""The path to the PodSpec in each kind of Kubernetes' own that has one, by group and kind. In the subresources of a
+Pod that change containers (``ephemeralcontainers``, ``resize``) the object is the Pod."""
+
+RUNNING: Final = ("initContainers", "containers")
+ALL: Final = ("initContainers", "containers", "ephemeralContainers")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Container:
+    """One container in an object.
+
+    Args:
+        path: its place in the object, as tokens: ``("spec", "containers", 0)``.
+        value: the container as it would be stored.
+        before: the container of that name in the same list as it is stored; None: there is none.
+    """
+
+    path: tuple[str | int, ...]
+    value: Mapping[str, Any]
+    before: Mapping[str, Any] | None
+
+    @property
+    def name(self) -> str:
+        """Its name, as far as there is one."""
+        return text(self.value.get("name"))
+
+    @property
+    def field(self) -> str:
+        """Its place in Kubernetes' notation: ``spec.containers[0]``."""
+        *parents, last, index = self.path
+        return ".".join((*map(str, parents), f"{last}[{index}]"))
+
+    def pointer(self, *below: str) -> str:
+        """Its place, or one below it, as a JSON Pointer over the object."""
+        return pointer(*self.path, *below)
+
+
+def path_of(request: Request) -> tuple[str, ...] | None:
+    """Where the PodSpec is in the request's object; None: its kind has none."""
+    kind = request.kind
+    return POD_SPECS.get((kind.group, kind.kind)) if kind is not None else None
+
+
+def spec_of(whole: Mapping[str, Any] | None, path: Sequence[str]) -> Mapping[str, Any]:
+    """The PodSpec of an object; empty where there is none."""
+    found: Any = whole
+    for token in path:
+        found = found.get(token) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def containers(request: Request, lists: Sequence[str]) -> Iterator[Container]:
+    """The containers of the request's object.
+
+    Args:
+        request: about an object of any kind.
+        lists: in which lists of the PodSpec, such as ``ALL``.
+    """
+    path = path_of(request)
+    if path is None:
+        return
+    now, old = spec_of(request.object, path), spec_of(request.old_object, path)
+    for name in lists:
+        before = {text(container.get("name")): container for _, container in _listed(old, name)}
+        for index, container in _listed(now, name):
+            yield Container(path=(*path, name, index), value=container, before=before.get(text(container.get("name"))))
+
+
+def claims(lists: Sequence[str], members: Sequence[str]) -> list[str]:
+    """What a policy claims that reads these members of containers, before and after: JSON Pointers over the request."""
+    return [
+        pointer(whole, *path, name, "*", *member.split("/"))
+        for whole in ("object", "oldObject")
+        for path in sorted(set(POD_SPECS.values()))
+        for name in lists
+        for member in members
+    ]
+
+
+def places(lists: Sequence[str], members: Sequence[str]) -> list[str]:
+    """What a policy writes that changes these members of containers: JSON Pointers over the object."""
+    return [
+        pointer(*path, name, "*", member)
+        for path in sorted(set(POD_SPECS.values()))
+        for name in lists
+        for member in members
+    ]
+
+
+def text(value: Any) -> str:
+    """The value if it is text, else ``""``."""
+    return value if isinstance(value, str) else ""
+
+
+def _listed(spec: Mapping[str, Any], name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    found = spec.get(name)
+    for index, container in enumerate(found if isinstance(found, list) else ()):
+        if isinstance(container, dict):
+            yield index, container

@@ -1,0 +1,142 @@
+"""The contract's four calls, for one worker.
+
+A message that cannot be read is INVALID_ARGUMENT, too many asks are RESOURCE_EXHAUSTED; everything else is an answer.
+A gRPC status is a failure of the call and never a verdict.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from admission_worker.errors import InvalidSettingsError
+from admission_worker.judging import Judge
+from admission_worker.limits import InFlight, Limits
+from admission_worker.outcomes import Outcome
+from admission_worker.policies import Policy
+from admission_worker.proto.admission.worker.v1 import worker_pb2
+from admission_worker.stream import Conversation
+
+_LOG = logging.getLogger("admission_worker")
+
+_M = TypeVar("_M")
+
+NAME = "admission.worker.v1.Worker"
+
+
+def description_of(name: str, version: str, policies: Mapping[str, Policy]) -> worker_pb2.DescribeResponse:
+    """What ``Describe`` says, made once: it must be cheap, and must not fail while the worker can judge."""
+    described = [policy.description_message() for policy in policies.values()]
+    return worker_pb2.DescribeResponse(worker=name, version=version, policies=described)
+
+
+def findings_of(policy: Policy | None, name: str, settings: bytes) -> worker_pb2.ValidateSettingsResponse:
+    """What ``ValidateSettings`` says about settings: all that is wrong, or what to warn about."""
+    answer = worker_pb2.ValidateSettingsResponse()
+    if policy is None:
+        answer.errors.add(message=f"the worker holds no policy {name!r}")
+        return answer
+    try:
+        _, warnings = policy.settings.read(settings)
+    except InvalidSettingsError as error:
+        for one in error.errors:
+            answer.errors.add(pointer=one.pointer, message=one.message)
+    else:
+        answer.warnings.extend(warnings)
+    return answer
+
+
+class Service:
+    """Serves the four calls.
+
+    Args:
+        description: what ``Describe`` answers.
+        policies: by name.
+        judge: answers asks.
+        limits: of asks in flight and of batches.
+        stopping: set when the worker is told to stop.
+    """
+
+    def __init__(
+        self,
+        *,
+        description: worker_pb2.DescribeResponse,
+        policies: Mapping[str, Policy],
+        judge: Judge,
+        limits: Limits,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._description = description
+        self._policies = policies
+        self._judge = judge
+        self._limits = limits
+        self._stopping = stopping
+        self._in_flight = InFlight(limits.in_flight)
+
+    async def describe(self, received: bytes, context: grpc.aio.ServicerContext) -> worker_pb2.DescribeResponse:
+        """The policies, their versions and claims."""
+        request = await _read(worker_pb2.DescribeRequest.FromString, received, context)
+        _LOG.info("described to gateway %r at %s", request.gateway_version, context.peer())
+        return self._description
+
+    async def validate_settings(
+        self, received: bytes, context: grpc.aio.ServicerContext
+    ) -> worker_pb2.ValidateSettingsResponse:
+        """Whether a policy can work with these settings."""
+        request = await _read(worker_pb2.ValidateSettingsRequest.FromString, received, context)
+        return findings_of(self._policies.get(request.policy), request.policy, request.settings)
+
+    async def review(self, received: bytes, context: grpc.aio.ServicerContext) -> worker_pb2.ReviewResponse:
+        """Exactly one ask. gRPC cancels this when the deadline is over or nobody waits any more."""
+        ask = (await _read(worker_pb2.ReviewRequest.FromString, received, context)).ask
+        if not self._in_flight.enter():
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, self._in_flight.refusal())
+        try:
+            # "document_index and timeout are not used here."
+            document = ask.document if ask.WhichOneof("document_source") == "document" else None
+            begun = self._judge.begin(ask, document)
+            return worker_pb2.ReviewResponse(outcome=begun if isinstance(begun, Outcome) else await begun)
+        finally:
+            self._in_flight.leave()
+
+    async def review_stream(self, _: Any, context: grpc.aio.ServicerContext) -> None:
+        """Many asks."""
+        await Conversation(
+            context=context,
+            judge=self._judge,
+            in_flight=self._in_flight,
+            limits=self._limits,
+            stopping=self._stopping,
+        ).run()
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """What a gRPC server needs. Requests arrive as bytes, so that we refuse an unreadable one in our words."""
+        return grpc.method_handlers_generic_handler(
+            NAME,
+            {
+                "Describe": grpc.unary_unary_rpc_method_handler(
+                    self.describe, None, worker_pb2.DescribeResponse.SerializeToString
+                ),
+                "ValidateSettings": grpc.unary_unary_rpc_method_handler(
+                    self.validate_settings, None, worker_pb2.ValidateSettingsResponse.SerializeToString
+                ),
+                "Review": grpc.unary_unary_rpc_method_handler(
+                    self.review, None, worker_pb2.ReviewResponse.SerializeToString
+                ),
+                "ReviewStream": grpc.stream_stream_rpc_method_handler(
+                    self.review_stream, None, worker_pb2.ReviewStreamResponse.SerializeToString
+                ),
+            },
+        )
+
+
+async def _read(parse: Callable[[bytes], _M], received: bytes, context: grpc.aio.ServicerContext) -> _M:
+    """A message out of its bytes; one that cannot be read ends the call."""
+    try:
+        return parse(received)
+    except DecodeError as error:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"the request cannot be read: {error}")
+        raise  # abort has raised already; the type checker does not know

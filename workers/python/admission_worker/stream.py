@@ -1,0 +1,253 @@
+"""One ``ReviewStream``: many asks over one connection, each answered as soon as it is known.
+
+The rules:
+
+* An id is open from its ask until its outcome is written. Each open id gets exactly one outcome, in any order: a
+verdict, or a
+  failure when its time is over, its document is not there, or the worker is full. A cancelled one gets none.
+* An id that comes again while it is open is two questions with one name: the first is dropped and a failure is the
+answer to
+  both, since a verdict could be taken for the other's.
+* Plain functions run on the event loop, for a slice of time at once; then the loop reads, writes and keeps time.
+Coroutines
+  and threads run beside it. So an outcome waits for no other one, a plain function's excepted while it runs.
+* Everything that is known in one turn of the loop travels in one message, up to a size.
+* A gateway that does not read its answers is not read either: what is not written is bounded.
+* When the gateway half-closes, or the worker is told to stop, no more is read; what is open is answered, and the stream
+  ends. When the stream breaks, everything open is cancelled.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from admission_worker.judging import Judge, timed_out
+from admission_worker.limits import InFlight, Limits
+from admission_worker.outcomes import Outcome, failure
+from admission_worker.proto.admission.worker.v1 import worker_pb2
+
+_LOG = logging.getLogger("admission_worker")
+
+SLICE = 0.001
+"""Seconds for plain functions before the loop turns: a hundred turns' overhead (10 µs), so it costs a hundredth; and
+less than anybody waiting for an answer over a network notices."""
+
+
+class _Ask:
+    """An open ask. It holds one place in flight until its work has ended."""
+
+    __slots__ = ("ask", "deadline", "document", "id", "task", "timer")
+
+    def __init__(self, number: int, ask: worker_pb2.Ask, document: bytes | None, deadline: float | None) -> None:
+        self.id = number
+        self.ask = ask
+        self.document = document
+        self.deadline = deadline  # on the loop's clock; None: as long as the stream lives
+        self.task: asyncio.Task[Outcome] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Conversation:
+    """Serves one stream.
+
+    Args:
+        context: the stream, of bytes in and messages out.
+        judge: answers.
+        in_flight: places for asks, shared with all other calls.
+        limits: of a batch, and of what is not yet written.
+        stopping: set when the worker is told to stop.
+    """
+
+    def __init__(
+        self,
+        *,
+        context: grpc.aio.ServicerContext,
+        judge: Judge,
+        in_flight: InFlight,
+        limits: Limits,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._context = context
+        self._judge = judge
+        self._in_flight = in_flight
+        self._limits = limits
+        self._stopping = stopping
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[int, _Ask] = {}
+        self._waiting: deque[_Ask] = deque()
+        self._turn: asyncio.Handle | None = None
+        self._outbox: dict[int, Outcome] = {}
+        self._something_to_do = asyncio.Event()
+        self._written = asyncio.Event()
+        self._no_more = False
+
+    async def run(self) -> None:
+        """Answer until the gateway half-closes, the worker stops, or the stream breaks (which cancels this)."""
+        reader = self._loop.create_task(self._read())
+        writer = self._loop.create_task(self._write())
+        stop = self._loop.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({reader, writer, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if reader.done():
+                reader.result()
+            reader.cancel()
+            self._no_more = True
+            self._something_to_do.set()
+            await writer
+        except DecodeError as error:
+            await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a ReviewStreamRequest: {error}")
+        finally:
+            for task in (reader, writer, stop):
+                task.cancel()
+            self._drop_all()
+
+    # ------------------------------------------------------------------------------------------ in
+
+    async def _read(self) -> None:
+        while (received := await self._context.read()) is not grpc.aio.EOF:
+            self._take(worker_pb2.ReviewStreamRequest.FromString(received), self._loop.time())
+            while len(self._outbox) > self._limits.in_flight:
+                self._written.clear()
+                await self._written.wait()
+
+    def _take(self, batch: worker_pb2.ReviewStreamRequest, arrived: float) -> None:
+        documents = list(batch.documents)
+        for item in batch.items:
+            match item.WhichOneof("item"):
+                case "ask":
+                    self._opened(item.id, item.ask, documents, arrived)
+                case "cancel":
+                    self._drop(item.id)
+                case _:  # of a newer contract: "fields unknown to the receiver are ignored"
+                    _LOG.debug("an item without ask or cancel was ignored (id %d)", item.id)
+        self._work()
+
+    def _opened(self, number: int, ask: worker_pb2.Ask, documents: Sequence[bytes], arrived: float) -> None:
+        if number in self._open or number in self._outbox:
+            self._drop(number)
+            self._answer(number, failure(f"the stream has an open ask with id {number} already: ids must be unique"))
+            return
+        if not self._in_flight.enter():
+            self._answer(number, failure(self._in_flight.refusal()))
+            return
+        document = None
+        match ask.WhichOneof("document_source"):
+            case "document":
+                document = ask.document
+            case "document_index":
+                if ask.document_index >= len(documents):
+                    self._in_flight.leave()
+                    count, index = len(documents), ask.document_index
+                    self._answer(number, failure(f"document_index is {index}, and its message has {count} documents"))
+                    return
+                document = documents[ask.document_index]
+        timeout = ask.timeout.seconds + ask.timeout.nanos / 1e9 if ask.HasField("timeout") else None
+        opened = _Ask(number, ask, document, None if timeout is None else arrived + timeout)
+        self._open[number] = opened
+        self._waiting.append(opened)
+
+    # ---------------------------------------------------------------------------------------- work
+
+    def _work(self) -> None:
+        """Begin what waits, for one slice; the rest in the loop's next turn."""
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        end = self._loop.time() + SLICE
+        while self._waiting:
+            asked = self._waiting.popleft()
+            if self._open.get(asked.id) is asked:
+                self._begin(asked)
+            if self._waiting and self._loop.time() >= end:
+                self._turn = self._loop.call_soon(self._work)
+                return
+
+    def _begin(self, asked: _Ask) -> None:
+        if self._is_late(asked):
+            self._close(asked, timed_out(asked.ask))
+            return
+        begun = self._judge.begin(asked.ask, asked.document)
+        if isinstance(begun, Outcome):
+            self._close(asked, timed_out(asked.ask) if self._is_late(asked) else begun)
+            return
+        asked.task = self._loop.create_task(begun)
+        asked.task.add_done_callback(partial(self._ended, asked))
+        if asked.deadline is not None:
+            asked.timer = self._loop.call_at(asked.deadline, self._expired, asked)
+
+    def _is_late(self, asked: _Ask) -> bool:
+        return asked.deadline is not None and self._loop.time() >= asked.deadline
+
+    def _close(self, asked: _Ask, outcome: Outcome) -> None:
+        """Answer an ask for which nothing is running."""
+        self._in_flight.leave()
+        del self._open[asked.id]
+        self._answer(asked.id, outcome)
+
+    def _expired(self, asked: _Ask) -> None:
+        """Answer at once; the work is cancelled, and its place is free when it has really ended."""
+        self._drop(asked.id)
+        self._answer(asked.id, timed_out(asked.ask))
+
+    def _ended(self, asked: _Ask, task: asyncio.Task[Outcome]) -> None:
+        self._in_flight.leave()
+        if asked.timer is not None:
+            asked.timer.cancel()
+        if self._open.get(asked.id) is asked:
+            del self._open[asked.id]
+            outcome = failure(f"policy {asked.ask.policy} was cancelled") if task.cancelled() else task.result()
+            self._answer(asked.id, outcome)
+
+    def _drop(self, number: int) -> None:
+        """Nobody waits for this id any more. An unknown id is ignored."""
+        self._outbox.pop(number, None)
+        asked = self._open.pop(number, None)
+        if asked is None:
+            return
+        self._something_to_do.set()  # it may have been the last one that the writer waited for
+        if asked.timer is not None:
+            asked.timer.cancel()
+        if asked.task is None:
+            self._in_flight.leave()
+        else:
+            asked.task.cancel()
+
+    def _drop_all(self) -> None:
+        if self._turn is not None:
+            self._turn.cancel()
+        for number in tuple(self._open):
+            self._drop(number)
+        self._waiting.clear()
+
+    # ----------------------------------------------------------------------------------------- out
+
+    def _answer(self, number: int, outcome: Outcome) -> None:
+        self._outbox[number] = outcome
+        self._something_to_do.set()
+
+    async def _write(self) -> None:
+        """Write what is known, until nothing is open and nothing more will come."""
+        while self._open or self._outbox or not self._no_more:
+            await self._something_to_do.wait()
+            self._something_to_do.clear()
+            while self._outbox:
+                await self._context.write(self._batch())
+                self._written.set()
+
+    def _batch(self) -> worker_pb2.ReviewStreamResponse:
+        """The oldest outcomes that fit one message; the oldest one in any case."""
+        batch = worker_pb2.ReviewStreamResponse()
+        room = self._limits.batch_bytes
+        for number, outcome in self._outbox.items():
+            room -= outcome.ByteSize()
+            if room < 0 and batch.items:
+                break
+            batch.items.add(id=number, outcome=outcome)
+        for item in batch.items:
+            del self._outbox[item.id]
+        return batch

@@ -1,0 +1,191 @@
+"""A worker: a name, a version, and policies, each of them a decorated function."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from types import MappingProxyType
+from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
+
+from admission_worker.claims import Claim, Everything, claim
+from admission_worker.command import command
+from admission_worker.limits import Limits
+from admission_worker.policies import Phase, Policy, style_of
+from admission_worker.server import serving
+from admission_worker.settings import NoSettings, SettingsType, Validate, checked_validate
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class _Given(TypedDict):
+    """What the two decorators say of a policy, checked."""
+
+    phase: Phase
+    settings: SettingsType
+    inputs: Claim
+    writes: Claim
+    version: str
+
+
+class Worker:
+    """Holds policies and serves them.
+
+    Args:
+        name: for logs, such as ``labels``. It need not be the name that the gateway's configuration gives it.
+        version: of the worker's build, such as ``1.4.2`` or a commit. It must change whenever a verdict may change: it
+            is part of the key under which verdicts are cached.
+
+    Raises:
+        ValueError: the version is empty.
+    """
+
+    def __init__(self, name: str, *, version: str) -> None:
+        if not version:
+            message = f"worker {name!r}: a version is required, such as '1.0.0'; verdicts are cached by it"
+            raise ValueError(message)
+        self.name = name
+        self.version = version
+        self._policies: dict[str, Policy] = {}
+
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """The registered policies by name."""
+        return MappingProxyType(self._policies)
+
+    def validating(  # noqa: PLR0913 - what a policy is, all but the name by keyword
+        self,
+        name: str,
+        *,
+        settings: Any = None,
+        validate: Validate | None = None,
+        inputs: Iterable[str] | Everything | None = None,
+        version: str = "",
+        description: str | None = None,
+        blocking: bool = False,
+    ) -> Callable[[_F], _F]:
+        """Register a function as a validating policy: it allows or denies, and changes nothing.
+
+        Args:
+            name: a DNS-1123 label, as the configuration's ``policy`` names it.
+            settings: the type of its settings, a msgspec Struct or a dataclass; None: it has none, and takes the
+                request only.
+            validate: a further check of the converted settings: gives what is wrong (``SettingsError`` or a text), and
+                what to warn about (``SettingsWarning``).
+            inputs: which parts of the AdmissionRequest it reads, as JSON Pointers such as ``/object/metadata/labels``
+                (a segment ``*`` is every element or member), or ``EVERYTHING``; None: not said. The policy is sent no
+                more than that, and verdicts are cached by it.
+            version: its own, where it changes more rarely than the worker's.
+            description: for the operator; None: the first paragraph of the function's docstring.
+            blocking: whether it waits without ``await``, and so has to run in a thread.
+
+        Returns:
+            A decorator which gives the function back as it was.
+
+        Raises:
+            ValueError: a name that is no DNS-1123 label or is taken, or a claim that is no JSON Pointer.
+            TypeError: a settings type that is no JSON object, or a function that cannot be called as a policy.
+        """
+        return self._registering(
+            name=name,
+            phase=Phase.VALIDATING,
+            settings=SettingsType(shape=settings or NoSettings, validate=checked_validate(validate)),
+            inputs=claim(inputs, f"policy {name}: inputs"),
+            writes=None,
+            version=version,
+            description=description,
+            blocking=blocking,
+        )
+
+    def mutating(  # noqa: PLR0913 - as validating
+        self,
+        name: str,
+        *,
+        settings: Any = None,
+        validate: Validate | None = None,
+        inputs: Iterable[str] | Everything | None = None,
+        writes: Iterable[str] | Everything | None = None,
+        version: str = "",
+        description: str | None = None,
+        blocking: bool = False,
+    ) -> Callable[[_F], _F]:
+        """Register a function as a mutating policy: it allows, perhaps with a change, or denies.
+
+        Args:
+            name: as for ``validating``, like all that is not named here.
+            settings: as for ``validating``.
+            validate: as for ``validating``.
+            inputs: as for ``validating``.
+            writes: which parts of the object it may change, as JSON Pointers over the object such as
+                ``/metadata/labels``, or ``EVERYTHING``; None: not said.
+            version: as for ``validating``.
+            description: as for ``validating``.
+            blocking: as for ``validating``.
+
+        Returns:
+            A decorator which gives the function back as it was.
+
+        Raises:
+            ValueError: as for ``validating``.
+            TypeError: as for ``validating``.
+        """
+        return self._registering(
+            name=name,
+            phase=Phase.MUTATING,
+            settings=SettingsType(shape=settings or NoSettings, validate=checked_validate(validate)),
+            inputs=claim(inputs, f"policy {name}: inputs"),
+            writes=claim(writes, f"policy {name}: writes"),
+            version=version,
+            description=description,
+            blocking=blocking,
+        )
+
+    def serve(self, address: str = "127.0.0.1:0", *, limits: Limits | None = None) -> AbstractAsyncContextManager[str]:
+        """Serve inside an ``async with``, which gives the address for a gRPC client; for tests and for embedding.
+
+        Args:
+            address: ``HOST:PORT`` (port 0: any), ``unix:PATH`` or ``unix:///ABSOLUTE``.
+            limits: None: the defaults.
+
+        Raises:
+            AddressError: on entering, if the address cannot be listened on.
+        """
+        return serving(
+            worker=self.name,
+            version=self.version,
+            policies=self.policies,
+            address=address,
+            limits=limits or Limits(),
+        )
+
+    def main(self, argv: Sequence[str] | None = None) -> NoReturn:
+        """Run the worker's command: serve until SIGTERM or SIGINT, then exit.
+
+        Args:
+            argv: the arguments without the program's name; None: the process's own.
+        """
+        command(self)(args=None if argv is None else list(argv))
+        raise SystemExit(0)  # click exits by itself
+
+    def _registering(
+        self, *, name: str, description: str | None, blocking: bool, **given: Unpack[_Given]
+    ) -> Callable[[_F], _F]:
+        """The decorator: what is given, and the function's own."""
+
+        def register(function: _F) -> _F:
+            style = style_of(function, blocking=blocking)
+            text = _description(function, description)
+            policy = Policy(name=name, function=function, style=style, description=text, **given)
+            if name in self._policies:
+                message = f"worker {self.name}: a policy {name!r} is registered already"
+                raise ValueError(message)
+            self._policies[name] = policy
+            return function
+
+        return register
+
+
+def _description(function: Any, given: str | None) -> str:
+    """What is given, or else the first paragraph of the function's docstring on one line."""
+    if given is not None:
+        return given
+    first, _, _ = (inspect.getdoc(function) or "").partition("\n\n")
+    return " ".join(first.split())

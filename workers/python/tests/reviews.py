@@ -1,0 +1,102 @@
+"""Requests for the sample policies: recorded ones, and Pods in every place where there are some."""
+
+import copy
+import json
+
+import jsonpatch
+
+from admission_worker import Allow
+from admission_worker.projection import document_of
+from admission_worker.samples import worker
+from admission_worker.testing import review
+from tests.traffic import recording, recordings
+
+POD = {"group": "", "version": "v1", "kind": "Pod"}
+DEPLOYMENT = {"group": "apps", "version": "v1", "kind": "Deployment"}
+JOB = {"group": "batch", "version": "v1", "kind": "Job"}
+CRON_JOB = {"group": "batch", "version": "v1", "kind": "CronJob"}
+
+TEMPLATED = [
+    POD,
+    DEPLOYMENT,
+    JOB,
+    CRON_JOB,
+    *({"group": "apps", "version": "v1", "kind": kind} for kind in ("DaemonSet", "StatefulSet", "ReplicaSet")),
+    {"group": "", "version": "v1", "kind": "ReplicationController"},
+    {"group": "", "version": "v1", "kind": "PodTemplate"},
+]
+
+
+def recorded(name):
+    """The AdmissionRequest of a recording."""
+    return json.loads(recording(name).body)["request"]
+
+
+def all_recorded(phase=None):
+    """All recorded AdmissionRequests by name, of one phase or of both."""
+    found = {each.name: json.loads(each.body) for each in recordings() if phase in {None, each.phase}}
+    return {name: body["request"] for name, body in found.items() if "request" in body}
+
+
+def whole(kind, spec, metadata=None):
+    """An object of a kind, around a PodSpec."""
+    made = {"apiVersion": "v1", "kind": kind["kind"], "metadata": metadata or {"name": "n"}}
+    match kind["kind"]:
+        case "Pod":
+            return made | {"spec": spec}
+        case "PodTemplate":
+            return made | {"template": {"spec": spec}}
+        case "CronJob":
+            return made | {"spec": {"jobTemplate": {"spec": {"template": {"spec": spec}}}}}
+        case _:
+            return made | {"spec": {"template": {"spec": spec}}}
+
+
+def request(kind=POD, *, spec=None, old=None, operation=None, metadata=None, **fields):
+    """An AdmissionRequest about a kind with a PodSpec; with an ``old`` PodSpec an UPDATE."""
+    return {
+        "uid": "u",
+        "kind": kind,
+        "operation": operation or ("CREATE" if old is None else "UPDATE"),
+        "object": None if spec is None else whole(kind, spec, metadata),
+        "oldObject": None if old is None else whole(kind, old, metadata),
+        "dryRun": False,
+        **fields,
+    }
+
+
+def judge(policy, asked, settings):
+    """What a sample policy answers; the same whether it is sent all or only what it claims."""
+    answer = review(worker, policy, asked, settings)
+    claimed = worker.policies[policy].inputs
+    assert claimed is not None
+    everything = review(_Unclaimed(policy), policy, asked, settings)
+    assert answer == everything, f"it reads what it does not claim: {document_of(asked, claimed)}"
+    return answer
+
+
+class _Unclaimed:
+    """The samples with one policy that claims nothing in particular, and so is sent everything."""
+
+    def __init__(self, policy):
+        held = worker.policies[policy]
+        fields = {name: getattr(held, name) for name in held.__slots__ if name != "inputs"}
+        self.name = worker.name
+        self.policies = {policy: type(held)(inputs=None, **fields)}
+
+
+def changed(asked, answer):
+    """The object after the answer, by the ``jsonpatch`` library; the answer must be allow."""
+    assert isinstance(answer, Allow), answer
+    if answer.change is None:
+        return asked["object"]
+    return jsonpatch.apply_patch(copy.deepcopy(asked["object"]), answer.change.value)
+
+
+def mutate(policy, asked, settings):
+    """The object after the policy, and its warnings. Asked again about it, the policy changes nothing."""
+    answer = judge(policy, asked, settings)
+    result = changed(asked, answer)
+    again = judge(policy, asked | {"object": result}, settings)
+    assert again.change is None or again.change.value == [], f"not idempotent: {again.change.value}"
+    return result, answer.warnings

@@ -1,0 +1,254 @@
+"""The worker's command, as a real process: how it begins, and all the ways in which it ends."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import grpc
+import pytest
+
+from workers.python.tests.client import PATIENCE, Client, ask
+
+AUTHORS = """
+import asyncio, sys, threading
+from admission_worker import Worker, deny
+
+worker = Worker("test", version="1")
+
+@worker.validating("plain")
+def plain(request):
+    return deny("no")
+
+@worker.validating("slow")
+async def slow(request):
+    print("asked", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    return deny("slow")
+
+@worker.validating("stuck", blocking=True)
+def stuck(request):
+    print("asked", flush=True)
+    threading.Event().wait()
+
+@worker.validating("exits")
+def exits(request):
+    sys.exit(3)
+
+if __name__ == "__main__":
+    worker.main()
+"""
+
+
+class Process:
+    """A worker in a process of its own."""
+
+    def __init__(self, process):
+        self.process = process
+        self.log = []
+
+    async def line(self, pattern):
+        """Read the log until a line matches."""
+        while True:
+            line = (await asyncio.wait_for(self.process.stderr.readline(), PATIENCE)).decode()
+            assert line, f"the log ended without {pattern!r}: {self.log}"
+            self.log.append(line)
+            if found := re.search(pattern, line):
+                return found
+
+    async def asked(self):
+        """Wait until a policy has said that it was asked."""
+        assert await asyncio.wait_for(self.process.stdout.readline(), PATIENCE) == b"asked\n"
+
+    async def end(self):
+        """Its exit code, and what was left of its log."""
+        self.log.append((await asyncio.wait_for(self.process.stderr.read(), PATIENCE)).decode())
+        return await asyncio.wait_for(self.process.wait(), PATIENCE), "".join(self.log)
+
+
+@pytest.fixture
+async def start(tmp_path):
+    """Start the author's worker with arguments and environment; whatever is left at the end is killed."""
+    module = tmp_path / "authors_worker.py"
+    module.write_text(AUTHORS)
+    started = []
+
+    async def start(*arguments, stdin=subprocess.DEVNULL, **environment):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(module),
+            *arguments,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | environment,
+            cwd=tmp_path,
+        )
+        started.append(process)
+        return Process(process)
+
+    yield start
+    for process in started:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        process._transport.close()
+
+
+async def _listening(worker):
+    return (await worker.line(r"listens on (\S+);"))[1]
+
+
+async def test_it_says_in_one_line_where_it_listens(start):
+    """Name, version, address with the port that was found, and the policies."""
+    worker = await start("--listen", "127.0.0.1:0")
+    address = await _listening(worker)
+    assert re.fullmatch(r"127\.0\.0\.1:[1-9][0-9]*", address)
+    assert len(worker.log) == 1
+    assert "INFO worker test 1 listens on" in worker.log[0]
+    assert "policies: plain, slow, stuck, exits" in worker.log[0]
+    async with grpc.aio.insecure_channel(address) as channel:
+        assert (await Client(channel).review(ask("plain"))).deny.message == "no"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_gracefully(start, number, tmp_path):
+    """What is open is answered, the socket's file is gone, the exit code is 0, and there is no traceback."""
+    worker = await start(stdin=subprocess.PIPE, ADMISSION_WORKER_LISTEN=f"unix://{tmp_path}/w.sock")
+    async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
+        open_call = asyncio.create_task(Client(channel).review(ask("slow")))
+        await worker.asked()
+        worker.process.send_signal(number)
+        await worker.line("stopping")
+        worker.process.stdin.write(b"go on\n")
+        assert (await open_call).deny.message == "slow"
+    code, log = await worker.end()
+    assert code == 0
+    assert "stopped" in log
+    assert "Traceback" not in log
+    assert not (tmp_path / "w.sock").exists()
+
+
+async def test_a_second_signal_ends_it_at_once(start):
+    """An operator who insists does not wait for the grace period."""
+    worker = await start("--listen", "127.0.0.1:0", "--grace-period", "3600", stdin=subprocess.PIPE)
+    async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
+        open_call = asyncio.create_task(Client(channel).review(ask("slow")))
+        await worker.asked()
+        worker.process.terminate()
+        await worker.line("stopping")
+        worker.process.terminate()
+        with pytest.raises(grpc.aio.AioRpcError):
+            await open_call
+    code, log = await worker.end()
+    assert code == 1
+    assert "SIGTERM again: ending at once" in log
+
+
+async def test_supervised_it_ends_with_whoever_started_it(start):
+    """Its standard input ends when the gateway dies; then it stops as on a signal."""
+    worker = await start("--listen", "unix:w.sock", stdin=subprocess.PIPE, ADMISSION_WORKER_SUPERVISED="1")
+    await _listening(worker)
+    assert worker.process.returncode is None
+    worker.process.stdin.close()
+    code, log = await worker.end()
+    assert code == 0
+    assert "standard input has ended" in log
+    assert "Traceback" not in log
+
+
+async def test_unsupervised_it_does_not_care_about_standard_input(start):
+    """A worker in a container has none, and lives."""
+    worker = await start("--listen", "127.0.0.1:0")
+    async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
+        assert (await Client(channel).review(ask("plain"))).deny.message == "no"
+    assert worker.process.returncode is None
+
+
+async def test_supervised_without_standard_input_it_ends(start):
+    """Nobody holds the other end: nobody supervises."""
+    worker = await start("--listen", "unix:w.sock", ADMISSION_WORKER_SUPERVISED="1")
+    assert (await worker.end())[0] == 0
+
+
+async def test_a_killed_workers_socket_is_taken_over(start):
+    """After SIGKILL the next one listens on the same path."""
+    first = await start("--listen", "unix:w.sock")
+    await _listening(first)
+    first.process.kill()
+    await first.process.wait()
+    second = await start("--listen", "unix:w.sock")
+    assert await _listening(second) == "unix:w.sock"
+
+
+async def test_an_address_in_use_is_one_line_and_exit_code_1(start):
+    """Who, what, and what to do; no traceback."""
+    first = await start("--listen", "unix:w.sock")
+    await _listening(first)
+    second = await start("--listen", "unix:w.sock")
+    code, log = await second.end()
+    assert code == 1
+    assert log.count("\n") == 1
+    assert "cannot listen on unix:w.sock: another process listens there" in log
+    assert first.process.returncode is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--listen", "nowhere"], ["--log-format", "xml"], ["--threads", "0"], ["--grace-period", "-1"], ["--unheard-of"]],
+)
+async def test_a_wrong_flag_is_exit_code_2(start, arguments):
+    """A flag that cannot be is refused before anything starts."""
+    code, log = await (await start(*arguments)).end()
+    assert code == 2
+    assert "Error: " in log
+    assert "Traceback" not in log
+
+
+async def test_a_wrong_environment_variable_is_exit_code_2(start):
+    """An environment variable is held to the same as its flag."""
+    code, log = await (await start(ADMISSION_WORKER_IN_FLIGHT="many")).end()
+    assert code == 2
+    assert "'--in-flight'" in log
+
+
+async def test_the_log_can_be_json(start):
+    """One object a line, tracebacks included."""
+    worker = await start("--listen", "127.0.0.1:0", "--log-format", "json")
+    address = await _listening(worker)
+    async with grpc.aio.insecure_channel(address) as channel:
+        outcome = await Client(channel).review(ask("exits", uid="u-1"))
+    assert "SystemExit" in outcome.failure.message
+    worker.process.terminate()
+    code, log = await worker.end()
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert code == 0
+    assert {"time", "level", "logger", "message"} <= set(lines[0])
+    failed = next(line for line in lines if line["level"] == "error")
+    assert failed["message"] == "policy exits raised (uid u-1)"
+    assert "SystemExit: 3" in failed["exception"]
+
+
+async def test_a_thread_that_is_stuck_does_not_keep_it(start):
+    """A blocking policy cannot be stopped; the process ends all the same when its grace period is over."""
+    worker = await start("--listen", "127.0.0.1:0", "--grace-period", "0.1")
+    async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
+        open_call = asyncio.create_task(Client(channel).review(ask("stuck")))
+        await worker.asked()
+        worker.process.terminate()
+        with pytest.raises(grpc.aio.AioRpcError):
+            await open_call
+    assert (await worker.end())[0] == 0
+
+
+async def test_help_names_every_flag_and_its_environment_variable(start):
+    """What can be set is said."""
+    worker = await start("--help")
+    text = (await asyncio.wait_for(worker.process.stdout.read(), PATIENCE)).decode()
+    for name in ("listen", "log-format", "in-flight", "message-bytes", "threads", "settings-kept", "grace-period"):
+        assert f"--{name}" in text
+        assert f"ADMISSION_WORKER_{name.upper().replace('-', '_')}" in text
+    assert (await worker.end())[0] == 0

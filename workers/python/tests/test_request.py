@@ -1,0 +1,95 @@
+"""A Request: the document as kube-apiserver wrote it, typed, read when it is asked for."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admission_worker import GroupVersionKind, GroupVersionResource, InvalidDocumentError, Request, UserInfo
+from tests.traffic import recordings
+
+BODIES = {each.name: request for each in recordings() if (request := json.loads(each.body).get("request")) is not None}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_recorded_request_reads_as_it_was_sent(name):
+    """Every member of a real AdmissionRequest, in its own shape; what is absent or null is None."""
+    sent = BODIES[name]
+    request = Request(json.dumps(sent).encode(), uid=sent["uid"])
+    assert request.document == sent
+    assert request.uid == sent["uid"]
+    plain = {
+        "operation": request.operation,
+        "name": request.name,
+        "namespace": request.namespace,
+        "subResource": request.sub_resource,
+        "requestSubResource": request.request_sub_resource,
+        "dryRun": request.dry_run,
+        "object": request.object,
+        "oldObject": request.old_object,
+        "options": request.options,
+        "namespaceObject": request.namespace_object,
+    }
+    assert plain == {member: sent.get(member) for member in plain}
+    assert request.kind == GroupVersionKind(**sent["kind"])
+    assert request.request_kind == GroupVersionKind(**sent["requestKind"])
+    assert request.resource == GroupVersionResource(**sent["resource"])
+    assert request.request_resource == GroupVersionResource(**sent["requestResource"])
+    assert request.user_info.username == sent["userInfo"].get("username")
+    assert list(request.user_info.groups or ()) == sent["userInfo"].get("groups", [])
+
+
+def test_an_empty_document_has_nothing():
+    """A policy that was granted nothing reads None everywhere."""
+    request = Request(b"{}")
+    members = [name for name, value in vars(Request).items() if isinstance(value, property)]
+    assert {name: getattr(request, name) for name in members} == dict.fromkeys(members) | {"document": {}}
+
+
+def test_a_part_of_a_member_reads_as_far_as_it_was_granted():
+    """Where only some fields were granted, the others are empty, and not an error."""
+    request = Request(b'{"userInfo":{"groups":["a"]},"kind":{"kind":"Pod"}}')
+    assert request.user_info == UserInfo(groups=("a",))
+    assert request.kind == GroupVersionKind(kind="Pod")
+
+
+def test_a_member_is_parsed_once():
+    """The same object each time: what a policy has changed in it stays changed."""
+    request = Request(b'{"object":{"a":1}}')
+    request.object["b"] = 2
+    assert request.object == {"a": 1, "b": 2}
+    assert request.document is request.document
+
+
+def test_nothing_is_parsed_that_is_not_read():
+    """A member that cannot be read harms only whoever reads it."""
+    request = Request(b'{"operation":"CREATE","object":{"a":"\xff"},"kind":7}')
+    assert request.operation == "CREATE"
+    for member in ("object", "kind", "document"):
+        with pytest.raises(InvalidDocumentError, match="document"):
+            getattr(request, member)
+
+
+def test_the_last_of_duplicate_members_wins():
+    """As in kube-apiserver, and in the gateway."""
+    assert Request(b'{"name":"a","name":"b"}').name == "b"
+
+
+def test_a_representation_shows_no_content():
+    """A request in a log line gives no Secret away."""
+    assert "hunter2" not in repr(Request(b'{"object":{"data":"hunter2"}}', uid="u"))
+
+
+@pytest.mark.property
+@given(st.binary(max_size=60) | st.text(alphabet='{}[]":,0123456789.eE-+ntrufalsx\\ "').map(str.encode))
+def test_whatever_comes_in_it_is_read_or_refused(raw):
+    """Any bytes: a document, or InvalidDocumentError, and no other exception."""
+    try:
+        request = Request(raw)
+        for name, value in vars(Request).items():
+            if isinstance(value, property):
+                getattr(request, name)
+    except InvalidDocumentError:
+        return
+    assert isinstance(json.loads(raw), dict)

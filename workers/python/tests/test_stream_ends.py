@@ -1,0 +1,197 @@
+"""ReviewStream at its limits and at its end: half-closed, broken, full, stopped."""
+
+import asyncio
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+
+from admission_worker import Limits, Worker, deny, stream
+from admission_worker.judging import Judge
+from admission_worker.limits import InFlight
+from workers.python.tests.client import PATIENCE, Client, ask, batch, connected
+from workers.python.tests.gates import Gates, messages, plain, waits
+
+SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+@pytest.fixture
+async def gates():
+    return Gates()
+
+
+async def test_half_closing_answers_what_is_open_and_ends(gates):
+    """After the gateway's last message the open asks are still answered, and then the stream ends with OK."""
+    async with connected(gates.worker) as client:
+        calls = client.stream()
+        await calls.send(batch(waits("a")))
+        await calls.call.done_writing()
+        await gates.until(["a"], gates.begun)
+        gates.open("a")
+        assert messages(await calls.receive()) == {1: "a"}
+        assert await calls.receive() is None
+        assert await calls.status() is grpc.StatusCode.OK
+
+
+async def test_a_stream_without_asks_ends_when_it_is_half_closed(gates):
+    """No question, no answer, no error."""
+    async with connected(gates.worker) as client:
+        calls = client.stream()
+        assert await calls.rest() == {}
+        assert await calls.status() is grpc.StatusCode.OK
+
+
+class _Flood:
+    """A stream whose other end sends four asks a message without end, and reads nothing until it is told to."""
+
+    def __init__(self):
+        self.sent, self.reading = 0, asyncio.Event()
+
+    async def read(self):
+        await asyncio.sleep(0)
+        self.sent += 1
+        return batch(*(plain("a") for _ in range(4)), first=4 * self.sent).SerializeToString()
+
+    async def write(self, _):
+        await self.reading.wait()
+
+
+async def test_a_gateway_that_does_not_read_is_not_read(gates):
+    """What is not written is bounded: the worker stops reading, and goes on when its answers are taken."""
+    limits, flood = Limits(in_flight=10), _Flood()
+    judge = Judge(worker="t", policies=gates.worker.policies, version="1", limits=limits, threads=None)
+    conversation = stream.Conversation(
+        context=flood, judge=judge, in_flight=InFlight(10), limits=limits, stopping=asyncio.Event()
+    )
+    running = asyncio.create_task(conversation.run())
+    await _turns(200)
+    stopped_at = flood.sent
+    flood.reading.set()
+    await _turns(200)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert stopped_at < 10
+    assert flood.sent > stopped_at
+
+
+async def _turns(count):
+    """Let the loop turn."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_a_broken_stream_cancels_everything_open(gates):
+    """When the gateway goes away nobody waits any more, and the places in flight are free again."""
+    async with connected(gates.worker, limits=Limits(in_flight=2)) as client:
+        calls = client.stream()
+        await calls.send(batch(waits("a"), waits("b")))
+        await gates.until(["a", "b"], gates.begun)
+        calls.call.cancel()
+        await gates.until(["a", "b"], gates.cancelled)
+        again = client.stream()
+        await again.send(batch(plain("c"), plain("d")))
+        assert messages(await again.rest()) == {1: "c", 2: "d"}
+
+
+async def test_more_asks_than_may_be_in_flight_are_failures(gates):
+    """On the stream a full worker refuses the ask, not the stream; a place is free when its work has ended."""
+    async with connected(gates.worker, limits=Limits(in_flight=2)) as client:
+        calls = client.stream()
+        await calls.send(batch(waits("a"), waits("b"), waits("c"), plain("d")))
+        refused = messages(await calls.receive())
+        assert set(refused) == {3, 4}
+        assert all("limit of 2 asks in flight" in text for text in refused.values())
+        await calls.send(batch(cancel=[1]))
+        await gates.until(["a"], gates.cancelled)
+        await calls.send(batch(plain("e"), first=5))
+        assert messages(await calls.receive()) == {5: "e"}
+        gates.open("b")
+        assert messages(await calls.rest()) == {2: "b"}
+
+
+async def test_the_limit_in_flight_holds_over_all_calls(gates):
+    """Streams and unary calls share the worker's places."""
+    async with connected(gates.worker, limits=Limits(in_flight=1)) as client:
+        calls = client.stream()
+        await calls.send(batch(waits("a")))
+        await gates.until(["a"], gates.begun)
+        with pytest.raises(grpc.aio.AioRpcError, match="RESOURCE_EXHAUSTED"):
+            await client.review(plain("b"))
+
+
+async def test_bytes_that_are_no_message_end_the_stream(gates):
+    """Garbage is INVALID_ARGUMENT, everything open is cancelled, and the worker goes on."""
+    async with connected(gates.worker) as client:
+        calls = client.stream()
+        await calls.send(batch(waits("a")))
+        await gates.until(["a"], gates.begun)
+        await calls.send(b"\xff\xff\xff")
+        assert await calls.status() is grpc.StatusCode.INVALID_ARGUMENT
+        await gates.until(["a"], gates.cancelled)
+        assert (await client.review(plain("b"))).deny.message == "b"
+
+
+async def test_a_huge_message_ends_the_stream_only(gates):
+    """A message over the limit breaks its stream; the worker goes on."""
+    async with connected(gates.worker, limits=Limits(message_bytes=10_000)) as client:
+        calls = client.stream()
+        await calls.send(batch(plain("x" * 10_000)))
+        assert await calls.status() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert (await client.review(plain("b"))).deny.message == "b"
+
+
+async def test_a_worker_that_stops_answers_what_is_open(gates):
+    """Told to stop, it says so to whoever watches, reads no more, answers what it has taken, and ends the stream."""
+    serving = gates.worker.serve()
+    async with grpc.aio.insecure_channel(await serving.__aenter__()) as channel:
+        client = Client(channel)
+        calls, watching = client.stream(), client.watch()
+        assert (await watching.read()).status == SERVING
+        await calls.send(batch(waits("a")))
+        await gates.until(["a"], gates.begun)
+        stopping = asyncio.create_task(serving.__aexit__(None, None, None))
+        assert (await watching.read()).status == NOT_SERVING
+        gates.open("a")
+        assert messages(await calls.receive()) == {1: "a"}
+        assert await calls.receive() is None
+        assert await calls.status() is grpc.StatusCode.OK
+        await asyncio.wait_for(stopping, PATIENCE)
+
+
+async def test_a_worker_that_stops_waits_no_longer_than_its_grace_period(gates):
+    """What is open when the grace period ends is cancelled."""
+    async with connected(gates.worker, limits=Limits(grace_period=0.05)) as client:
+        calls = client.stream()
+        await calls.send(batch(waits("a")))
+        await gates.until(["a"], gates.begun)
+    await gates.until(["a"], gates.cancelled)
+
+
+async def test_a_policy_that_ignores_its_cancellation_is_answered_for():
+    """The failure leaves when the time is over, whatever the policy does; its place is free when it has really
+    ended."""
+    worker, go_on, ended = Worker("test", version="1"), asyncio.Event(), asyncio.Event()
+
+    @worker.validating("stubborn")
+    async def stubborn(request):
+        while not go_on.is_set():
+            try:
+                await go_on.wait()
+            except asyncio.CancelledError:
+                continue
+        ended.set()
+
+    @worker.validating("plain")
+    def plain_one(request):
+        return deny("plain")
+
+    async with connected(worker, limits=Limits(in_flight=1)) as client:
+        calls = client.stream()
+        await calls.send(batch(ask("stubborn", timeout=0.01)))
+        assert "no answer within" in messages(await calls.receive())[1]
+        await calls.send(batch(ask("plain"), first=2))
+        assert "asks in flight" in messages(await calls.receive())[2]
+        go_on.set()
+        await ended.wait()
+        await calls.send(batch(ask("plain"), first=3))
+        assert messages(await calls.receive()) == {3: "plain"}
