@@ -70,7 +70,7 @@ class Connection(web.RequestHandler):
     async def linger(self) -> None:
         """Stay open for a moment, and forget what comes: the client may be sending still, until who knows when.
 
-        Closing with bytes unread resets the connection, and the answer is lost with it. Cancelled by the client's close.
+        Closing with bytes unread resets the connection, and the answer is lost with it. A client's close cancels it.
         """
         self._rejected = True
         await asyncio.sleep(self._limits.linger_seconds)

@@ -19,6 +19,7 @@ from gateway.reasons import Reason
 from gateway.review import DEPTH, Request, Response, ReviewError, Status, decode, encode
 from gateway.serving.driver import Asker, Driver, Namespaces
 from gateway.serving.front import Reply
+from gateway.serving.refusals import line
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -121,7 +122,7 @@ class Judge:
     def _refuse(self, error: ReviewError) -> Reply:
         _LOG.warning("a request is no AdmissionReview", error=str(error))
         self._events.not_a_review()
-        return Reply(status=400, body=f"{error}\n".encode(errors="replace"), content_type="text/plain; charset=utf-8")
+        return Reply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
 
     def _show(self, decision: Decision) -> None:
         for consumer in self._consumers:

@@ -72,7 +72,7 @@ def _members(text: str, start: int) -> Iterator[tuple[str, int]]:
     while at is not None:
         name, at = _decode(text, _blanks(text, at))
         value = _after(text, at, ":")
-        if value is None:
+        if value is None or not isinstance(name, str):
             return
         value = _blanks(text, value)
         yield name, value
