@@ -1,0 +1,187 @@
+"""A front on a loop and thread of its own, with a judge that the test writes; and clients that speak to it over TLS.
+
+The clients are blocking sockets in the test's own thread: as the API server's, they know nothing of our loop.
+"""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+import uvloop
+
+from gateway.serving.certificates import ensure_development_certificates
+from gateway.serving.front import Front, Reply
+from gateway.serving.limits import Limits
+from gateway.serving.tls import server_context
+
+RECORDINGS = Path(__file__).parent.parent / "recordings"
+PATIENCE = 20
+"""Seconds after which a client or a test gives up: far beyond anything that a test waits for."""
+
+
+class Recorder:
+    """A judge that answers at once and keeps what it was asked; and the counter of the front's events."""
+
+    def __init__(self):
+        self.asked = []
+        self.events = []
+
+    async def __call__(self, phase, body, started, ends, *, overloaded):
+        self.asked.append((phase, body, started, ends, overloaded))
+        return Reply(status=200, body=b'{"judged": %d}' % len(body))
+
+    def answered(self, phase, status, seconds, body_bytes):
+        self.events.append(("answered", phase, status, body_bytes))
+
+    def refused(self, why):
+        self.events.append(("refused", why))
+
+    def limit_hit(self, limit):
+        self.events.append(("limit", limit))
+
+
+def refuse(uid, api_version, code, message):
+    return json.dumps({"uid": uid, "apiVersion": api_version, "code": code, "message": message}).encode()
+
+
+class Loop:
+    """An event loop in a thread."""
+
+    def __init__(self, factory):
+        self.loop = factory()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+
+    def run(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE)
+
+    def call(self, function, *args):
+        async def on_the_loop():
+            return function(*args)
+
+        return self.run(on_the_loop())
+
+    def close(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(PATIENCE)
+        self.loop.close()
+
+
+class Served:
+    """A front that serves, and what a test does with it."""
+
+    def __init__(self, loop, front, address, client_context, judge):
+        self.loop = loop
+        self.front = front
+        self.address = address
+        self.client_context = client_context
+        self.judge = judge
+        self._clients = contextlib.ExitStack()
+
+    def raw(self):
+        """A TCP connection; closed when the test is over."""
+        return self._clients.enter_context(socket.create_connection(self.address[:2], timeout=PATIENCE))
+
+    def tls(self):
+        """A TLS connection."""
+        return self._clients.enter_context(self.client_context.wrap_socket(self.raw(), server_hostname="localhost"))
+
+    def client(self):
+        """An HTTP client on one TLS connection."""
+        client = http.client.HTTPSConnection(*self.address[:2], context=self.client_context, timeout=PATIENCE)
+        return self._clients.enter_context(contextlib.closing(client))
+
+    def post(self, body=b"{}", path="/mutate?timeout=10s", method="POST", headers=None):
+        """One request on a connection of its own: status, headers, body."""
+        client = self.client()
+        try:
+            client.request(method, path, body, {"Content-Type": "application/json"} if headers is None else headers)
+            response = client.getresponse()
+            return response.status, response.headers, response.read()
+        finally:
+            client.close()
+
+    def is_well(self):
+        """Whether an ordinary request is judged."""
+        return self.post()[0] == 200
+
+    def close(self):
+        self._clients.close()
+        self.loop.run(self.front.stop())
+
+    def until(self, condition):
+        """Wait, without guessing for how long, until something holds on the front's side."""
+
+        async def turn():
+            while not condition():  # noqa: ASYNC110 - what it waits for has no event to offer
+                await asyncio.sleep(0)
+
+        self.loop.run(asyncio.wait_for(turn(), PATIENCE))
+
+
+def answers(connection, method="POST"):
+    """The HTTP answer that stands next on a connection: status, headers, body."""
+    response = http.client.HTTPResponse(connection, method=method)
+    response.begin()
+    return response.status, response.headers, response.read()
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    return ensure_development_certificates(tmp_path_factory.mktemp("tls") / "dev")
+
+
+@pytest.fixture(params=[uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+def loop(request) -> Iterator[Loop]:
+    running = Loop(request.param)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
+    """Start a front: `serve(judge, not_ready=..., client_ca=..., **limits)`."""
+    running = []
+    client_context = ssl.create_default_context(cafile=certificates.ca_file)
+
+    def start(judge=None, *, not_ready=lambda: None, client_ca=None, **limits):
+        judge = judge or Recorder()
+        events = judge if isinstance(judge, Recorder) else Recorder()
+        front = Front(judge=judge, refuse=refuse, not_ready=not_ready, limits=Limits(**limits), events=events)
+        context = server_context(certificates.cert_file, certificates.key_file, client_ca)
+        address = loop.run(front.start("127.0.0.1", 0, context))
+        served = Served(loop, front, address, client_context, judge)
+        running.append(served)
+        served.events = events.events
+        return served
+
+    yield start
+    for served in running:
+        served.close()
+
+
+@pytest.fixture
+def logs() -> Iterator[list]:
+    """What is logged in the meantime, in structlog's form."""
+    with structlog.testing.capture_logs() as captured:
+        yield captured
+
+
+@pytest.fixture(scope="session")
+def recordings():
+    """The recorded requests of a real kube-apiserver, by name."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*.json"))}
+
+
+@pytest.fixture(scope="session")
+def answered():
+    """Reads the next HTTP answer of a socket."""
+    return answers

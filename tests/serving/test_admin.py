@@ -1,0 +1,157 @@
+"""Health and metrics, as Kubernetes' own components show them."""
+
+import http.client
+import socket
+
+import pytest
+
+from gateway.serving.admin import AdminListener
+from gateway.serving.limits import Limits
+from gateway.serving.listener import ListenError
+
+
+class Admin:
+    """An admin listener, and what a probe sees of it."""
+
+    def __init__(self, loop):
+        self.state = {"config": None, "certificates": None}
+        self.loop = loop
+        self.listener = AdminListener(checks=self.checks, metrics=self.metrics, limits=Limits(shutdown_seconds=0.05))
+        self.address = loop.run(self.listener.start("127.0.0.1", 0))
+
+    def checks(self):
+        if isinstance(self.state, Exception):
+            raise self.state
+        return self.state
+
+    def metrics(self):
+        if self.state is None:
+            raise RuntimeError("a secret of ours")
+        return "text/plain; version=0.0.4; charset=utf-8", b"reviews_total 1\n"
+
+    def get(self, target, method="GET", body=None):
+        client = http.client.HTTPConnection(*self.address, timeout=20)
+        try:
+            client.request(method, target, body)
+            response = client.getresponse()
+            return response.status, response.headers, response.read().decode()
+        finally:
+            client.close()
+
+
+@pytest.fixture
+def admin(loop):
+    listening = Admin(loop)
+    yield listening
+    loop.run(listening.listener.stop())
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("/livez", "ok\n"),
+        ("/readyz", "ok\n"),
+        ("/livez?verbose", "[+]ping ok\nlivez check passed\n"),
+        ("/readyz?verbose", "[+]config ok\n[+]certificates ok\nreadyz check passed\n"),
+        ("/readyz?verbose=true", "[+]config ok\n[+]certificates ok\nreadyz check passed\n"),
+    ],
+)
+def test_all_is_well(admin, target, body):
+    """200 and ok; with verbose each check by name, in Kubernetes' form."""
+    status, headers, observed = admin.get(target)
+    assert (status, observed) == (200, body)
+    assert headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("target", ["/readyz", "/readyz?verbose"])
+def test_a_failed_check_is_a_503_that_says_which_and_why(admin, target):
+    """Not ready says what is missing; alive is something else."""
+    admin.state = {"config": "none loaded from /etc/policies yet", "certificates": None}
+    expected = "[-]config failed: none loaded from /etc/policies yet\n[+]certificates ok\nreadyz check failed\n"
+    status, _, body = admin.get(target)
+    assert (status, body) == (503, expected)
+    assert admin.get("/livez")[0] == 200
+    admin.state = {"config": None}
+    assert admin.get("/readyz")[::2] == (200, "ok\n")
+
+
+def test_metrics_are_passed_on(admin):
+    """Content-Type and body are the exporter's."""
+    status, headers, body = admin.get("/metrics")
+    assert (status, body) == (200, "reviews_total 1\n")
+    assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+def test_head_is_get_without_a_body(admin):
+    """A probe may use HEAD."""
+    assert admin.get("/readyz", "HEAD")[::2] == (200, "")
+    admin.state = {"config": "none"}
+    assert admin.get("/readyz", "HEAD")[::2] == (503, "")
+
+
+@pytest.mark.parametrize("target", ["/", "/mutate", "/livez/", "/healthz", "//livez"])
+def test_other_paths_are_a_404(admin, target):
+    """What is not there says what is, in one line."""
+    status, headers, body = admin.get(target)
+    assert status == 404
+    assert headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert body.count("\n") == 1
+    assert "/livez, /readyz, /metrics" in body
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_other_methods_are_a_405(admin, method):
+    """Nothing here can be changed."""
+    status, headers, _ = admin.get("/livez", method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize(("target", "state"), [("/metrics", None), ("/readyz", RuntimeError("a secret of ours"))])
+def test_a_failing_page_is_a_500_and_one_log_line(admin, logs, target, state):
+    """An exception of our own is not shown to the network, and does not end the listener."""
+    admin.state = state
+    status, _, body = admin.get(target)
+    assert status == 500
+    assert "secret" not in body
+    assert [entry["log_level"] for entry in logs] == ["error"]
+    assert admin.get("/livez")[0] == 200
+
+
+def test_a_body_ends_the_connection(admin):
+    """Nobody sends bodies here; one that does not end holds nobody up."""
+    client = http.client.HTTPConnection(*admin.address, timeout=20)
+    client.putrequest("POST", "/livez")
+    client.putheader("Content-Length", "1000000000")
+    client.endheaders(b"x")
+    response = client.getresponse()
+    assert (response.status, response.headers["Connection"]) == (405, "close")
+    client.close()
+    assert admin.get("/livez")[0] == 200
+
+
+def test_tls_on_the_plain_port_is_answered_and_logged_once(admin, logs):
+    """Who speaks TLS to the plain port ends in one log line."""
+    with socket.create_connection(admin.address, timeout=20) as client:
+        client.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+        assert client.recv(1000).startswith(b"HTTP/1.0 400 Bad Request")
+    assert len(logs) == 1
+    assert "exc_info" not in logs[0]
+
+
+def test_a_taken_port_is_the_operators_to_solve(loop, admin):
+    """Nobody can listen where somebody listens: the error names the address."""
+    other = AdminListener(checks=dict, metrics=admin.metrics)
+    with pytest.raises(ListenError, match=rf"127\.0\.0\.1:{admin.address[1]}.*in use"):
+        loop.run(other.start(*admin.address))
+
+
+def test_localhost_is_every_loopback_address_on_one_port(loop):
+    """A name with several addresses is listened to on all of them, port 0 being one port for all."""
+    listener = AdminListener(checks=dict, metrics=lambda: ("", b""))
+    _, port = loop.run(listener.start("localhost", 0))
+    client = http.client.HTTPConnection("localhost", port, timeout=20)
+    client.request("GET", "/readyz")
+    assert client.getresponse().status == 200
+    client.close()
+    loop.run(listener.stop())

@@ -1,0 +1,106 @@
+"""The uid of a review that is too large: found where it stands, and nowhere else."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.serving.limits import Limits
+from gateway.serving.oversized import Envelope, envelope
+
+V1 = "admission.k8s.io/v1"
+PREFIX = Limits().uid_prefix_bytes
+
+
+def test_every_recorded_request_is_recognised_by_its_beginning(recordings):
+    """The first 4 KB of whatever a real API server sends tell its uid and version; so do its first 200 bytes."""
+    for recording in recordings.values():
+        review = json.loads(recording["body"])
+        expected = Envelope(uid=review["request"]["uid"], api_version=review["apiVersion"])
+        assert envelope(recording["body"].encode()[:PREFIX]) == expected
+        assert envelope(recording["body"].encode()[:200]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{"uid":"a"', "v1beta1"),
+        (
+            ' \r\n\t{ "kind" : "AdmissionReview" , "apiVersion" : "admission.k8s.io/v1" , "request" : { "uid" : "a"',
+            "v1",
+        ),
+        ('{"kind":"AdmissionReview","request":{"uid":"a"', "v1"),
+        ('{"apiVersion":"admission.k8s.io/v1","request":{"uid":"a"', "v1"),
+        ('{"kind":"AdmissionReview","x":{"request":{"uid":"b"}},"request":{"uid":"a"', "v1"),
+        ('{"kind":"AdmissionReview","request":{"object":{"metadata":{"uid":"b"},"l":[{"uid":"c"}]},"uid":"a"', "v1"),
+        ('{"kind":"AdmissionReview","request":{"note":"\\"uid\\":\\"b\\"","uid":"a","object":', "v1"),
+        ('{"kind":"AdmissionReview","request":{"uid":"a","object":"\u00e4', "v1"),
+    ],
+)
+def test_members_may_stand_in_any_order(text, expected):
+    """Order and blanks mean nothing, and a uid inside another value is not the request's."""
+    assert envelope(text.encode()) == Envelope(uid="a", api_version=f"admission.k8s.io/{expected}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        "not JSON",
+        "{[]:0}",
+        '{7:0,"kind":"AdmissionReview","request":{"uid":"a"}}',
+        '{"kind":"AdmissionReview"}',
+        '{"request":{"uid":"a"}}',
+        '{"kind":"Pod","request":{"uid":"a"}}',
+        '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v2","request":{"uid":"a"}}',
+        '{"kind":"AdmissionReview","apiVersion":["admission.k8s.io/v1"],"request":{"uid":"a"}}',
+        '{"kind":"AdmissionReview","request":null}',
+        '{"kind":"AdmissionReview","request":[{"uid":"a"}]}',
+        '{"kind":"AdmissionReview","request":{"uid":7}}',
+        '{"kind":"AdmissionReview","request":{"uid":""}}',
+        '{"kind":"AdmissionReview","request":{"uid":"a',
+        '{"kind":"AdmissionReview","request":{"uid":"\\ud800"}}',
+        '{"kind":"AdmissionReview","request":{"uid":"a\\nb"}}',
+        '{"kind":"AdmissionReview","request":{"uid":"' + "a" * 129 + '"}}',
+        '{"kind":"AdmissionReview","request":{"object":{"uid":"a"}}}',
+        '{"kind":"AdmissionReview","request":{"object":{"uid":"a"},"oldObject":{',
+        '{"kind":"AdmissionReview","x":' + "[" * 4000,
+        '{"kind":"AdmissionReview","x":' + "9" * 5000,
+    ],
+)
+def test_what_does_not_tell_is_not_guessed(text):
+    """Another kind or version, no uid, one that cannot be repeated, or a cut before it: no envelope."""
+    assert envelope(text.encode()) is None
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)),
+    max_leaves=10,
+)
+
+
+@pytest.mark.property
+@given(data=st.data())
+def test_a_prefix_tells_nothing_else_than_the_whole(data):
+    """For any review, cut anywhere: the right envelope or none, and the right one from where the uid has ended."""
+    uid = data.draw(st.uuids()).hex
+    before = data.draw(st.dictionaries(st.text().filter(lambda name: name != "uid"), VALUES, max_size=3))
+    request = {**before, "uid": uid, "object": data.draw(VALUES)}
+    review = {"apiVersion": V1, "x": data.draw(VALUES), "kind": "AdmissionReview", "request": request}
+    content = json.dumps(review, ensure_ascii=data.draw(st.booleans())).encode("utf-8", "replace")
+    end = content.rindex(f'"uid": "{uid}"'.encode()) + len(f'"uid": "{uid}"')
+    cut = data.draw(st.integers(0, len(content)))
+    expected = Envelope(uid=uid, api_version=V1) if cut >= end else None
+    assert envelope(content[:cut]) == expected
+
+
+@pytest.mark.property
+@given(noise=st.one_of(st.binary(max_size=300), st.text(alphabet='{}[]":,\\ u0a1', max_size=60).map(str.encode)))
+def test_whatever_it_begins_with_it_never_raises(noise):
+    """Any bytes are answered: an envelope needs a kind or version, so noise has none."""
+    assert envelope(noise) is None
