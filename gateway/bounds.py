@@ -1,5 +1,8 @@
-"""What all limits have in common: each is greater than zero, and none allows more nesting than we can walk."""
+"""What all limits have in common: each is greater than zero and finite (no timer can be set to infinity), and none
+allows more nesting than we can walk.
+"""
 
+import math
 from dataclasses import fields
 from typing import Any, Final
 
@@ -21,5 +24,7 @@ def check_bounds(limits: Any) -> None:
         value = getattr(limits, each.name)
         if not value > 0:
             raise ValueError(f"limit {each.name} is {value}: it must be greater than zero")
+        if not math.isfinite(value):
+            raise ValueError(f"limit {each.name} is {value}: it must be finite")
         if each.name == "depth" and value > DEEPEST:
             raise ValueError(f"limit depth is {value}: it must be at most {DEEPEST}")

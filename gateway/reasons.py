@@ -1,8 +1,8 @@
 """Why a request was not allowed as it was: one word each, the same in message, metric, log, trace and docs.
 
 This is a public contract: dashboards, alerts and people's runbooks hold these words. A new one is a change of the
-contract; a changed one is a breaking change. ``DENIED`` is a worker's verdict; every other one names a failure, and only
-failures go to a policy's failurePolicy ("an error is not a verdict").
+contract; a changed one is a breaking change. ``DENIED`` is a worker's verdict; every other one names a failure, and
+only failures go to a policy's failurePolicy ("an error is not a verdict").
 """
 
 from enum import StrEnum

@@ -1,5 +1,6 @@
 """Options as all commands have them: every flag is also an environment variable, every limit is a flag."""
 
+import math
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final, TypeVar
@@ -69,4 +70,16 @@ class AddressType(click.ParamType[tuple[str, int]]):
         return (host[1:-1] if bracketed else host) or "0.0.0.0", int(port)  # noqa: S104 - ":PORT" asks for exactly that
 
 
+class SecondsType(click.FloatRange):
+    """Seconds, from 0: any number that a timer can be set to."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or click's error that says what is wrong with it."""
+        seconds = float(super().convert(value, param, ctx))
+        if not math.isfinite(seconds):
+            self.fail(f"{value!r} is not a finite number of seconds", param, ctx)
+        return seconds
+
+
 ADDRESS: Final = AddressType()
+SECONDS: Final = SecondsType(0)

@@ -1,6 +1,7 @@
 """``admission-gateway serve``: answer kube-apiserver until told to stop."""
 
 import asyncio
+import gc
 import signal
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -8,7 +9,7 @@ from typing import Any, Final, NoReturn
 import click
 import uvloop
 
-from gateway.cli.options import ADDRESS, chosen_limits, limit_options, option
+from gateway.cli.options import ADDRESS, SECONDS, chosen_limits, limit_options, option
 from gateway.policies import Configuration
 from gateway.serving.app import Gateway, Settings, serve_until
 from gateway.serving.certificates import CertificateError
@@ -19,6 +20,9 @@ from gateway.telemetry import Metrics, configure_logs
 
 WRONG_CONFIGURATION: Final = 1
 COULD_NOT: Final = 2
+
+_COLLECT_AFTER: Final = 20_000
+"""New objects until the collector looks: those of some fifty reviews, a few megabytes."""
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
@@ -35,9 +39,9 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option("--tls-dev-dir", type=_DIRECTORY, help="Make (or keep) development certificates here, and print the caBundle.")
 @option("--tls-dev-name", multiple=True, help="A name or address for the development certificate; repeatable.")
 @option("--client-ca", type=_FILE, help="PEM: only clients with a certificate of this CA are let in.")
-@option("--worker-wait", type=click.FloatRange(0), default=3.0, help="Seconds that the start waits for the workers.")
-@option("--drain", type=click.FloatRange(0), default=25.0, help="Seconds at most to serve on after SIGTERM.")
-@option("--drain-at-least", type=click.FloatRange(0), default=0.0, help="Seconds at least to serve on after SIGTERM.")
+@option("--worker-wait", type=SECONDS, default=3.0, help="Seconds that the start waits for the workers.")
+@option("--drain", type=SECONDS, default=25.0, help="Seconds at most to serve on after SIGTERM.")
+@option("--drain-at-least", type=SECONDS, default=0.0, help="Seconds at least to serve on after SIGTERM.")
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
 @limit_options
@@ -126,7 +130,19 @@ async def _serve(configuration: Configuration, settings: Settings, metrics: Metr
     click.echo(
         f"serving https://{_shown(host)}:{port}/mutate and /validate; http://{_shown(admin_host)}:{admin_port}/readyz"
     )
+    _quiet_collector()
     await serve_until(stop, gateway)
+
+
+def _quiet_collector() -> None:
+    """Spare the collector what lives as long as the process, and let it look less often.
+
+    A review makes a few hundred objects and frees them by counting references; at the default threshold of 700 the
+    collector ran every other review and took 3 % of the time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, 10, 10)
 
 
 def _shown(host: str) -> str:

@@ -20,6 +20,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Final, Protocol, cast
 
 import structlog
@@ -53,7 +54,7 @@ class Judge(Protocol):
     """Makes an answer of a body, whatever it holds. Cancelled when the client hangs up."""
 
     async def __call__(self, phase: Phase, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
-        """The answer to ``body``, which came at ``started`` and must be answered before ``ends`` (the loop's clock)."""
+        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``)."""
 
 
 class Refuse(Protocol):
@@ -190,8 +191,7 @@ class Front:
 
     async def _judged(self, request: web.BaseRequest) -> web.Response:
         """The answer to a request that comes through; Refused otherwise."""
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        started = monotonic()
         path, timeout = target(request)
         phase = admitted(request, path, self._not_ready)
         ends = started + budget(timeout)
@@ -200,7 +200,7 @@ class Front:
             reply = await self._ask(cast("Connection", request.protocol), phase, body, started, ends)
         finally:
             self.load.release(len(body))
-        self._events.answered(phase, reply.status, loop.time() - started, len(body))
+        self._events.answered(phase, reply.status, monotonic() - started, len(body))
         return web.Response(
             status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
         )

@@ -85,7 +85,7 @@ class Judge:
         self._patch_limits = patch_limits
 
     async def __call__(self, phase: Phase, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
-        """The answer to ``body``, which came at ``started`` and must be answered before ``ends`` (the loop's clock)."""
+        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``)."""
         try:
             request = decode(body, depth=self._depth)
         except ReviewError as error:

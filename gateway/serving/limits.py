@@ -3,8 +3,10 @@
 Full never means a stall: each limit ends in a decided answer, or in the end of one connection.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
+
+from gateway.bounds import check_bounds
 
 _API_SERVER_IDLE_SECONDS: Final = 90
 """kube-apiserver's own idle time for a connection to a webhook; a POST that meets our earlier close is not retried."""
@@ -86,9 +88,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work: a ValueError that names the limit."""
-        for each in fields(self):
-            if getattr(self, each.name) <= 0:
-                raise ValueError(f"limit {each.name} is {getattr(self, each.name)}: it must be greater than zero")
+        check_bounds(self)
         if self.keepalive_seconds <= _API_SERVER_IDLE_SECONDS:
             raise ValueError(
                 f"limit keepalive_seconds is {self.keepalive_seconds}: it must be greater than kube-apiserver's idle "
