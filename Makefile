@@ -9,7 +9,7 @@ PROTO := admission/worker/v1/worker.proto
 GENERATED := gateway/transports/proto workers/python/admission_worker/proto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench properties proto lock clean
+.PHONY: help run test lint format bench properties proto docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ bench: $(VENV)/.dev  ## CPU per review, mutating and validating, with one worker
 
 proto: $(VENV)/.dev  ## generate the Python messages from proto/
 	@for out in $(GENERATED); do $(BIN)/python -m grpc_tools.protoc -Iproto --python_out=pyi_out:$$out $(PROTO) 2>/dev/null || exit 1; done
+
+docs: $(VENV)/.dev  ## make docs/reference from the source
+	@$(BIN)/python -m docs.generator
 
 lock: $(VENV)/.dev  ## lock requirements/*.in again, with hashes
 	@for name in run dev; do (cd requirements && ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \

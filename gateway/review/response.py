@@ -10,11 +10,11 @@ code above 599                         1000 panics its request handler          
 status.status "Success" on a denial    sends "Failure"                             always "Failure"
 warning with a control character       drops it silently                           a space in its place
 empty or repeated warning              drops it                                    drops it
-warnings over 4096 runes in total      cuts each to 256, drops what still remains  cuts each itself and says how many
-more patch without operations               may count as a change (reinvocation)        sends no patch annotation key
-that is no label name   drops it with a line in its own log         makes it legal, ``annotation_key`` ``patch``
-without ``patchType``        fails the call                              always both or neither ``patch`` while
-validating             fails the call                              refuses to encode: our mistake
+warnings over 4096 runes in total      cuts each to 256, drops what still remains  cuts each, says how many are missing
+patch without operations               may count as a change (reinvocation)        sends no patch
+annotation key that is no label name   drops it with a line in its own log         makes it legal, ``annotation_key``
+``patch`` without ``patchType``        fails the call                              always both or neither
+``patch`` while validating             fails the call                              refuses to encode: our mistake
 =====================================  ==========================================  ===================================
 """
 

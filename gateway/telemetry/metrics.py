@@ -70,13 +70,16 @@ class Metrics:
     ================================================  ==========================  =====================================
     admission_gateway_reviews_total                   phase, outcome              2 phases, 3 outcomes
     admission_gateway_review_seconds                  phase                       2 phases
-    admission_gateway_policy_verdicts_total           phase, policy, verdict      configured policies; allow, deny,
-    failure admission_gateway_policy_failures_total           phase, policy, reason       configured policies; reason
-    codes seen admission_gateway_failed_open_total               phase, policy               configured policies
+    admission_gateway_policy_verdicts_total           phase, policy, verdict      configured policies, 3 kinds of answer
+    admission_gateway_policy_failures_total           phase, policy, reason       configured policies, reason codes
+    admission_gateway_failed_open_total               phase, policy               configured policies
     admission_gateway_http_refusals_total             why                         REFUSALS and ``other``
     admission_gateway_limit_hits_total                limit                       LIMITS and ``other``
-    admission_gateway_reviews_in_flight               (none) admission_gateway_abandoned_reviews_total         phase
-    2 phases admission_gateway_configuration_errors            (none)
+    admission_gateway_abandoned_reviews_total         phase                       2 phases
+    admission_gateway_reviews_in_flight               (none)
+    admission_gateway_body_bytes_in_flight            (none)
+    admission_gateway_connections                     (none)
+    admission_gateway_configuration_errors            (none)
     ================================================  ==========================  =====================================
     """
 

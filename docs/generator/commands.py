@@ -1,0 +1,107 @@
+"""cli.md: every command, flag and environment variable, as click knows them."""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from docs.generator.markdown import anchor, code, literals, prose, table
+from gateway import cli
+
+_NAME: Final = "admission-gateway"
+_LIMIT: Final = "--limit-"
+
+_HEAD: Final = prose("""
+    # The command line
+
+    Look up what a flag does, how it is spelt as an environment variable, and what holds without it. A flag on the
+    command line wins over its variable. What the flags are for: [operate.md](../operate.md).
+
+    ``-h`` or ``--help`` explains each command, ``--version`` names the version.
+""")
+
+
+def page(root: Path) -> str:
+    """The page's text."""
+    del root
+    sections = [_command(name, command) for name, command in cli.main.commands.items()]
+    return (
+        "\n\n".join(
+            [
+                _HEAD,
+                prose(cli.__doc__ or ""),
+                *sections,
+            ]
+        )
+        + "\n"
+    )
+
+
+def _command(name: str, command: click.Command) -> str:
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    arguments = [each for each in command.params if isinstance(each, click.Argument)]
+    usage = " ".join([_NAME, name, *(["[OPTIONS]"] if options else []), *map(_argument, arguments)])
+    parts = [f"## {name}", f"```text\n{usage}\n```", prose(command.help or "")]
+    shown = [each for each in options if not each.hidden]
+    limits = [each for each in options if each.hidden]
+    if shown:
+        head = ("Flag", "Environment variable", "Default", "Meaning")
+        parts.append(table(head, [(_flag(each), _variable(each), _default(each), _meaning(each)) for each in shown]))
+    if limits:
+        parts.append(f"### Limits of {name}")
+        parts.append("Each limit with its reason stands in [limits.md](limits.md).")
+        parts.append(table(("Flag", "Environment variable", "Default"), map(_limit, limits)))
+    return "\n\n".join(parts)
+
+
+def _argument(argument: click.Argument) -> str:
+    kind = argument.type
+    return (
+        "{" + "|".join(map(str, kind.choices)) + "}" if isinstance(kind, click.Choice) else argument.human_readable_name
+    )
+
+
+def _flag(option: click.Option) -> str:
+    flag = option.opts[0]
+    if option.is_flag:
+        return code(flag)
+    kind = option.type
+    value = "{" + "|".join(map(str, kind.choices)) + "}" if isinstance(kind, click.Choice) else _value(kind)
+    return code(f"{flag} {value}")
+
+
+def _value(kind: "click.ParamType[Any]") -> str:
+    if isinstance(kind, click.types.FloatParamType | click.types.IntParamType):
+        return "NUMBER"
+    return kind.name.upper()
+
+
+def _variable(option: click.Option) -> str:
+    if not isinstance(option.envvar, str):
+        return "none"
+    if not option.multiple:
+        return code(option.envvar)
+    separator = "blanks" if option.type.envvar_list_splitter is None else code(option.type.envvar_list_splitter)
+    assert os.pathsep == ":", "paths in a variable are separated by what this system separates them by"  # noqa: S101 - the page is made where we run
+    return f"{code(option.envvar)}, several separated by {separator}"
+
+
+def _default(option: click.Option) -> str:
+    default = option.default
+    if option.required:
+        return "required"
+    if option.is_flag or option.multiple or not isinstance(default, str | int | float):
+        return "none"
+    return code(f"{default:g}" if isinstance(default, float) else default)
+
+
+def _meaning(option: click.Option) -> str:
+    least = getattr(option.type, "min", None)
+    return literals(option.help or "") + (f" At least {least}." if least is not None else "")
+
+
+def _limit(option: click.Option) -> tuple[str, str, str]:
+    flag = option.opts[0]
+    name = flag.removeprefix(_LIMIT).replace("-", "_")
+    return f"[{code(flag)}](limits.md#{anchor(name)})", _variable(option), _default(option)

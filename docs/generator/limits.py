@@ -1,0 +1,115 @@
+"""limits.md: every bound, with the arithmetic that gave it."""
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from docs.generator.markdown import code, prose
+from docs.generator.source import documented
+from gateway.cli.serve import serve
+
+_HEAD: Final = prose("""
+    # Limits
+
+    Look up what the gateway bounds, how to change a bound, and the arithmetic that gave it. Full never means a stall:
+    each limit ends in a decided answer, or in the end of one connection.
+
+    A limit with a flag is set on ``serve``, by the flag or by its environment variable; it must be greater than zero
+    and finite. The others are constants of the source.
+""")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Settable:
+    """A class of limits, all of which are flags of ``serve``: ``--limit-`` and ``prefix`` and the name."""
+
+    title: str
+    module: str
+    owner: str
+    prefix: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Fixed:
+    """Constants of a module."""
+
+    title: str
+    module: str
+    names: tuple[str, ...]
+
+
+_SETTABLE: Final = (
+    _Settable(title="The HTTP front", module="gateway.serving.limits", owner="Limits"),
+    _Settable(title="Calls to workers", module="gateway.transports.limits", owner="TransportLimits"),
+    _Settable(
+        title="Patches of workers",
+        module="gateway.patching.limits",
+        owner="PatchLimits",
+        prefix="patch_",
+        text="A patch that passes one of these is a failure `INVALID_PATCH` of its policy.",
+    ),
+)
+_FIXED: Final = (
+    _Fixed(
+        title="Started workers",
+        module="gateway.transports.supervisor",
+        names=("RESTART_SECONDS", "HEALTHY_SECONDS", "LINE_BYTES"),
+    ),
+    _Fixed(title="Connections to workers", module="gateway.transports.grpc", names=("RECONNECT_MS",)),
+    _Fixed(title="Descriptions of workers", module="gateway.transports.workers", names=("RETRY_SECONDS",)),
+    _Fixed(title="Files", module="gateway.sources.files", names=("MAX_FILE_BYTES", "MAX_ATTEMPTS")),
+    _Fixed(title="Texts in files", module="gateway.policies.nodes", names=("MAX_DEPTH", "MAX_COST", "MAX_NUMBER")),
+    _Fixed(title="Policies", module="gateway.policies.policy", names=("MAX_TIMEOUT",)),
+    _Fixed(title="Mistakes in messages", module="gateway.policies.fields", names=("MAX_SUMMARIZED",)),
+    _Fixed(title="Log lines", module="gateway.telemetry.logs", names=("QUEUE_LINES",)),
+)
+
+
+def page(root: Path) -> str:
+    """The page's text."""
+    parts = [
+        _HEAD,
+        *(part for group in _SETTABLE for part in _settable(group, root)),
+        "## Fixed limits",
+        *(part for group in _FIXED for part in _fixed(group, root)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _settable(group: _Settable, root: Path) -> Iterator[str]:
+    texts = documented(root / _path(group.module), group.owner)
+    yield f"## {group.title}"
+    yield f"From {_link(group.module)}. {group.text}".rstrip()
+    for each in fields(getattr(importlib.import_module(group.module), group.owner)):
+        name = group.prefix + each.name
+        flag = f"--limit-{name}".replace("_", "-")
+        option = next(option for option in serve.params if flag in option.opts)
+        yield f"### {name}"
+        yield f"Default {_number(each.default)}; flag {code(flag)}, variable {code(option.envvar)}."
+        yield prose(texts[each.name])
+
+
+def _fixed(group: _Fixed, root: Path) -> Iterator[str]:
+    texts = documented(root / _path(group.module))
+    module = importlib.import_module(group.module)
+    yield f"### {group.title}"
+    yield f"From {_link(group.module)}."
+    for name in group.names:
+        yield f"{code(name)}, {_number(getattr(module, name))}: {prose(texts[name])}"
+
+
+def _path(module: str) -> Path:
+    return Path(*module.split(".")).with_suffix(".py")
+
+
+def _link(module: str) -> str:
+    return f"[{_path(module)}](../../{_path(module)})"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " and ".join(map(_number, value))
+    return f"**{value:,}**" if isinstance(value, int) else f"**{value:g}**"

@@ -1,0 +1,87 @@
+"""metrics.md: the metrics as a registry shows them, with one configured policy."""
+
+from pathlib import Path
+from typing import Final
+
+from prometheus_client.metrics_core import Metric
+
+from docs.generator.markdown import code, prose, table
+from gateway.policies import EVERYTHING, Phase, Policy
+from gateway.telemetry.metrics import BUCKETS, Metrics
+
+_NAME: Final = "NAME"
+_CONFIGURATION: Final = "CONFIGURATION"
+_BOUNDS: Final = {
+    "policy": "`CONFIGURATION/NAME` of each configured policy",
+    "reason": "[reason codes](reasons.md), each from the first time it is given; `WORKER_UNAVAILABLE` from the start",
+}
+"""Labels whose values a registry cannot tell."""
+
+_HEAD: Final = prose("""
+    # Metrics
+
+    Look up a metric of ``/metrics`` on the admin listener: its type, its labels, and what bounds their values. Which
+    of them to alert on: [operate.md](../operate.md#metrics-and-alerts).
+
+    Labels never hold anything that a request brings along, so the number of series depends on the configuration
+    alone. Counters start at 0: a policy without series is a policy that is not configured.
+""")
+
+
+def page(root: Path) -> str:
+    """The page's text."""
+    del root
+    metrics = Metrics()
+    metrics.know([_policy(phase) for phase in Phase])
+    families = list(metrics.registry.collect())
+    return (
+        "\n\n".join(
+            [
+                _HEAD,
+                table(("Metric", "Type", "Labels", "Meaning"), map(_row, families)),
+                "## Values of the labels",
+                table(("Metric", "Label", "Values"), [row for family in families for row in _values(family)]),
+                "## Buckets of the histogram",
+                "Seconds: " + ", ".join(code(f"{bound:g}") for bound in BUCKETS) + ".",
+            ]
+        )
+        + "\n"
+    )
+
+
+def _policy(phase: Phase) -> Policy:
+    return Policy(
+        phase=phase,
+        configuration=_CONFIGURATION,
+        index=0,
+        name=_NAME,
+        worker="worker",
+        policy="policy",
+        rules=(EVERYTHING,),
+    )
+
+
+def _shown(family: Metric) -> str:
+    return f"{family.name}_total" if family.type == "counter" else family.name
+
+
+def _labels(family: Metric) -> dict[str, list[str]]:
+    """The labels of a metric with their values, in order."""
+    found: dict[str, dict[str, None]] = {}
+    for sample in family.samples:
+        for label, value in sample.labels.items():
+            if label != "le":
+                found.setdefault(label, {})[value] = None
+    return {label: list(values) for label, values in found.items()}
+
+
+def _row(family: Metric) -> tuple[str, str, str, str]:
+    labels = ", ".join(code(label) for label in _labels(family)) or "none"
+    return code(_shown(family)), family.type, labels, family.documentation
+
+
+def _values(family: Metric) -> list[tuple[str, str, str]]:
+    return [
+        (code(_shown(family)), code(label), _BOUNDS.get(label) or ", ".join(map(code, values)))
+        for label, values in _labels(family).items()
+    ]

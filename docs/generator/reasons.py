@@ -1,0 +1,62 @@
+"""reasons.md: the reason codes, from the enum; and which of them this version gives at all."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from docs.generator.markdown import anchor, code, prose, table
+from docs.generator.source import documented
+from gateway import reasons
+from gateway.deciding.composing import RETRY_AFTER_SECONDS, TRY_AGAIN
+from gateway.reasons import Reason
+
+_USE: Final = re.compile(r"\bReason\.([A-Z_]+)")
+
+_HEAD: Final = prose("""
+    # Reason codes
+
+    Look up what a reason code means. The same word stands in the message, the metric, the log line and the audit
+    annotation. What to do about each: [denied.md](../denied.md#reason-codes).
+""")
+_TAIL: Final = prose(f"""
+    A failure refuses a request only if the policy's failurePolicy is ``Fail``; under ``Ignore`` it is a warning. With
+    code 429 the answer says ``retryAfterSeconds: {RETRY_AFTER_SECONDS}``.
+""")
+
+
+def page(root: Path) -> str:
+    """The page's text."""
+    texts = documented(root / "gateway" / "reasons.py", "Reason")
+    used = _used(root)
+    rows = [(_linked(each), prose(texts[each.name]), _status(each, used)) for each in Reason]
+    return (
+        "\n\n".join(
+            [
+                _HEAD,
+                prose(reasons.__doc__ or ""),
+                table(("Code", "Meaning", "HTTP code of a refusal"), rows),
+                _TAIL,
+            ]
+        )
+        + "\n"
+    )
+
+
+def _linked(reason: Reason) -> str:
+    return f"[{code(reason.value)}](../denied.md#{anchor(reason.value)})"
+
+
+def _status(reason: Reason, used: frozenset[str]) -> str:
+    if reason.name not in used:
+        return "not given by this version"
+    if reason is Reason.DENIED:
+        return "the worker's, 403 if it names none"
+    if reason is Reason.REQUEST_TOO_LARGE:
+        return "413, whatever the failurePolicy"
+    return "429" if reason in TRY_AGAIN else "500"
+
+
+def _used(root: Path) -> frozenset[str]:
+    """The reasons that some module of the gateway gives."""
+    modules = (path for path in (root / "gateway").rglob("*.py") if path.name != "reasons.py")
+    return frozenset(name for path in modules for name in _USE.findall(path.read_text()))

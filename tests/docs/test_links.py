@@ -1,0 +1,106 @@
+"""What the pages point at is there: files, headings, tests, flags, variables, metrics."""
+
+import re
+
+import click
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from admission_worker.command import command
+from admission_worker.samples.sample_worker import worker
+from gateway.cli import main
+from gateway.telemetry import Metrics
+from tests.docs.pages import ROOT, pages
+
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
+_VARIABLE = re.compile(r"ADMISSION_(?:GATEWAY|WORKER)_[A-Z_]*[A-Z]")
+_METRIC = re.compile(r"\badmission_gateway_[a-z_]+")
+_TEST = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
+
+FOREIGN = {
+    "curl": {"--cacert", "--data-binary"},
+    "kube-apiserver": {"--admission-control-config-file", "--max-mutating-requests-inflight"},
+    "benchmarks/reviews.py": {"--seconds", "--rounds"},
+}
+"""Flags of other programs that the pages speak of."""
+
+SUPERVISED = {"ADMISSION_WORKER_SUPERVISED"}
+"""What the supervisor tells a worker, and no flag says."""
+
+
+@pytest.mark.parametrize("name", pages())
+def test_every_link_leads_somewhere(name):
+    """A relative link leads to a file of the project, and its anchor to a heading of that page."""
+    page = pages()[name]
+    broken = []
+    for target in page.links():
+        path, _, fragment = target.partition("#")
+        if "://" in path:
+            continue
+        found = (ROOT / page.path.parent / path).resolve() if path else ROOT / page.path
+        known = pages().get(found.relative_to(ROOT).as_posix()) if found.is_relative_to(ROOT) else None
+        if not found.exists() or (fragment and (known is None or fragment not in known.anchors())):
+            broken.append(target)
+    assert not broken
+
+
+def test_every_page_of_docs_is_linked():
+    """Whoever starts at README.md can get to every page."""
+    reached, waiting = set(), ["README.md"]
+    while waiting:
+        page = pages()[waiting.pop()]
+        reached.add(page.name)
+        for target in page.links():
+            found = (ROOT / page.path.parent / target.partition("#")[0]).resolve()
+            if found.is_relative_to(ROOT) and (name := found.relative_to(ROOT).as_posix()) in pages():
+                waiting += [] if name in reached else [name]
+    assert not pages().keys() - reached
+
+
+@pytest.mark.parametrize("name", pages())
+def test_every_test_that_is_named_exists(name):
+    """A page that says where something is tested says so truly."""
+    missing = []
+    for path, function in _TEST.findall(pages()[name].text):
+        file = ROOT / path
+        if not file.is_file() or (
+            function and not re.search(rf"^(async )?def {function}\(", file.read_text(), re.MULTILINE)
+        ):
+            missing.append(f"{path}::{function}")
+    assert not missing
+
+
+def _options(group: click.Command) -> list[click.Option]:
+    commands = list(group.commands.values()) if isinstance(group, click.Group) else []
+    own = [each for each in group.params if isinstance(each, click.Option)]
+    return own + [option for each in commands for option in _options(each)]
+
+
+@pytest.mark.parametrize("name", pages())
+def test_every_flag_exists(name):
+    """A flag that a page names is one of the gateway's, of the worker's, or of a program that is not ours."""
+    known = {flag for group in (main, command(worker)) for option in _options(group) for flag in option.opts}
+    known |= {"--help", *(flag for flags in FOREIGN.values() for flag in flags)}
+    assert not set(_FLAG.findall(pages()[name].text)) - known
+
+
+@pytest.mark.parametrize("name", pages())
+def test_every_environment_variable_exists(name):
+    """A variable that a page names is that of a flag, or what the gateway tells a worker."""
+    gateways = {option.envvar for option in _options(main)}
+    workers = {f"ADMISSION_WORKER_{str(option.name).upper()}" for option in _options(command(worker))}
+    assert not set(_VARIABLE.findall(pages()[name].text)) - gateways - workers - SUPERVISED
+
+
+@pytest.mark.parametrize("name", pages())
+def test_every_metric_exists(name):
+    """A metric that a page names is one that /metrics shows."""
+    _, exposition = Metrics().exposition()
+    known = set()
+    for family in text_string_to_metric_families(exposition.decode()):
+        known |= {
+            family.name,
+            f"{family.name}_total",
+            *(f"{family.name}_{part}" for part in ("bucket", "sum", "count")),
+        }
+    assert not set(_METRIC.findall(pages()[name].text)) - known
