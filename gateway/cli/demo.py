@@ -91,9 +91,6 @@ class _Listener:
 
 async def _show(configuration: Configuration, settings: Settings, reviews: list[Path], *, once: bool) -> bool:
     listener = _Listener()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     click.echo("Starting the gateway and its worker ...", err=True)
     gateway, (host, port), admin = await _started(configuration, settings, listener)
     try:
@@ -106,6 +103,10 @@ async def _show(configuration: Configuration, settings: Settings, reviews: list[
         for line in closing(listener.decisions.values(), url, ca, admin, reviews[0]):
             click.echo(line)
         if not once:
+            # Only from here on: until now Ctrl-C ends it as it ends any program.
+            stop = asyncio.Event()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
             click.echo("Serving on until Ctrl-C.")
             await serve_until(stop, gateway)
     finally:

@@ -11,7 +11,7 @@ import uvloop
 
 from gateway.cli.options import ADDRESS, SECONDS, chosen_limits, limit_options, option
 from gateway.policies import Configuration
-from gateway.serving.app import Gateway, Settings, serve_until
+from gateway.serving.app import Gateway, Settings, serve_until, start_unless
 from gateway.serving.certificates import CertificateError
 from gateway.serving.listener import ListenError
 from gateway.serving.tls import TlsError
@@ -124,7 +124,10 @@ async def _serve(configuration: Configuration, settings: Settings, metrics: Metr
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    (host, port), (admin_host, admin_port) = await gateway.start()
+    started = await start_unless(stop, gateway)
+    if started is None:
+        return
+    (host, port), (admin_host, admin_port) = started
     if gateway.certificates is not None:
         click.echo(f"caBundle: {gateway.certificates.ca_bundle}")
     click.echo(

@@ -23,7 +23,7 @@ from gateway.serving.front import Front
 from gateway.serving.judge import Consumer, Judge, Panel, refusal
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Refusal
-from gateway.serving.tls import server_context, validity_problem
+from gateway.serving.tls import TlsError, server_context, validity_problem
 from gateway.telemetry import DecisionLog, Metrics
 from gateway.transports import TransportLimits, Workers
 
@@ -81,7 +81,7 @@ class Gateway:
         self._standings_changed()
         self._serving = False
         panel = Panel(plan=self._plans.__getitem__, asker=self.workers, namespaces=configuration.namespaces)
-        judge = Judge(
+        self._judge = Judge(
             panel,
             events=self.metrics,
             consumers=(self.metrics, DecisionLog(), *consumers),
@@ -89,7 +89,11 @@ class Gateway:
             patch_limits=settings.patch_limits,
         )
         self.front = Front(
-            judge=judge, refuse=refusal, not_ready=self._not_ready, limits=settings.limits, events=_Events(self.metrics)
+            judge=self._judge,
+            refuse=refusal,
+            not_ready=self._not_ready,
+            limits=settings.limits,
+            events=_Events(self.metrics),
         )
         self.admin = AdminListener(checks=self._checks, metrics=self._exposition, limits=settings.limits)
 
@@ -125,10 +129,15 @@ class Gateway:
         return self.settings.tls_cert, self.settings.tls_key
 
     async def stop(self, *, drain: bool = True) -> None:
-        """Stop: serve on until nobody is connected, or for ``drain_seconds``; then leave nothing behind."""
+        """Stop: serve on until nobody is connected, or for ``drain_seconds``; then leave nothing behind.
+
+        Without ``drain`` nobody is waited for: reviews in hand are decided now, by their failure policies.
+        """
         if drain:
             await self.front.drain(self.settings.drain_seconds, at_least=self.settings.drain_at_least_seconds)
         self._serving = False
+        if not drain:
+            self._judge.break_off("the gateway was told to stop at once; try again, another replica may serve")
         await self._close()
 
     async def _close(self) -> None:
@@ -147,11 +156,17 @@ class Gateway:
 
     def _checks(self) -> dict[str, str | None]:
         """What readiness depends on: configuration and certificates; never on workers."""
+        return {"configuration": self._not_ready(), "certificate": self._certificate_problem()}
+
+    def _certificate_problem(self) -> str | None:
         cert, _ = self._paths()
-        return {
-            "configuration": self._not_ready(),
-            "certificate": validity_problem(cert, datetime.now(UTC)) if cert else "there is none yet",
-        }
+        if cert is None:
+            return "there is none yet"
+        try:
+            return validity_problem(cert, datetime.now(UTC))
+        except TlsError as error:
+            # What was loaded serves on, but the file that a restart would need is gone or spoilt.
+            return str(error)
 
     def _paths(self) -> tuple[Path | None, Path | None]:
         if self.certificates is not None:
@@ -179,6 +194,18 @@ class _Events:
 
     def limit_hit(self, limit: str) -> None:
         self._metrics.limit_hit(limit)
+
+
+async def start_unless(stop: asyncio.Event, gateway: Gateway) -> tuple[Address, Address] | None:
+    """Start a gateway, as ``Gateway.start`` does; None, and nothing left running, if ``stop`` is set meanwhile."""
+    starting = asyncio.create_task(gateway.start())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not starting.done():
+        starting.cancel()
+    await asyncio.gather(starting, stopping, return_exceptions=True)
+    return None if starting.cancelled() else starting.result()
 
 
 async def serve_until(stop: asyncio.Event, gateway: Gateway) -> None:

@@ -67,8 +67,19 @@ class Driver:
         except asyncio.CancelledError:
             self._event(self._heart.abandoned)
             raise
+        except BaseException:
+            # The future holds the error, the error its traceback, the traceback this driver and with it the body of the
+            # review: a circle that only the collector would end, and it is told to come seldom.
+            self._decided = self._loop.create_future()
+            self._decided.cancel()
+            raise
         finally:
             self._rest()
+
+    def break_off(self, why: str) -> None:
+        """Decide now: whoever has not judged yet is a failure INTERNAL that says ``why``."""
+        if not self._decided.done():
+            self._event(lambda: self._heart.broken(why, monotonic()))
 
     def _event(self, event: Callable[[], Step]) -> None:
         """Tell the heart, and do what it says; what it says may be an event in turn."""

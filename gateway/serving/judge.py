@@ -25,7 +25,7 @@ _LOG: Final = structlog.get_logger(__name__)
 
 OVERLOADED: Final = Failure(
     reason=Reason.OVERLOADED,
-    message="the gateway holds as many reviews as it may (--max-in-flight); try again, or add replicas",
+    message="the gateway holds as many reviews as it may (--limit-reviews-in-flight); try again, or add replicas",
 )
 
 
@@ -83,6 +83,12 @@ class Judge:
         self._events = events
         self._depth = depth
         self._patch_limits = patch_limits
+        self._drivers: set[Driver] = set()
+
+    def break_off(self, why: str) -> None:
+        """Let all reviews in hand be decided now, by the failure policies of whoever has not judged yet."""
+        for driver in tuple(self._drivers):
+            driver.break_off(why)
 
     async def __call__(self, phase: Phase, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
         """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``)."""
@@ -117,7 +123,12 @@ class Judge:
         if overloaded:
             plan = plan.failing(OVERLOADED)
         heart = Heart(request, plan, ends=ends, came=started, limits=self._patch_limits)
-        return await Driver(request.uid, heart, asker=self._panel.asker, namespaces=self._panel.namespaces).decide()
+        driver = Driver(request.uid, heart, asker=self._panel.asker, namespaces=self._panel.namespaces)
+        self._drivers.add(driver)
+        try:
+            return await driver.decide()
+        finally:
+            self._drivers.discard(driver)
 
     def _refuse(self, error: ReviewError) -> Reply:
         _LOG.warning("a request is no AdmissionReview", error=str(error))

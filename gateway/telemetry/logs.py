@@ -1,14 +1,16 @@
 """Log lines: JSON for machines, coloured text on a terminal; never a reason for a review to wait.
 
 A line is put into a bounded queue, and a thread writes it to standard error. If whoever reads standard error stalls,
-the queue fills, lines are dropped and counted; reviews go on. (A decision log written on the path of reviews has
-multiplied a peer's p99 by ten.)
+the queue fills, lines are dropped and counted; reviews go on, and the process can still end. (A decision log written on
+the path of reviews has multiplied a peer's p99 by ten.)
 """
 
 import logging
 import logging.handlers
+import os
 import queue
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, Final, TextIO
 
@@ -17,6 +19,9 @@ import structlog
 QUEUE_LINES: Final = 10_000
 """Lines in memory while standard error stalls: at 1 KB a line 10 MB, some seconds of the worst case (every review
 denied)."""
+
+STOP_SECONDS: Final = 2.0
+"""How long the end waits for the lines that are left: who has not read them by then has stalled for good."""
 
 
 class _DroppingHandler(logging.handlers.QueueHandler):
@@ -38,11 +43,76 @@ class _DroppingHandler(logging.handlers.QueueHandler):
             self._dropped()
 
 
+class _Writer:
+    """Writes records, one line each, in a thread of its own.
+
+    It is no logging.Handler, and writes past sys.stderr: the interpreter flushes both when it ends, and would wait then
+    for a thread whose line nobody takes.
+    """
+
+    def __init__(
+        self,
+        lines: "queue.Queue[logging.LogRecord | None]",
+        formatter: logging.Formatter,
+        out: TextIO,
+        dropped: Callable[[], object],
+    ) -> None:
+        self._lines = lines
+        self._formatter = formatter
+        self._out = out
+        self._dropped = dropped
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what waits, and end; give up if that takes too long."""
+        try:
+            self._lines.put(None, timeout=STOP_SECONDS)
+        except queue.Full:
+            return
+        self._thread.join(STOP_SECONDS)
+
+    def _run(self) -> None:
+        while (record := self._lines.get()) is not None:
+            try:
+                self._write(f"{self._formatter.format(record)}\n")
+            except Exception:  # noqa: BLE001 - closed, full, or a record that cannot be written: there is no log to tell
+                self._dropped()
+
+    def _write(self, line: str) -> None:
+        try:
+            descriptor = self._out.fileno()
+        except (OSError, ValueError):
+            # A stream of its own making, such as a test's.
+            self._out.write(line)
+            return
+        rest = memoryview(line.encode(errors="backslashreplace"))
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+
+
 def _first_things_first(logger: Any, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """When, how bad, what; then the rest: a line can be read as it scrolls by."""
     del logger, method
     first = {name: event.pop(name) for name in ("timestamp", "level", "message", "logger") if name in event}
     return {**first, **event}
+
+
+def _caught(logger: Any, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """The exception being handled, taken now: the thread that writes handles none."""
+    del logger, method
+    if event.get("exc_info") is True:
+        event["exc_info"] = sys.exc_info()
+    return event
+
+
+# Without the frames' variables: they may be somebody's Secret.
+_TRACEBACK: Final = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
 
 
 def configure_logs(
@@ -63,7 +133,7 @@ def configure_logs(
         lines: how many lines may wait to be written.
 
     Returns:
-        What stops the writing thread, once the lines that wait are written.
+        What stops the writing thread, once the lines that wait are written or ``STOP_SECONDS`` have passed.
     """
     out = stream or sys.stderr
     text = form == "text" or (form == "auto" and out.isatty())
@@ -71,6 +141,7 @@ def configure_logs(
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
+        _caught,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     structlog.configure(
@@ -80,26 +151,23 @@ def configure_logs(
         cache_logger_on_first_use=False,
     )
     render: list[Any] = (
-        [structlog.dev.ConsoleRenderer(colors=out.isatty())]
+        [structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback)]
         if text
         else [
-            structlog.processors.dict_tracebacks,
+            _TRACEBACK,
             structlog.processors.EventRenamer("message"),
             _first_things_first,
             structlog.processors.JSONRenderer(default=str),
         ]
     )
-    writer = logging.StreamHandler(out)
-    writer.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
-        )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
     )
     waiting: queue.Queue[Any] = queue.Queue(lines)
-    listener = logging.handlers.QueueListener(waiting, writer)
+    writer = _Writer(waiting, formatter, out, dropped)
     root = logging.getLogger()
     root.handlers[:] = [_DroppingHandler(waiting, dropped)]
     root.setLevel(level.upper())
-    listener.start()
-    return listener.stop
+    writer.start()
+    return writer.stop

@@ -12,13 +12,15 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import structlog
 
 from gateway.policies import Worker
 from gateway.transports.limits import TransportLimits
+from gateway.transports.output import WorkerOutput
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -28,8 +30,8 @@ RESTART_SECONDS: Final = (0.1, 10.0)
 HEALTHY_SECONDS: Final = 30.0
 """A worker that lived this long was well: the next restart is quick again."""
 
-LINE_BYTES: Final = 65_536
-"""The longest line of a worker's output that is logged as one."""
+LAST_WORDS_SECONDS: Final = 1.0
+"""How long a dead worker's output is waited for: all of it is in the pipe, unless somebody else still writes to it."""
 
 
 class Supervisor:
@@ -47,6 +49,7 @@ class Supervisor:
         self._limits = limits
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
 
     @property
     def pid(self) -> int | None:
@@ -61,20 +64,16 @@ class Supervisor:
         """SIGTERM to the worker, SIGKILL to its whole group when it takes too long. Afterwards nothing of it is
         left.
         """
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        process = self._process
-        if process is None:
+        self._stopping = True
+        task, process = self._task, self._process
+        if task is None:
             return
-        if process.returncode is None:
+        if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), self._limits.worker_stop_seconds)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+            await asyncio.wait((task,), timeout=self._limits.worker_stop_seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     async def _keep_running(self) -> None:
         pause = RESTART_SECONDS[0]
@@ -83,7 +82,7 @@ class Supervisor:
             started = loop.time()
             try:
                 await self._run()
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 _LOG.error(
                     "a worker cannot be started; see the command in its Worker document",
                     worker=self._worker.name,
@@ -91,27 +90,50 @@ class Supervisor:
                     command=self._worker.grpc.command,
                     error=str(error),
                 )
+            if self._stopping:
+                return
             pause = RESTART_SECONDS[0] if loop.time() - started > HEALTHY_SECONDS else pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, RESTART_SECONDS[1])
 
     async def _run(self) -> None:
-        process = await asyncio.create_subprocess_exec(
-            *self._worker.grpc.command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            cwd=self._worker.grpc.directory or None,
-            env=self._environment(),
-            start_new_session=True,
-            limit=LINE_BYTES,
-        )
-        self._process = process
-        _LOG.info("a worker is started", worker=self._worker.name, pid=process.pid, listens=self._target)
-        assert process.stdout is not None  # noqa: S101 - it is a PIPE
-        await self._log_output(process.stdout)
-        code = await process.wait()
-        _LOG.warning("a worker has ended and is started again", worker=self._worker.name, pid=process.pid, code=code)
+        """One life of the worker, from its start until nothing of it is left."""
+        # Pipes of our own: a process with asyncio's has ended only when they are closed, and a child of the worker may
+        # hold them open for ever.
+        with _pipe() as (life, held), _pipe() as (heard, output):
+            process = await asyncio.create_subprocess_exec(
+                *self._worker.grpc.command,
+                stdin=life,
+                stdout=output,
+                stderr=output,
+                cwd=self._worker.grpc.directory or None,
+                env=self._environment(),
+                start_new_session=True,
+            )
+            self._process = process
+            _LOG.info("a worker is started", worker=self._worker.name, pid=process.pid, listens=self._target)
+            for theirs in (life, output):
+                theirs.close()
+            os.set_blocking(heard.fileno(), False)
+            log = asyncio.create_task(WorkerOutput(self._worker.name, heard).log())
+            try:
+                await process.wait()
+            finally:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                code = await process.wait()
+                # Who has left the group may still hold the output: then it is not waited for.
+                await asyncio.wait((log,), timeout=LAST_WORDS_SECONDS)
+                log.cancel()
+                await asyncio.gather(log, return_exceptions=True)
+                held.close()
+            self._log_end(process.pid, code)
+
+    def _log_end(self, pid: int, code: int) -> None:
+        if self._stopping:
+            _LOG.info("a worker has ended", worker=self._worker.name, pid=pid, code=code)
+        else:
+            _LOG.warning("a worker has ended and is started again", worker=self._worker.name, pid=pid, code=code)
 
     def _environment(self) -> dict[str, str]:
         beside = str(Path(sys.executable).parent)
@@ -123,16 +145,10 @@ class Supervisor:
             "PYTHONUNBUFFERED": "1",
         }
 
-    async def _log_output(self, output: asyncio.StreamReader) -> None:
-        while True:
-            try:
-                line = await output.readuntil(b"\n")
-            except asyncio.IncompleteReadError as error:
-                line = error.partial
-            except asyncio.LimitOverrunError as error:
-                line = await output.read(error.consumed)
-            if not line:
-                return
-            text = line.decode(errors="replace").rstrip()
-            if text:
-                _LOG.info("worker output", worker=self._worker.name, line=text)
+
+@contextlib.contextmanager
+def _pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The reading and the writing end of a pipe, closed at the end. A child has of it only what it is given."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", 0) as source, os.fdopen(writing, "wb", 0) as sink:
+        yield source, sink

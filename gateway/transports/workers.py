@@ -90,6 +90,14 @@ class Workers:
             _, late = await asyncio.wait(waiting, timeout=wait_seconds)
             for task in late:
                 task.cancel()
+            for name, described in self._described.items():
+                if not described.is_set():
+                    _LOG.warning(
+                        "a worker is not described yet; until it is, its policies fail as their failurePolicy says",
+                        worker=name,
+                        target=self._workers[name].target,
+                        waited=wait_seconds,
+                    )
 
     def _target(self, worker: Worker) -> str:
         """The worker's target, absolute: a relative socket is beside the file that names it, an absent one is ours."""

@@ -1,0 +1,94 @@
+"""What a worker writes to its standard output and error, as log lines of the gateway.
+
+The lines are read in the loop that judges reviews, so no worker can be let take more of it than a little: of what it
+writes in one second only so many lines are logged, and the others are counted. Nothing is left in the pipe either: a
+worker whose output nobody takes stops in the middle of a write, and judges no more.
+
+The pipe is read by us, not by a transport: a transport closes it too, and uvloop's once more and later, when the number
+may be somebody else's file.
+"""
+
+import asyncio
+from typing import BinaryIO, Final
+
+import structlog
+
+_LOG: Final = structlog.get_logger(__name__)
+
+LINE_BYTES: Final = 65_536
+"""The longest line of a worker's output that is logged as one."""
+
+LINES_A_SECOND: Final = 1_000
+"""Lines of one worker that are logged in a second: at 20 µs each, 2 % of the loop's time."""
+
+_CHUNK_BYTES: Final = 65_536
+"""What a pipe holds, by Linux' default: read at once."""
+
+
+class WorkerOutput:
+    """Logs one worker's output.
+
+    Args:
+        worker: the Worker's name.
+        source: the reading end of a pipe, set to not blocking. It stays the caller's to close.
+    """
+
+    def __init__(self, worker: str, source: BinaryIO) -> None:
+        self._worker = worker
+        self._source = source
+        self._loop = asyncio.get_running_loop()
+        self._second = self._loop.time()
+        self._room = LINES_A_SECOND
+        self._left_out = 0
+
+    async def log(self) -> None:
+        """Log line by line, until the end of the output."""
+        rest = b""
+        try:
+            while chunk := await self._chunk():
+                *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) >= LINE_BYTES:
+                    lines.append(rest)
+                    rest = b""
+                self._log(lines)
+        finally:
+            self._log([rest])
+            self._tell_left_out()
+
+    async def _chunk(self) -> bytes:
+        """What there is to read; empty at the end. Others have their turn first, however quickly the worker writes."""
+        while True:
+            readable = self._loop.create_future()
+            self._loop.add_reader(self._source, _resolve, readable)
+            try:
+                await readable
+            finally:
+                self._loop.remove_reader(self._source)
+            chunk = self._source.read(_CHUNK_BYTES)
+            if chunk is not None:
+                return chunk
+
+    def _log(self, lines: list[bytes]) -> None:
+        if self._loop.time() - self._second >= 1.0:
+            self._tell_left_out()
+            self._second, self._room = self._loop.time(), LINES_A_SECOND
+        lines = [line for line in lines if line and not line.isspace()]
+        for line in lines[: self._room]:
+            _LOG.info("worker output", worker=self._worker, line=line.decode(errors="replace").rstrip())
+        self._left_out += max(len(lines) - self._room, 0)
+        self._room = max(self._room - len(lines), 0)
+
+    def _tell_left_out(self) -> None:
+        if self._left_out:
+            _LOG.warning(
+                "a worker writes too much; the rest of its lines were left out",
+                worker=self._worker,
+                lines=self._left_out,
+                logged_a_second=LINES_A_SECOND,
+            )
+            self._left_out = 0
+
+
+def _resolve(readable: "asyncio.Future[None]") -> None:
+    if not readable.done():
+        readable.set_result(None)

@@ -1,0 +1,89 @@
+"""``admission-gateway demo``: what a newcomer sees."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.process import COMMAND, PATIENCE, Lines
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+REVIEWS = sorted((EXAMPLES / "reviews").glob("*.json"))
+
+
+@pytest.fixture
+def demo(run_process, tmp_path):
+    """Run the demonstration on a copy of the examples, on free ports: ``demo(*flags, env=...)``."""
+    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("*.sock"))
+
+    def command(*flags, env=None):
+        ports = {"ADMISSION_GATEWAY_LISTEN": "127.0.0.1:0", "ADMISSION_GATEWAY_ADMIN_LISTEN": "127.0.0.1:0"}
+        return run_process("demo", *flags, env=ports | (env or {}), cwd=tmp_path)
+
+    return command
+
+
+@pytest.fixture
+def demo_started(demo, tmp_path):
+    """Start the demonstration, and go on: its process, and the lines that it prints."""
+    started = []
+
+    def command():
+        ports = {"ADMISSION_GATEWAY_LISTEN": "127.0.0.1:0", "ADMISSION_GATEWAY_ADMIN_LISTEN": "127.0.0.1:0"}
+        environment = {name: text for name, text in os.environ.items() if name != "CI"} | ports
+        process = subprocess.Popen([COMMAND, "demo"], stdout=subprocess.PIPE, env=environment, cwd=tmp_path)
+        lines = Lines(process.stdout)
+        started.append((process, lines))
+        return process, lines
+
+    yield command
+    for process, lines in started:
+        process.kill()
+        process.wait()
+        lines.all()
+
+
+def test_each_review_is_told(demo):
+    """``demo --once`` ends by itself with exit code 0, and tells of each example review: request, verdict, reasons."""
+    done = demo("--once")
+    assert done.code == 0, done.err
+    for number, path in enumerate(REVIEWS, 1):
+        request = json.loads(path.read_text())["request"]
+        line = next(line for line in done.out.splitlines() if re.match(rf" ?{number}  ", line))
+        assert f"{request['operation']} {request['resource']['resource']}" in line
+        assert re.search(r"\b(allowed|denied)\b", line)
+    assert not re.search(r"\bfailed\b", done.out)
+    assert "Serving on" not in done.out
+
+
+def test_a_story_fits_a_screen(demo):
+    """The whole demonstration is one screen that a newcomer can read: who changed what, who denied and why."""
+    done = demo(env={"CI": "true"})
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 140
+    assert re.search(r"default-labels\s+add\s+/metadata/labels/", done.out)
+    assert re.search(r"no-privileged\s+denies\s+privileged containers are not allowed", done.out)
+    assert re.search(r"curl --cacert \S+ -H 'Content-Type: application/json' 'https://127.0.0.1:\d+/mutate", done.out)
+
+
+def test_a_demonstration_elsewhere_says_what_it_lacks(run, tmp_path):
+    """Outside of the project there is nothing to show: exit code 2, one line, and what to do."""
+    done = run("demo", "--once", "--examples", tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "there are no reviews in" in done.err
+    assert "give --examples" in done.err
+
+
+def test_a_demonstration_serves_on_until_it_is_told_to_stop(demo_started):
+    """Without --once it serves on after the reviews; SIGTERM ends it with exit code 0."""
+    process, lines = demo_started()
+    assert lines.find(lambda line: line == "Serving on until Ctrl-C.") is not None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 0

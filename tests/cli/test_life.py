@@ -1,0 +1,323 @@
+"""A gateway's life as an operator sees it: flags from the environment, certificates, the drain, the end."""
+
+import asyncio
+import fcntl
+import os
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.integration.client import AsyncClient, Client, message, post
+from tests.integration.process import PATIENCE
+from tests.integration.running import policy, source, until
+from tests.integration.workers import Gate, Hanging, deny, scripted
+from tests.traffic import recording
+
+REVIEW = message(recording("pod-create.1v"))
+SECOND_SIGNAL = "stopping: serving on until nobody is connected"
+
+
+async def in_thread(function, *arguments, **named):
+    """A blocking call, without stopping this loop and the worker in it."""
+    return await asyncio.to_thread(function, *arguments, **named)
+
+
+# -------------------------------------------------------------------------------------------------- flags
+
+
+def test_every_flag_is_an_environment_variable(serve, policies, certificates, trust):
+    """Without a single flag, the environment says it all: policies, certificate, limits, log."""
+    process = serve(
+        tls=(),
+        env={
+            "ADMISSION_GATEWAY_POLICIES": str(policies),
+            "ADMISSION_GATEWAY_TLS_CERT": str(certificates.cert_file),
+            "ADMISSION_GATEWAY_TLS_KEY": str(certificates.key_file),
+            "ADMISSION_GATEWAY_WORKER_WAIT": "0",
+            "ADMISSION_GATEWAY_LIMIT_BODY_BYTES": "100",
+            "ADMISSION_GATEWAY_LOG_LEVEL": "error",
+        },
+    ).ready()
+    with Client(process.port, trust) as client:
+        assert client.send(REVIEW).response["status"]["code"] == 413
+    process.stop()
+    assert process.log() == []
+
+
+def test_several_policy_paths_are_one_configuration(serve, tmp_path, trust):
+    """--policies may be repeated, and its variable may hold several paths: together they are one configuration."""
+    (tmp_path / "workers.yaml").write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}))
+    (tmp_path / "policies.yaml").write_text(source(workers={}, validating=[policy("judge")]))
+    paths = f"{tmp_path}/workers.yaml:{tmp_path}/policies.yaml"
+    process = serve("--worker-wait", 0, env={"ADMISSION_GATEWAY_POLICIES": paths}).ready()
+    with Client(process.port, trust) as client:
+        assert "not reached yet" in client.send(REVIEW).response["status"]["message"]
+
+
+def test_a_flag_wins_over_its_variable(serve, policies):
+    """Where both are given, the flag counts."""
+    process = serve(
+        "--policies", policies, "--worker-wait", 0, "--log-level", "info", env={"ADMISSION_GATEWAY_LOG_LEVEL": "error"}
+    ).ready()
+    process.terminate()
+    assert process.logged(SECOND_SIGNAL)["level"] == "info"
+
+
+def test_a_log_as_text(serve, policies):
+    """--log-format text writes lines for people, without colours where there is no terminal."""
+    process = serve("--policies", policies, "--worker-wait", 0, "--log-format", "text").ready()
+    process.terminate()
+    line = process.err.find(lambda line: SECOND_SIGNAL in line)
+    assert "[info" in line
+    assert "\x1b" not in line
+
+
+# -------------------------------------------------------------------------------------------------- certificates
+
+
+def test_the_ca_bundle_that_is_printed_is_enough(serve, policies, tmp_path):
+    """Who knows nothing but the printed caBundle can trust the gateway under its names; a second start keeps it."""
+    flags = ("--policies", policies, "--worker-wait", 0)
+    tls = ("--tls-dev-dir", tmp_path / "dev", "--tls-dev-name", "gateway.admission.svc")
+    first = serve(*flags, tls=tls).ready()
+    trust = first.trust
+    with Client(first.port, trust) as client:
+        assert client.send(REVIEW).status == 200
+    second = serve(*flags, tls=tls).ready()
+    with Client(second.port, trust) as client:
+        assert client.send(REVIEW).status == 200
+        names = client.certificate()["subjectAltName"]
+    assert ("DNS", "gateway.admission.svc") in names
+
+
+def test_another_ca_is_not_trusted(serve, policies, tmp_path, trust):
+    """Development certificates are of a CA of their own: who trusts another does not connect, and that is logged."""
+    process = serve("--policies", policies, "--worker-wait", 0, tls=("--tls-dev-dir", tmp_path / "dev")).ready()
+    with pytest.raises(ssl.SSLCertVerificationError):
+        Client(process.port, trust)
+    assert "caBundle" in process.logged("a request was refused", refusal="tls")["why"]
+
+
+def issue(folder, name):
+    """A CA, and a client's certificate and key that it signed, as files."""
+    now = datetime.now(UTC)
+
+    def certificate(common_name, key, issuer, signer, *, ca):
+        return (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)]))
+            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+            .sign(signer, hashes.SHA256())
+        )
+
+    authority, client = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    files = {}
+    for kind, made in (
+        ("ca", certificate(name, authority, name, authority, ca=True)),
+        ("crt", certificate("apiserver", client, name, authority, ca=False)),
+    ):
+        files[kind] = folder / f"{name}.{kind}"
+        files[kind].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    files["key"] = folder / f"{name}.key"
+    files["key"].write_bytes(
+        client.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return files
+
+
+def test_a_client_ca_lets_in_only_its_own(serve, policies, tmp_path, certificates):
+    """With --client-ca a client with a certificate of that CA is served; without one, or of another CA, it is not."""
+    ours, theirs = issue(tmp_path, "ours"), issue(tmp_path, "theirs")
+    process = serve("--policies", policies, "--worker-wait", 0, "--client-ca", ours["ca"]).ready()
+
+    def connected(bring):
+        context = ssl.create_default_context(cafile=certificates.ca_file)
+        if bring is not None:
+            context.load_cert_chain(bring["crt"], bring["key"])
+        with Client(process.port, context) as client:
+            return client.send(REVIEW).status
+
+    assert connected(ours) == 200
+    for bring, why in ((None, "brought none"), (theirs, "is not of the CA")):
+        with pytest.raises(OSError):
+            connected(bring)
+        entry = process.err.find(lambda line, why=why: why in line)
+        assert '"refusal": "tls"' in entry
+    assert connected(ours) == 200
+    assert process.mistakes() == []
+
+
+def test_a_lost_certificate_is_not_ready(serve, policies, certificates, tmp_path, trust):
+    """Where the certificate's file is gone, /readyz says which and why; what is loaded goes on serving."""
+    copy = tmp_path / "tls.crt"
+    copy.write_bytes(certificates.cert_file.read_bytes())
+    tls = ("--tls-cert", copy, "--tls-key", certificates.key_file)
+    process = serve("--policies", policies, "--worker-wait", 0, tls=tls).ready()
+    assert process.admin("/readyz") == "ok\n"
+    copy.unlink()
+    status, text = process.page("/readyz")
+    assert status == 503
+    assert "[-]certificate failed: TLS certificate" in text
+    assert "No such file" in text
+    with Client(process.port, trust) as client:
+        assert client.send(REVIEW).status == 200
+    assert process.mistakes() == []
+
+
+# -------------------------------------------------------------------------------------------------- the end
+
+
+async def test_a_gateway_that_is_starting_can_be_stopped(serve, tmp_path):
+    """SIGTERM while the start still waits for a worker: exit code 0 at once, and nothing was served."""
+    describe = Hanging()
+    async with scripted(describe=describe) as target:
+        path = tmp_path / "policies.yaml"
+        path.write_text(source(workers={"scripted": target}, validating=[policy("judge")]))
+        process = serve("--policies", path, "--worker-wait", 600, "--limit-describe-seconds", 600)
+        async with asyncio.timeout(PATIENCE):
+            await describe.asked.wait()
+        process.terminate()
+        assert await in_thread(process.exit_code) == 0
+        assert process.out.all() == []
+        assert process.mistakes() == []
+
+
+def test_a_gateway_that_nobody_uses_stops_at_once(serve, policies):
+    """SIGTERM, nobody connected: exit code 0, without waiting for the drain's end."""
+    process = serve("--policies", policies, "--worker-wait", 0, "--drain", 600).ready()
+    process.terminate()
+    assert process.exit_code() == 0
+    assert process.mistakes() == []
+
+
+async def test_a_review_in_flight_is_answered_before_the_end(serve, tmp_path, trust):
+    """After SIGTERM the review in flight is answered, its answer ends the connection, and the exit code is 0."""
+    review = Gate(deny("at last"))
+    async with scripted("judge", review=review) as target:
+        path = tmp_path / "policies.yaml"
+        path.write_text(source(workers={"scripted": target}, validating=[policy("judge", timeoutSeconds=30)]))
+        process = await in_thread(lambda: serve("--policies", path, "--worker-wait", 30, "--drain", 600).ready())
+        client = await AsyncClient.connect(process.port, trust)
+        client.sendall(REVIEW.replace(b"timeout=10s", b"timeout=30s"))
+        async with asyncio.timeout(PATIENCE):
+            await review.asked.wait()
+        process.terminate()
+        await in_thread(process.logged, SECOND_SIGNAL)
+        assert process.process.poll() is None
+        review.open.set()
+        answered = await client.answer()
+        assert answered.response["status"]["message"] == "at last"
+        assert answered.headers["connection"] == "close"
+        await client.close()
+        assert await in_thread(process.exit_code) == 0
+        assert process.mistakes() == []
+
+
+def test_a_draining_gateway_serves_on(serve, policies, trust):
+    """While it drains, a kept connection gets its answers, and each says that it is the last; so do new connections."""
+    process = serve("--policies", policies, "--worker-wait", 0, "--drain", 600).ready()
+    with Client(process.port, trust) as kept, Client(process.port, trust) as other:
+        process.terminate()
+        process.logged(SECOND_SIGNAL)
+        assert kept.send(REVIEW).headers["Connection"] == "close"
+        with Client(process.port, trust) as new:
+            assert new.send(REVIEW).headers["Connection"] == "close"
+        assert other.send(post(b"{}", "/nowhere")).status == 404
+    assert process.exit_code() == 0
+
+
+def test_a_second_signal_ends_the_drain(serve, policies, trust):
+    """With an idle connection that nobody closes, the drain would go on; a second SIGTERM ends it, exit code 0."""
+    process = serve("--policies", policies, "--worker-wait", 0, "--drain", 600).ready()
+    with Client(process.port, trust):
+        process.terminate()
+        process.logged(SECOND_SIGNAL)
+        process.terminate()
+        assert process.exit_code() == 0
+    assert process.mistakes() == []
+
+
+async def test_a_second_signal_does_not_wait_for_workers(serve, tmp_path, trust):
+    """A review whose worker hangs is decided by its failure policy at the second SIGTERM, and the gateway ends."""
+    review = Gate()
+    async with scripted("judge", review=review) as target:
+        path = tmp_path / "policies.yaml"
+        path.write_text(source(workers={"scripted": target}, validating=[policy("judge", timeoutSeconds=30)]))
+        process = await in_thread(lambda: serve("--policies", path, "--worker-wait", 30, "--drain", 600).ready())
+        client = await AsyncClient.connect(process.port, trust)
+        client.sendall(REVIEW.replace(b"timeout=10s", b"timeout=30s"))
+        async with asyncio.timeout(PATIENCE):
+            await review.asked.wait()
+        process.terminate()
+        await in_thread(process.logged, SECOND_SIGNAL)
+        process.terminate()
+        async with asyncio.timeout(10):
+            status = (await client.answer()).response["status"]
+        assert (status["code"], status["reason"]) == (500, "InternalError")
+        assert "told to stop at once" in status["message"]
+        await client.close()
+        assert await in_thread(process.exit_code) == 0
+        assert process.mistakes() == []
+
+
+def test_its_workers_end_with_it(serve, tmp_path):
+    """Workers that the gateway started are gone when it has ended, and so are their sockets."""
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    grpc = {"target": "unix:samples.sock", "command": ["python", "-m", "admission_worker.samples"]}
+    (folder / "workers.yaml").write_text(source(workers={"samples": grpc}))
+    process = serve("--policies", folder, "--worker-wait", 30).ready()
+    (worker,) = process.children()
+    process.terminate()
+    assert process.exit_code() == 0
+    assert not lives(worker)
+    assert [path.name for path in folder.iterdir()] == ["workers.yaml"]
+
+
+def lives(pid):
+    """Whether a process still is, and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def test_workers_end_even_when_it_is_killed(serve, tmp_path):
+    """A gateway that is killed takes its workers with it: their standard input ends."""
+    grpc = {"target": "unix:samples.sock", "command": ["python", "-m", "admission_worker.samples"]}
+    (tmp_path / "workers.yaml").write_text(source(workers={"samples": grpc}))
+    process = await in_thread(lambda: serve("--policies", tmp_path / "workers.yaml", "--worker-wait", 30).ready())
+    (worker,) = process.children()
+    process.process.kill()
+    await in_thread(process.exit_code)
+    await until(lambda: not lives(worker))
+
+
+def test_a_log_that_nobody_reads_stops_nothing(serve, policies, trust):
+    """Where whoever reads standard error has stalled, the gateway serves on, and ends when told to, exit code 0."""
+    reading, writing = os.pipe()
+    # One page: a few lines fill it, and the next one waits for ever.
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    process = serve("--policies", policies, "--worker-wait", 0, stderr=writing).ready()
+    os.close(writing)
+    try:
+        with Client(process.port, trust) as client:
+            assert {client.send(post(b"no review")).status for _ in range(100)} == {400}
+            assert client.send(REVIEW).status == 200
+        process.terminate()
+        assert process.exit_code() == 0
+    finally:
+        os.close(reading)

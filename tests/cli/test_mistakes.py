@@ -1,0 +1,190 @@
+"""What an operator may do wrong: each told at once, in one place, with what to do; the exit code says whose it is."""
+
+import json
+import socket
+
+import pytest
+
+from tests.integration.client import Client, message
+from tests.integration.running import policy, source
+from tests.traffic import recording
+
+WRONG_CONFIGURATION = 1
+COULD_NOT = 2
+
+USAGE = {
+    "no policies": (["serve"], "Missing option '--policies'"),
+    "no certificate": (
+        ["serve", "--policies", "POLICIES"],
+        "no certificate: give --tls-cert and --tls-key, or --tls-dev-dir",
+    ),
+    "no key": (
+        ["serve", "--policies", "POLICIES", "--tls-cert", "CERT"],
+        "no certificate: give --tls-cert and --tls-key",
+    ),
+    "no certificate to a key": (["serve", "--policies", "POLICIES", "--tls-key", "KEY"], "no certificate: give"),
+    "two kinds of certificate": (
+        ["serve", "--policies", "POLICIES", "--tls-cert", "CERT", "--tls-key", "KEY", "--tls-dev-dir", "TMP/dev"],
+        "give either it, or --tls-cert and --tls-key",
+    ),
+    "an unknown option": (["serve", "--polices", "POLICIES"], "No such option"),
+    "an unknown command": (["server"], "No such command 'server'"),
+    "an unknown log level": (["SERVE", "--log-level", "loud"], "--log-level"),
+    "a negative wait": (["SERVE", "--worker-wait", "-1"], "--worker-wait"),
+    "an unknown shell": (["completion", "tcsh"], "'tcsh' is not one of"),
+}
+USAGE |= {
+    f"the address {address!r}": (["SERVE", "--listen", address], f"{address!r}")
+    for address in ("localhost", ":", "host:port", "127.0.0.1:65536", "127.0.0.1:-1", "::1:8443", "127.0.0.1:١", "")
+}
+USAGE |= {
+    f"{flag} {value}": (["SERVE", flag, value], text)
+    for flag, value, text in (
+        ("--limit-body-bytes", "0", "limit body_bytes is 0: it must be greater than zero"),
+        ("--limit-body-bytes", "20MB", "--limit-body-bytes"),
+        ("--limit-keepalive-seconds", "60", "must be greater than kube-apiserver's idle time, 90 s"),
+        ("--limit-message-bytes", "-1", "limit message_bytes is -1: it must be greater than zero"),
+        ("--limit-describe-seconds", "nan", "limit describe_seconds is nan"),
+        ("--limit-handshake-seconds", "inf", "limit handshake_seconds is inf: it must be finite"),
+        ("--limit-patch-depth", "257", "limit depth is 257: it must be at most 256"),
+        ("--worker-wait", "nan", "'nan' is not a finite number of seconds"),
+        ("--drain", "inf", "'inf' is not a finite number of seconds"),
+    )
+}
+
+
+@pytest.fixture
+def filled(policies, certificates, pair, tmp_path):
+    """Arguments with the places of files filled in."""
+    names = {"POLICIES": policies, "CERT": certificates.cert_file, "KEY": certificates.key_file}
+
+    def fill(arguments):
+        found = []
+        for word in arguments:
+            if word == "SERVE":
+                found += ["serve", "--policies", policies, *pair]
+            else:
+                found.append(names.get(word, word.replace("TMP", str(tmp_path))))
+        return found
+
+    return fill
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_wrong_usage_is_told(run, filled, name):
+    """A flag that is missing, unknown or cannot work ends the command with exit code 2 and says which, and why."""
+    arguments, text = USAGE[name]
+    done = run(*filled(arguments))
+    assert (done.code, done.out) == (COULD_NOT, "")
+    assert text in " ".join(done.err.replace("│", " ").split())
+
+
+CANNOT = {
+    "a policy path that is missing": (
+        ["serve", "--policies", "TMP/none", "PAIR"],
+        "none: cannot be read: No such file",
+    ),
+    "a directory without policies": (["serve", "--policies", "TMP/empty", "PAIR"], "holds no file that ends in .yaml"),
+    "a certificate that is missing": (
+        ["serve", "--policies", "POLICIES", "--tls-cert", "TMP/no.crt", "--tls-key", "KEY"],
+        "no.crt",
+    ),
+    "a certificate that is none": (
+        ["serve", "--policies", "POLICIES", "--tls-cert", "POLICIES", "--tls-key", "KEY"],
+        "no readable PEM",
+    ),
+    "a key that is none": (
+        ["serve", "--policies", "POLICIES", "--tls-cert", "CERT", "--tls-key", "CERT"],
+        "no readable PEM",
+    ),
+    "a client CA that is missing": (["SERVE", "--client-ca", "TMP/no.crt"], "CA for client certificates"),
+    "a directory for certificates that is a file": (
+        ["serve", "--policies", "POLICIES", "--tls-dev-dir", "POLICIES/x"],
+        "development certificates",
+    ),
+    "a name that is none": (
+        ["serve", "--policies", "POLICIES", "--tls-dev-dir", "TMP/dev", "--tls-dev-name", "a b"],
+        "development certificates",
+    ),
+    "an address of somebody else": (["SERVE", "--listen", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
+    "a host that nobody knows": (
+        ["SERVE", "--listen", "no-such-host.invalid:0"],
+        "cannot listen on no-such-host.invalid",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_what_cannot_be_used_is_told_in_one_line(run, filled, pair, tmp_path, policies, name):
+    """A file or address that cannot be used refuses the start: exit code 2 and one line."""
+    (tmp_path / "empty").mkdir()
+    arguments, text = CANNOT[name]
+    words = [word.replace("POLICIES/", f"{policies}/") for word in arguments if word != "PAIR"]
+    words = filled(words) + (list(pair) if "PAIR" in arguments else [])
+    done = run(*words, "--admin-listen", "127.0.0.1:0", "--worker-wait", 0)
+    assert (done.code, done.out) == (COULD_NOT, "")
+    told = [line for line in done.err.splitlines() if line.startswith("admission-gateway: ")]
+    assert len(told) == 1, done.err
+    assert text in told[0]
+
+
+@pytest.mark.parametrize("flag", ["--listen", "--admin-listen"])
+def test_a_port_in_use_is_told(run, policies, pair, flag):
+    """Where somebody else listens already, the command ends with exit code 2 and names the address."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        free = {"--listen": "127.0.0.1:0", "--admin-listen": "127.0.0.1:0"} | {flag: address}
+        flags = [word for pair_ in free.items() for word in pair_]
+        done = run("serve", "--policies", policies, *pair, *flags, "--worker-wait", 0)
+    assert (done.code, done.out) == (COULD_NOT, "")
+    assert f"cannot listen on {address}: Address already in use" in done.err
+
+
+def test_a_chain_that_is_not_known_is_not_served(run, pair, tmp_path):
+    """Mistakes that leave open who judges end with exit code 1, and all of them are told, with file and line."""
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
+    (tmp_path / "b.yaml").write_text(
+        "# a comment\napiVersion: admission-gateway.dev/v1alpha1\nkind: ValidatingPolicyConfiguration\nmetadata: {}\n"
+        "policies:\n- name: judge.test.example.com\n  worker: nobody\n  sideEffects: Some\n"
+    )
+    (tmp_path / "c.yaml").write_text("a: [\n")
+    done = run("serve", "--policies", tmp_path, *pair)
+    assert (done.code, done.out) == (WRONG_CONFIGURATION, "")
+    errors = [line for line in done.err.splitlines() if line.startswith("error: ")]
+    assert [line.split(":")[1].rpartition("/")[2] for line in errors] == sorted(
+        line.split(":")[1].rpartition("/")[2] for line in errors
+    )
+    for place in ("a.yaml:2: kind: ", "b.yaml:4: metadata.name: ", "b.yaml:8: policies[0].sideEffects: ", "c.yaml:"):
+        assert any(place in line for line in errors), (place, done.err)
+    assert f"admission-gateway: {len(errors)} mistakes" in done.err
+
+
+def test_a_policy_with_a_mistake_is_served_as_a_failure(serve, tmp_path, trust):
+    """A mistake within one policy is told when loaded, counted, and refuses what that policy would have judged."""
+    path = tmp_path / "policies.yaml"
+    about = policy("judge", timeoutSeconds=99)
+    path.write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, validating=[about]))
+    process = serve("--policies", path, "--worker-wait", 0).ready()
+    told = process.err.find(lambda line: line.startswith("error: "))
+    line = 1 + next(number for number, text in enumerate(path.read_text().splitlines()) if "timeoutSeconds" in text)
+    assert told.startswith(f"error: {path}:{line}: policies[0].timeoutSeconds: Invalid value: 99")
+    with Client(process.port, trust) as client:
+        status = client.send(message(recording("pod-create.1v"))).response["status"]
+    assert (status["code"], status["reason"]) == (500, "InternalError")
+    assert status["message"].startswith("CONFIGURATION: ")
+    assert "policies[0].timeoutSeconds" in status["message"]
+    assert process.metric("configuration_errors") == 1
+    assert process.admin("/readyz") == "ok\n"
+
+
+def test_a_field_of_a_later_version_is_a_mistake(serve, tmp_path, trust):
+    """A field whose feature does not exist yet is an error when loaded, never ignored."""
+    path = tmp_path / "policies.yaml"
+    about = policy("judge", inputs=["/object/metadata"], failurePolicy="Ignore")
+    path.write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, validating=[about]))
+    process = serve("--policies", path, "--worker-wait", 0).ready()
+    assert "policies[0].inputs: Forbidden" in process.err.find(lambda line: line.startswith("error: "))
+    with Client(process.port, trust) as client:
+        response = client.send(message(recording("pod-create.1v"))).response
+    assert response["allowed"]
+    assert "CONFIGURATION" in json.dumps(response["warnings"])

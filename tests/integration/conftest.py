@@ -1,0 +1,12 @@
+"""The whole gateway in a loop like its own: uvloop's."""
+
+import uvloop
+
+from tests.integration.fixtures import certificates, gateway, pair, serve, serving, trust
+
+__all__ = ["certificates", "gateway", "pair", "serve", "serving", "trust"]
+
+
+def pytest_asyncio_loop_factories(config, item):
+    """The gateway serves on uvloop."""
+    return {"uvloop": uvloop.new_event_loop}

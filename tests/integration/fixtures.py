@@ -1,0 +1,62 @@
+"""What the tests of the whole gateway share; their conftests name it."""
+
+import ssl
+
+import pytest
+
+from gateway.serving.certificates import ensure_development_certificates
+from tests.integration.process import Serving
+from tests.integration.running import running
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """A CA and a certificate for localhost."""
+    return ensure_development_certificates(tmp_path_factory.mktemp("tls") / "dev")
+
+
+@pytest.fixture(scope="session")
+def trust(certificates):
+    """A client's TLS that trusts that CA."""
+    return ssl.create_default_context(cafile=certificates.ca_file)
+
+
+@pytest.fixture(scope="session")
+def pair(certificates):
+    """The flags that name certificate and key."""
+    return ("--tls-cert", certificates.cert_file, "--tls-key", certificates.key_file)
+
+
+@pytest.fixture(scope="module")
+def serving(pair):
+    """Start ``admission-gateway serve`` with these arguments and the certificates; it runs to the module's end."""
+    yield from _starting(pair)
+
+
+@pytest.fixture
+def serve(pair):
+    """The same to the test's end."""
+    yield from _starting(pair)
+
+
+def _starting(pair):
+    started = []
+
+    def start(*arguments, tls=pair, **options):
+        process = Serving(*arguments, *tls, **options)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.stop()
+
+
+@pytest.fixture
+def gateway(certificates, trust):
+    """A gateway in this loop: ``async with gateway(configuration, **settings) as served``."""
+
+    def serve(known, **settings):
+        return running(known, certificates, trust, **settings)
+
+    return serve

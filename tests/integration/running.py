@@ -1,0 +1,134 @@
+"""A whole gateway in the test's own loop: real TLS in front, real gRPC behind, and a look at each decision."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from gateway.policies import Phase, SourceText, load
+from gateway.serving.app import Gateway, Settings
+from tests.integration.client import AsyncClient
+from tests.integration.process import PATIENCE
+
+POLL_SECONDS = 0.005
+
+PODS = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+
+
+def policy(name, *, worker="scripted", **fields):
+    """A policy on pods: NAME.test.example.com, of the worker's policy NAME."""
+    base = {"name": f"{name}.test.example.com", "worker": worker, "rules": [PODS], "sideEffects": "None"}
+    return base | {"timeoutSeconds": 5} | fields
+
+
+def source(*, workers, mutating=(), validating=()):
+    """The text of a policy file. ``workers``: for each name its ``grpc``, or its target."""
+    api = {"apiVersion": "admission-gateway.dev/v1alpha1"}
+    documents = [
+        api
+        | {
+            "kind": "Worker",
+            "metadata": {"name": name},
+            "spec": {"grpc": {"target": grpc} if isinstance(grpc, str) else grpc},
+        }
+        for name, grpc in workers.items()
+    ]
+    for kind, policies in (("Mutating", mutating), ("Validating", validating)):
+        if policies:
+            metadata = {"name": "test"}
+            documents.append(
+                api | {"kind": f"{kind}PolicyConfiguration", "metadata": metadata, "policies": list(policies)}
+            )
+    return "---\n".join(json.dumps(document, indent=1) + "\n" for document in documents)
+
+
+def configuration(text, directory=Path("/nonexistent")):
+    """What the text of a policy file says."""
+    return load([SourceText(name="test.yaml", content=text.encode(), directory=str(directory))])
+
+
+class Running:
+    """A gateway that serves in this loop. ``decisions`` are those made, by uid."""
+
+    def __init__(self, context):
+        self.decisions = {}
+        self.context = context
+        self.gateway = None
+        self.port = self.admin_port = 0
+        self._clients = []
+
+    def decided(self, decision):
+        self.decisions[decision.request.uid] = decision
+
+    async def client(self):
+        """A new connection; closed at the end."""
+        client = await AsyncClient.connect(self.port, self.context)
+        self._clients.append(client)
+        return client
+
+    async def send(self, content, *, patience=PATIENCE):
+        """One request on a connection of its own, and its answer."""
+        return await (await self.client()).send(content, patience=patience)
+
+    def standing(self, name):
+        """The standing of a policy: a version, the Failure that says why it cannot be asked, or None: not known yet."""
+        qualified = f"test/{name}.test.example.com"
+        standings = {
+            **self.gateway.workers.standings(Phase.MUTATING),
+            **self.gateway.workers.standings(Phase.VALIDATING),
+        }
+        return standings.get(qualified)
+
+    def metric(self, name, **labels):
+        """One value of the metrics."""
+        return self.gateway.metrics.registry.get_sample_value(f"admission_gateway_{name}", labels)
+
+    async def admin(self, path):
+        """Status and text of a page of the admin listener."""
+
+        def get():
+            client = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=PATIENCE)
+            with contextlib.closing(client):
+                client.request("GET", path)
+                response = client.getresponse()
+                return response.status, response.read().decode()
+
+        return await asyncio.to_thread(get)
+
+    async def close(self):
+        for client in self._clients:
+            await client.close()
+        await self.gateway.stop(drain=False)
+
+
+@asynccontextmanager
+async def running(known, certificates, context, *, wait=PATIENCE, **settings):
+    """Serve a configuration, and stop it at the end.
+
+    ``wait`` seconds at most for all workers to be described.
+    """
+    assert not known.fatal, known.errors
+    served = Running(context)
+    chosen = Settings(
+        listen=("127.0.0.1", 0),
+        admin_listen=("127.0.0.1", 0),
+        tls_cert=certificates.cert_file,
+        tls_key=certificates.key_file,
+        worker_wait_seconds=wait,
+        **settings,
+    )
+    served.gateway = Gateway(known, chosen, consumers=(served,))
+    (_, served.port), (_, served.admin_port) = await served.gateway.start()
+    try:
+        yield served
+    finally:
+        await served.close()
+
+
+async def until(condition):
+    """Wait until something holds."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - what is awaited knows of no event: a metric, a process, a standing
+            await asyncio.sleep(POLL_SECONDS)

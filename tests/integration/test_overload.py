@@ -1,0 +1,71 @@
+"""Full means a decided refusal, not a stall."""
+
+import asyncio
+
+from gateway.serving.limits import Limits
+from tests.integration.client import message
+from tests.integration.running import configuration, policy, source, until
+from tests.integration.workers import Gate, scripted
+from tests.traffic import recording
+
+VALIDATING = recording("pod-create.1v")
+
+
+async def test_one_review_too_many_goes_to_its_failure_policies(gateway):
+    """Beyond reviews_in_flight a review is OVERLOADED at once: 429 under Fail, and the one in hand is not disturbed."""
+    review = Gate()
+    async with scripted("judge", review=review) as target:
+        known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
+        async with gateway(known, limits=Limits(reviews_in_flight=1)) as served:
+            first = await served.client()
+            first.sendall(message(VALIDATING))
+            async with asyncio.timeout(10):
+                await review.asked.wait()
+            answered = await served.send(message(VALIDATING))
+            status = answered.response["status"]
+            assert (status["code"], status["details"]["retryAfterSeconds"]) == (429, 1)
+            assert status["message"].startswith("OVERLOADED: ")
+            assert served.metric("limit_hits_total", limit="reviews_in_flight") == 1
+            review.open.set()
+            assert (await first.answer()).response["allowed"]
+            assert len(review.asks) == 1
+
+
+async def test_an_overloaded_gateway_fails_open_loudly(gateway):
+    """Under Ignore a review that is too many is let pass, with a warning and an audit annotation."""
+    review = Gate()
+    async with scripted("judge", review=review) as target:
+        about = policy("judge", failurePolicy="Ignore")
+        known = configuration(source(workers={"scripted": target}, validating=[about]))
+        async with gateway(known, limits=Limits(reviews_in_flight=1)) as served:
+            first = await served.client()
+            first.sendall(message(VALIDATING))
+            async with asyncio.timeout(10):
+                await review.asked.wait()
+            response = (await served.send(message(VALIDATING))).response
+            assert response["allowed"]
+            assert "OVERLOADED" in response["warnings"][0]
+            assert response["auditAnnotations"] == {"judge.test.example.com_failed-open": "OVERLOADED"}
+            review.open.set()
+            await first.answer()
+
+
+async def test_bodies_beyond_the_memory_limit_are_refused(gateway):
+    """Where all bodies in flight together would be too large, one more is HTTP 429; later ones are served again."""
+    review = Gate()
+    size = len(VALIDATING.body)
+    limits = Limits(body_bytes_in_flight=size + size // 2)
+    async with scripted("judge", review=review) as target:
+        known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
+        async with gateway(known, limits=limits) as served:
+            first = await served.client()
+            first.sendall(message(VALIDATING))
+            async with asyncio.timeout(10):
+                await review.asked.wait()
+            refused = await served.send(message(VALIDATING))
+            assert refused.status == 429
+            assert served.metric("limit_hits_total", limit="body_bytes_in_flight") == 1
+            review.open.set()
+            await first.answer()
+            await until(lambda: served.gateway.front.load.body_bytes == 0)
+            assert (await served.send(message(VALIDATING))).response["allowed"]

@@ -1,0 +1,275 @@
+"""Workers over time: connected, described, asked; away and back; and whose policies may be asked meanwhile."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+from time import monotonic
+
+import grpc
+import pytest
+from structlog.testing import capture_logs
+
+from gateway.deciding import Ask, Deny, Failure
+from gateway.documents import Document
+from gateway.policies import Configuration, Phase, Worker
+from gateway.policies.model import GrpcTarget
+from gateway.reasons import Reason
+from gateway.transports import TransportLimits, Workers
+from gateway.transports import workers as module
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from tests.integration.running import until
+from tests.integration.workers import Gate, Hanging, always, deny, description, scripted, status
+from tests.world import policy
+
+FAR_AWAY = 1e9
+"""A deadline that does not come."""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Pauses too short to wait for."""
+    monkeypatch.setattr(module, "RETRY_SECONDS", (0.001, 0.004))
+
+
+@pytest.fixture
+def log():
+    """What is logged in the meantime."""
+    with capture_logs() as entries:
+        yield entries
+
+
+def judge(name="judge", **fields):
+    return policy(name, phase=Phase.VALIDATING, worker="labels", **fields)
+
+
+def configured(*policies, directory="", **targets):
+    """A configuration of these validating policies, and of workers at these targets."""
+    made = {
+        name: Worker(name=name, grpc=GrpcTarget(target=target, directory=str(directory)))
+        for name, target in targets.items()
+    }
+    return Configuration(workers=made, validating=policies)
+
+
+@asynccontextmanager
+async def working(configuration, *, wait=10.0, changed=lambda: None, **limits):
+    """Workers, started, and closed at the end."""
+    workers = Workers(configuration, TransportLimits(**limits), changed=changed)
+    try:
+        await workers.start(wait_seconds=wait)
+        yield workers
+    finally:
+        await workers.close()
+
+
+def standing(workers, name="judge"):
+    return workers.standings(Phase.VALIDATING).get(f"test/{name}.test.example.com")
+
+
+def question(about, *, deadline=FAR_AWAY):
+    document = Document(content=b"{}")
+    return Ask(id=1, policy=about, document=document, deadline=deadline, uid="u1", cancellable=True)
+
+
+async def asked(workers, about, **fields):
+    """Put a question, and wait for its answer."""
+    answered = asyncio.get_running_loop().create_future()
+    workers.ask(question(about, **fields), answered.set_result)
+    return await asyncio.wait_for(answered, 10)
+
+
+async def test_a_described_policy_stands_with_its_version():
+    """After the start each policy stands with the version that judges it: its own, or the worker's."""
+    own = pb.PolicyDescription(name="own", version="7", phases=[pb.PHASE_VALIDATING])
+    said = pb.DescribeResponse.FromString(description("judge", version="1.4.2"))
+    said.policies.append(own)
+    async with (
+        scripted(describe=always(said.SerializeToString())) as target,
+        working(configured(judge(), judge("own", index=1), labels=target)) as workers,
+    ):
+        assert (standing(workers), standing(workers, "own")) == ("1.4.2", "7")
+
+
+async def test_a_worker_is_told_who_asks():
+    """Describe is told the gateway's version, and ValidateSettings each policy's name and settings."""
+    told = []
+
+    async def describe(request, context):
+        told.append(pb.DescribeRequest.FromString(request).gateway_version)
+        return description("judge", "other")
+
+    async def validate(request, context):
+        asked_ = pb.ValidateSettingsRequest.FromString(request)
+        told.append((asked_.policy, asked_.settings))
+        return b""
+
+    policies = (judge(settings=b'{"a":1}'), judge("other", index=1))
+    async with (
+        scripted(describe=describe, validate=validate) as target,
+        working(configured(*policies, labels=target)),
+    ):
+        pass
+    assert told == ["0.1.0", ("judge", b'{"a":1}'), ("other", b"{}")]
+
+
+async def test_a_policy_with_a_fault_is_not_put_to_its_worker():
+    """A policy that is wrong by itself has no standing: its fault says why it fails."""
+    wrong = judge("wrong", index=1, fault="policies[1].timeoutSeconds: Invalid value")
+    async with scripted("judge", "wrong") as target, working(configured(judge(), wrong, labels=target)) as workers:
+        assert (standing(workers), standing(workers, "wrong")) == ("1", None)
+
+
+async def test_a_warning_about_settings_is_told(log):
+    """What a worker warns of is logged with the policy's place, and the policy may be asked."""
+    accepted = pb.ValidateSettingsResponse(warnings=["that field is old"]).SerializeToString()
+    async with (
+        scripted("judge", validate=always(accepted)) as target,
+        working(configured(judge(), labels=target)) as workers,
+    ):
+        assert standing(workers) == "1"
+    (entry,) = [entry for entry in log if entry["event"] == "a worker warns of settings"]
+    assert (entry["policy"], entry["warning"]) == ("test/judge.test.example.com", "that field is old")
+
+
+async def test_all_that_is_wrong_with_settings_is_told():
+    """The failure of refused settings names each place, on one line, and is cut."""
+    errors = [pb.SettingsError(pointer=f"/a/{number}", message="not\nthis") for number in range(1000)]
+    refused = pb.ValidateSettingsResponse(errors=errors).SerializeToString()
+    async with (
+        scripted("judge", validate=always(refused)) as target,
+        working(configured(judge(), labels=target)) as workers,
+    ):
+        failure = standing(workers)
+    assert failure.reason is Reason.CONFIGURATION
+    assert "refuses the settings: settings/a/0: not this; settings/a/1: not this" in failure.message
+    assert failure.message.isprintable()
+    assert len(failure.message) < 1000
+
+
+async def test_who_is_away_does_not_stop_the_start(log, tmp_path):
+    """A worker that is not there costs the start its wait and no more; its policies fail, and the log says so."""
+    target = f"unix:{tmp_path}/away.sock"
+    async with working(configured(judge(), labels=target), wait=0.01) as workers:
+        failure = standing(workers)
+    assert failure == Failure(reason=Reason.CONFIGURATION, message=f"worker 'labels' is not reached yet, at {target}")
+    (entry,) = [entry for entry in log if entry["event"].startswith("a worker is not described yet")]
+    assert (entry["worker"], entry["target"], entry["log_level"]) == ("labels", target, "warning")
+
+
+async def test_a_worker_that_never_answers_is_asked_again(log):
+    """A Describe that hangs ends with its own limit, and is tried again with growing pauses."""
+    describe = Hanging()
+    async with (
+        scripted(describe=describe) as target,
+        working(configured(judge(), labels=target), wait=0.0, describe_seconds=0.02) as workers,
+    ):
+        await until(lambda: len([e for e in log if e["event"] == "a worker cannot be described"]) >= 4)
+        assert "DEADLINE_EXCEEDED" in standing(workers).message
+    pauses = [entry["again_in"] for entry in log if entry["event"] == "a worker cannot be described"]
+    assert pauses[:4] == [0.001, 0.002, 0.004, 0.004]
+
+
+async def test_every_change_of_a_standing_is_told(tmp_path):
+    """Whoever wants to know is told when standings change: at first contact, and when a new worker differs."""
+    address = f"unix:{tmp_path}/w.sock"
+    seen = []
+    workers = Workers(
+        configured(judge(), labels=address),
+        changed=lambda: seen.append(getattr(standing(workers), "reason", standing(workers))),
+    )
+    try:
+        await workers.start()
+        await until(lambda: seen == [Reason.CONFIGURATION])
+        async with scripted("judge", address=address):
+            await until(lambda: seen[1:] == ["1"])
+        async with scripted("other", address=address):
+            await until(lambda: seen[2:] == [Reason.CONFIGURATION])
+        async with scripted("judge", describe=always(description("judge", version="2")), address=address):
+            await until(lambda: seen[3:] == ["2"])
+    finally:
+        await workers.close()
+
+
+async def test_a_new_worker_that_cannot_be_described_changes_nothing(log, tmp_path):
+    """Where a worker comes back and cannot be described, its policies keep their last good standing."""
+    address = f"unix:{tmp_path}/w.sock"
+    async with scripted("judge", address=address):
+        started = working(configured(judge(), labels=address))
+        workers = await started.__aenter__()
+    try:
+        async with scripted(describe=status(grpc.StatusCode.INTERNAL, "x"), review=always(deny()), address=address):
+            await until(lambda: [e for e in log if e["event"] == "a worker cannot be described"])
+            assert standing(workers) == "1"
+            assert isinstance(await asked(workers, judge()), Deny)
+    finally:
+        await started.__aexit__(None, None, None)
+
+
+async def test_a_socket_is_beside_its_file(tmp_path):
+    """A relative Unix socket is in the directory of the file that names it."""
+    async with (
+        scripted("judge", address=f"unix:{tmp_path}/beside.sock"),
+        working(configured(judge(), labels="unix:beside.sock", directory=tmp_path)) as workers,
+    ):
+        assert standing(workers) == "1"
+
+
+async def test_an_answer_comes_after_the_question():
+    """``answered`` is called once, and never inside the call that asks."""
+    async with (
+        scripted("judge", review=always(deny("no"))) as target,
+        working(configured(judge(), labels=target)) as workers,
+    ):
+        answers = []
+        workers.ask(question(judge()), answers.append)
+        assert answers == []
+        await until(lambda: answers)
+        assert [answer.message for answer in answers] == ["no"]
+
+
+async def test_a_cancelled_question_has_no_answer():
+    """After a cancel the worker's call is cancelled, and ``answered`` is not called."""
+    review, answers = Hanging(), []
+    async with scripted("judge", review=review) as target, working(configured(judge(), labels=target)) as workers:
+        cancel = workers.ask(question(judge()), answers.append)
+        await asyncio.wait_for(review.asked.wait(), 10)
+        cancel()
+        await asyncio.wait_for(review.cancelled.wait(), 10)
+    assert answers == []
+
+
+async def test_a_deadline_that_passes_is_a_timeout():
+    """A question whose time ends, or is over already, is a WORKER_TIMEOUT, and the worker's call is cancelled."""
+    for left in (0.02, -5.0):
+        review = Hanging()
+        async with (
+            scripted("judge", review=review) as target,
+            working(configured(judge(), labels=target)) as workers,
+        ):
+            answer = await asked(workers, judge(), deadline=monotonic() + left)
+            assert answer.reason is Reason.WORKER_TIMEOUT
+            assert not review.asked.is_set() or await asyncio.wait_for(review.cancelled.wait(), 10)
+
+
+async def test_closing_breaks_off_what_is_open():
+    """Closing cancels the open calls, and the worker sees its connection end."""
+    review, answers = Gate(), []
+    async with scripted("judge", review=review) as target:
+        async with working(configured(judge(), labels=target)) as workers:
+            workers.ask(question(judge()), answers.append)
+            await asyncio.wait_for(review.asked.wait(), 10)
+        review.open.set()
+    assert answers == []
+
+
+async def test_a_command_without_a_target_has_a_socket_of_its_own():
+    """A worker that the gateway starts, and that names no target, gets a socket in a directory that goes with it."""
+    script = (
+        "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(os.environ['ADMISSION_WORKER_LISTEN'][5:]);"
+        "s.listen(); sys.stdin.read()"
+    )
+    worker = Worker(name="labels", grpc=GrpcTarget(target="", command=("python", "-c", script)))
+    async with working(Configuration(workers={"labels": worker}, validating=(judge(),)), wait=0.0) as workers:
+        path = Path(workers._workers["labels"].target.removeprefix("unix:"))
+        await until(path.exists)
+    assert not path.parent.exists()
