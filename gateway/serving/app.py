@@ -6,7 +6,7 @@ admin listener last.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from gateway.serving.front import Front
 from gateway.serving.judge import Consumer, Judge, Panel, refusal
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Refusal
-from gateway.serving.tls import TlsError, server_context, validity_problem
+from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
 from gateway.telemetry import DecisionLog, Metrics
 from gateway.transports import TransportLimits, Workers
 
@@ -80,6 +80,7 @@ class Gateway:
         self._plans: dict[Phase, Plan] = {}
         self._standings_changed()
         self._serving = False
+        self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         panel = Panel(plan=self._plans.__getitem__, asker=self.workers, namespaces=configuration.namespaces)
         self._judge = Judge(
             panel,
@@ -107,6 +108,7 @@ class Gateway:
             TlsError, CertificateError, ListenError: what cannot be used, why, and what to do. Nothing is left running.
         """
         cert, key = self._certificate()
+        self._served_certificate = validity_of(cert)
         context = server_context(cert, key, self.settings.client_ca)
         self.metrics.know((*self.configuration.mutating, *self.configuration.validating))
         self.metrics.configuration_errors.set(len(self.configuration.errors))
@@ -159,19 +161,16 @@ class Gateway:
         return {"configuration": self._not_ready(), "certificate": self._certificate_problem()}
 
     def _certificate_problem(self) -> str | None:
-        cert, _ = self._paths()
-        if cert is None:
-            return "there is none yet"
+        """What is wrong with the certificate that is served, or with the file that a restart would read."""
+        now = datetime.now(UTC)
+        served = self._served_certificate(now)
+        cert = self.certificates.cert_file if self.certificates is not None else self.settings.tls_cert
+        if served is not None or cert is None:
+            return served
         try:
-            return validity_problem(cert, datetime.now(UTC))
+            return validity_problem(cert, now)
         except TlsError as error:
-            # What was loaded serves on, but the file that a restart would need is gone or spoilt.
             return str(error)
-
-    def _paths(self) -> tuple[Path | None, Path | None]:
-        if self.certificates is not None:
-            return self.certificates.cert_file, self.certificates.key_file
-        return self.settings.tls_cert, self.settings.tls_key
 
     def _exposition(self) -> tuple[str, bytes]:
         self.metrics.in_flight.set(self.front.load.reviews)

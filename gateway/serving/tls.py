@@ -15,6 +15,7 @@ refuses the start.
 """
 
 import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -67,6 +68,15 @@ def validity_problem(cert: Path, now: datetime) -> str | None:
     Raises TlsError if it cannot be read.
     """
     return _validity_problem(_certificate(cert), cert, now)
+
+
+def validity_of(cert: Path) -> Callable[[datetime], str | None]:
+    """``validity_problem`` of the certificate that is in the file now, whatever the file holds later.
+
+    Raises TlsError if it cannot be read.
+    """
+    certificate = _certificate(cert)
+    return lambda now: _validity_problem(certificate, cert, now)
 
 
 def _validity_problem(certificate: x509.Certificate, cert: Path, now: datetime) -> str | None:

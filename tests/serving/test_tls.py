@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from gateway.serving.certificates import ensure_development_certificates
-from gateway.serving.tls import TlsError, server_context, validity_problem
+from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
 
 NOW = datetime.now(UTC)
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -203,6 +203,16 @@ def test_an_expired_certificate_is_served_and_said(files, logs, begins, ends, pr
     else:
         assert problem in found
         assert [entry["why"] for entry in logs] == [found]
+
+
+def test_what_is_served_expires_although_its_file_was_renewed(files):
+    """The process that loaded the old one still serves it."""
+    cert, key = files(certificate(begins=NOW - timedelta(days=2), ends=NOW + timedelta(days=1)), pem())
+    served = validity_of(cert)
+    files(certificate(begins=NOW, ends=NOW + timedelta(days=9)), pem())
+    later = NOW + timedelta(days=2)
+    assert validity_problem(cert, later) is None
+    assert "expired on" in served(later)
 
 
 def test_a_certificate_without_alternative_names_is_said(files, logs):
