@@ -1,5 +1,6 @@
 """How a worker is asked: over gRPC, started and supervised by the gateway where the configuration says so."""
 
+import gateway.transports.environment  # noqa: F401 - before whatever imports gRPC
 from gateway.transports.limits import TransportLimits
 from gateway.transports.workers import Workers
 

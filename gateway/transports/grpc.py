@@ -16,14 +16,9 @@ The heart keeps the time and cancels; the gRPC deadline tells the worker the sam
 """
 
 import asyncio
-import os
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
-
-# Before grpc is imported: workers are started by fork and exec, never by fork alone, so gRPC need not survive a fork;
-# its attempt to do so only complains on standard error.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 import grpc
 import grpc.aio
@@ -186,9 +181,9 @@ class GrpcWorker:
             await self._channel.wait_for_state_change(state)
 
     async def disconnected(self) -> None:
-        """Return when the connection is lost."""
-        while (state := self._channel.get_state()) is grpc.ChannelConnectivity.READY:
-            await self._channel.wait_for_state_change(state)
+        """Return when the connection is lost, also if there is another one by the time that anybody looks."""
+        if self._channel.get_state() is grpc.ChannelConnectivity.READY:
+            await self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
 
     async def close(self) -> None:
         """Break off what is open, and the connection."""

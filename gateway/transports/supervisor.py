@@ -19,6 +19,7 @@ from typing import BinaryIO, Final
 import structlog
 
 from gateway.policies import Worker
+from gateway.transports.environment import OWN_VARIABLES
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import WorkerOutput
 
@@ -100,7 +101,7 @@ class Supervisor:
         """One life of the worker, from its start until nothing of it is left."""
         # Pipes of our own: a process with asyncio's has ended only when they are closed, and a child of the worker may
         # hold them open for ever.
-        with _pipe() as (life, held), _pipe() as (heard, output):
+        with _pipe() as (life, _held), _pipe() as (heard, output):
             process = await asyncio.create_subprocess_exec(
                 *self._worker.grpc.command,
                 stdin=life,
@@ -121,12 +122,14 @@ class Supervisor:
             finally:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
-                code = await process.wait()
-                # Who has left the group may still hold the output: then it is not waited for.
-                await asyncio.wait((log,), timeout=LAST_WORDS_SECONDS)
-                log.cancel()
-                await asyncio.gather(log, return_exceptions=True)
-                held.close()
+                try:
+                    code = await process.wait()
+                    # Who has left the group may still hold the output: then it is not waited for.
+                    await asyncio.wait((log,), timeout=LAST_WORDS_SECONDS)
+                finally:
+                    # Also when stopped while waiting here: nobody may go on reading what is about to be closed.
+                    log.cancel()
+                    await asyncio.gather(log, return_exceptions=True)
             self._log_end(process.pid, code)
 
     def _log_end(self, pid: int, code: int) -> None:
@@ -137,8 +140,9 @@ class Supervisor:
 
     def _environment(self) -> dict[str, str]:
         beside = str(Path(sys.executable).parent)
+        given = {name: text for name, text in os.environ.items() if name not in OWN_VARIABLES}
         return {
-            **os.environ,
+            **given,
             "PATH": f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "ADMISSION_WORKER_LISTEN": self._target,
             "ADMISSION_WORKER_SUPERVISED": "1",

@@ -8,7 +8,8 @@ worker is away its policies keep their last standing; their asks fail as WORKER_
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -104,7 +105,8 @@ class Workers:
         target = worker.grpc.target
         if not target:
             self._sockets = self._sockets or tempfile.TemporaryDirectory(prefix="admission-gateway-")
-            return f"unix:{Path(self._sockets.name) / worker.name}.sock"
+            # Numbered, not named: a Worker's name may have 253 characters, a socket's path 107.
+            return f"unix:{Path(self._sockets.name) / str(len(self._workers))}.sock"
         path = target.removeprefix("unix:")
         if target.startswith("unix:") and not path.startswith("/"):
             return f"unix:{(Path(worker.grpc.directory) / path).absolute()}"
@@ -129,7 +131,10 @@ class Workers:
                 if not self._described[worker.name].is_set():
                     self._undescribed(worker.name, f"worker {worker.name!r} is not reached yet, at {worker.target}")
                 await worker.connected()
-                await self._describe(worker)
+                async with _watched(worker) as lost:
+                    await self._describe(worker)
+                    pause = RETRY_SECONDS[0]
+                    await lost
             except WorkerError as error:
                 _LOG.warning("a worker cannot be described", worker=worker.name, error=str(error), again_in=pause)
                 if not self._described[worker.name].is_set():
@@ -139,8 +144,6 @@ class Workers:
                 if not self._described[worker.name].is_set():
                     self._undescribed(worker.name, f"{type(error).__name__} in the gateway; see its log")
             else:
-                pause = RETRY_SECONDS[0]
-                await worker.disconnected()
                 _LOG.warning("the connection to a worker is lost", worker=worker.name, target=worker.target)
                 continue
             await asyncio.sleep(pause)
@@ -200,6 +203,19 @@ class Workers:
                 "a policy cannot be asked", policy=policy.qualified_name, place=str(policy.place), why=standing.message
             )
         self._standings[policy.phase][policy.qualified_name] = standing
+
+
+@asynccontextmanager
+async def _watched(worker: GrpcWorker) -> AsyncIterator["asyncio.Task[None]"]:
+    """A task that ends when the connection is lost. It watches from before Describe on: what is lost and found again
+    meanwhile may be another version.
+    """
+    lost = asyncio.create_task(worker.disconnected())
+    try:
+        yield lost
+    finally:
+        lost.cancel()
+        await asyncio.gather(lost, return_exceptions=True)
 
 
 def _unusable(message: str) -> Failure:

@@ -63,6 +63,17 @@ class Answer:
     def text(self):
         return self.body.decode()
 
+    def fails_with(self, reason):
+        """Whether it refuses because a policy under Fail could not judge, for this reason."""
+        status = self.response.get("status", {})
+        return (
+            self.status == 200
+            and self.response["allowed"] is False
+            and "patch" not in self.response
+            and (status["code"], status["reason"]) == (500, "InternalError")
+            and status["message"].startswith(f"{reason}: ")
+        )
+
     def __repr__(self):
         return f"{self.status} {self.body[:300]!r}"
 

@@ -1,12 +1,15 @@
 """What the tests of the whole gateway share; their conftests name it."""
 
 import ssl
+from contextlib import asynccontextmanager
 
 import pytest
 
 from gateway.serving.certificates import ensure_development_certificates
+from gateway.transports import TransportLimits
 from tests.integration.process import Serving
-from tests.integration.running import running
+from tests.integration.running import configuration, policy, running, source
+from tests.integration.workers import scripted
 
 
 @pytest.fixture(scope="session")
@@ -60,3 +63,23 @@ def gateway(certificates, trust):
         return running(known, certificates, trust, **settings)
 
     return serve
+
+
+@pytest.fixture
+def ask(gateway):
+    """A gateway with one policy: ``async with ask(recorded, worker={"review": ...}) as served``.
+
+    The policy is of the phase of ``recorded``, a recording. ``worker`` are arguments of ``scripted``, ``fields`` the
+    policy's own.
+    """
+
+    @asynccontextmanager
+    async def put(recorded, *, failure_policy="Fail", settings=None, worker=None, limits=None, **fields):
+        about = policy("judge", failurePolicy=failure_policy, settings=settings or {}, **fields)
+        phase = {recorded.phase: [about]}
+        async with scripted("judge", **(worker or {})) as target:
+            known = configuration(source(workers={"scripted": target}, **phase))
+            async with gateway(known, transport_limits=limits or TransportLimits()) as served:
+                yield served
+
+    return put

@@ -6,12 +6,14 @@ import json
 import os
 import signal
 from collections import Counter
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.integration.client import AsyncClient, message
 from tests.integration.running import PODS, policy, source, until
+from tests.integration.workers import Hanging, scripted
 from tests.traffic import recording
 
 WITNESS = Path(__file__).parent / "witness.py"
@@ -112,3 +114,23 @@ async def test_readiness_does_not_depend_on_workers(process):
     os.kill(first, signal.SIGKILL)
     process.logged("a worker has ended and is started again")
     assert await asyncio.to_thread(process.admin, "/readyz") == "ok\n"
+
+
+async def test_only_log_lines_are_logged(serve, tmp_path, trust):
+    """Whatever a worker's end makes gRPC say, standard error holds our log lines and nothing else."""
+    review = Hanging()
+    async with AsyncExitStack() as stack:
+        target = await stack.enter_async_context(scripted("judge", review=review))
+        path = tmp_path / "policies.yaml"
+        path.write_text(source(workers={"scripted": target}, validating=[policy("judge")]))
+        process = await asyncio.to_thread(lambda: serve("--policies", path, "--worker-wait", 30).ready())
+        client = await AsyncClient.connect(process.port, trust)
+        client.sendall(VALIDATE)
+        async with asyncio.timeout(10):
+            await review.asked.wait()
+        await stack.aclose()
+        answered = await client.answer()
+        assert not answered.response["allowed"]
+        await client.close()
+    await asyncio.to_thread(process.stop)
+    assert process.mistakes() == []

@@ -17,6 +17,7 @@ from tests.integration.running import configuration, policy, source
 from tests.integration.workers import always, answer, deny, patch, scripted
 from tests.traffic import recording
 from tests.world import decide, label, request
+from tests.world import patch as patch_of
 from tests.world import policy as value_policy
 
 SECRETS = [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]}]
@@ -28,6 +29,18 @@ def logged(policies, behaviours, **options):
     with capture_logs() as entries:
         DecisionLog().decided(decision)
     return entries
+
+
+def test_a_line_is_bounded():
+    """Whatever a worker says and a request is called, a line stays short, and says what it leaves out."""
+    on = request(uid="u" * 100_000, name="n" * 100_000)
+    many = patch_of(
+        *({"op": "add", "path": f"/metadata/labels/{'k' * 5000}{number}", "value": "1"} for number in range(99))
+    )
+    policies = [value_policy("many"), value_policy("one", index=1)]
+    (entry,) = logged(policies, {"many": many, "one": Deny(message="m" * 1_000_000)}, on=on)
+    assert len(json.dumps(entry, default=str)) < 100_000
+    assert [told.get("more_changed") for told in entry["policies"]] == [49, None]
 
 
 def test_a_denial_is_told(logs):

@@ -88,6 +88,15 @@ async def test_python_is_the_gateways_own(log):
     assert Path(said(log)[0]).parent == Path(sys.executable).parent
 
 
+async def test_what_the_gateway_sets_for_itself_is_not_the_workers(log, monkeypatch):
+    """A worker has the gateway's environment, but for the gRPC settings that the gateway has made for itself."""
+    monkeypatch.setenv("SOMETHING", "else")
+    script = "import os; print(*(os.environ.get(name) for name in ('GRPC_ENABLE_FORK_SUPPORT', 'SOMETHING')))"
+    async with supervised(*python(script)):
+        await until(lambda: said(log))
+    assert said(log)[0] == "None else"
+
+
 async def test_its_output_is_logged(log):
     """Standard output and error are logged line by line, whatever the bytes, the last line included."""
     script = r"printf 'one\n\ntwo \377\n' >&2; head -c 200000 /dev/zero | tr '\0' x; printf '\nlast'"

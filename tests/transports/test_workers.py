@@ -263,13 +263,16 @@ async def test_closing_breaks_off_what_is_open():
 
 
 async def test_a_command_without_a_target_has_a_socket_of_its_own():
-    """A worker that the gateway starts, and that names no target, gets a socket in a directory that goes with it."""
+    """A worker that the gateway starts, and that names no target, gets a socket in a directory that goes with it; the
+    length of its name does not matter.
+    """
     script = (
         "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(os.environ['ADMISSION_WORKER_LISTEN'][5:]);"
         "s.listen(); sys.stdin.read()"
     )
-    worker = Worker(name="labels", grpc=GrpcTarget(target="", command=("python", "-c", script)))
-    async with working(Configuration(workers={"labels": worker}, validating=(judge(),)), wait=0.0) as workers:
-        path = Path(workers._workers["labels"].target.removeprefix("unix:"))
+    name = ".".join(["n" * 63] * 3)
+    worker = Worker(name=name, grpc=GrpcTarget(target="", command=("python", "-c", script)))
+    async with working(Configuration(workers={name: worker}), wait=0.0) as workers:
+        path = Path(workers._workers[name].target.removeprefix("unix:"))
         await until(path.exists)
     assert not path.parent.exists()

@@ -1,0 +1,18 @@
+"""What gRPC is told by the environment. It reads that once, so this has to be imported before it."""
+
+import os
+from typing import Final
+
+_SETTINGS: Final = {
+    # Workers are started by fork and exec, never by fork alone, so gRPC need not survive a fork; its attempt to do so
+    # only complains on standard error.
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
+    # What gRPC's core has to say comes back as the status of a call; on standard error it would be the one line that is
+    # not of our log. Whoever looks into gRPC itself sets this to INFO.
+    "GRPC_VERBOSITY": "NONE",
+}
+
+OWN_VARIABLES: Final = frozenset(_SETTINGS.keys() - os.environ.keys())
+"""Those that we have set for ourselves, because nobody else had. The workers that we start have not asked for them."""
+
+os.environ.update({name: _SETTINGS[name] for name in OWN_VARIABLES})

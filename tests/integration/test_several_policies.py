@@ -1,0 +1,94 @@
+"""Several policies in one review: asked at the same time while validating, one after the other while mutating."""
+
+import asyncio
+import json
+
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from tests.integration.client import message
+from tests.integration.running import configuration, policy, source
+from tests.integration.workers import (
+    ALLOW,
+    deny,
+    patch,
+    scripted,
+)
+from tests.traffic import recording
+
+MUTATING = recording("pod-create.0m")
+VALIDATING = recording("pod-create.1v")
+
+LABEL = patch('[{"op": "add", "path": "/metadata/labels/seen", "value": "yes"}]')
+
+
+async def test_validating_policies_are_asked_at_the_same_time(gateway):
+    """Two workers that each wait until the other is asked both answer: one after the other would never end."""
+    both = asyncio.Barrier(2)
+
+    async def review(request, context):
+        async with asyncio.timeout(10):
+            await both.wait()
+        return deny(pb.ReviewRequest.FromString(request).ask.policy)
+
+    async with scripted("one", review=review) as first, scripted("two", review=review) as second:
+        workers = {"first": first, "second": second}
+        policies = [policy("one", worker="first"), policy("two", worker="second")]
+        async with gateway(configuration(source(workers=workers, validating=policies))) as served:
+            response = (await served.send(message(VALIDATING))).response
+            assert response["status"]["message"] == "one.test.example.com: one\ntwo.test.example.com: two"
+            assert [cause["reason"] for cause in response["status"]["details"]["causes"]] == ["DENIED", "DENIED"]
+
+
+async def test_mutating_policies_see_what_the_others_made(gateway):
+    """Each mutating policy is shown the object as the ones before it left it, though each has a worker of its own."""
+    shown = []
+
+    async def review(request, context):
+        ask_ = pb.ReviewRequest.FromString(request).ask
+        labels = json.loads(ask_.document)["object"]["metadata"]["labels"]
+        shown.append((ask_.policy, labels))
+        return patch(json.dumps([{"op": "add", "path": f"/metadata/labels/{ask_.policy}", "value": "was here"}]))
+
+    async with scripted("one", review=review) as first, scripted("two", review=review) as second:
+        workers = {"first": first, "second": second}
+        policies = [policy("one", worker="first"), policy("two", worker="second")]
+        async with gateway(configuration(source(workers=workers, mutating=policies))) as served:
+            answered = await served.send(message(MUTATING))
+            assert answered.response["allowed"]
+            assert shown == [("one", {"app": "x"}), ("two", {"app": "x", "one": "was here"})]
+
+
+async def test_no_failure_is_followed_by_an_allow(gateway):
+    """A mutating policy under Fail that could not judge ends the chain: no later policy is asked, nothing goes out."""
+    asked = []
+
+    async def review(request, context):
+        name = pb.ReviewRequest.FromString(request).ask.policy
+        asked.append(name)
+        return LABEL if name != "fails" else b""
+
+    async with scripted("first", "fails", "last", review=review) as target:
+        policies = [policy(name) for name in ("first", "fails", "last")]
+        async with gateway(configuration(source(workers={"scripted": target}, mutating=policies))) as served:
+            response = (await served.send(message(MUTATING))).response
+            assert not response["allowed"]
+            assert "patch" not in response
+            assert asked == ["first", "fails"]
+
+
+async def test_a_document_holds_all_but_the_uid(ask):
+    """A worker is sent the request as it came, byte for byte in its order, but for the uid, which travels beside."""
+    sent = []
+
+    async def review(request, context):
+        sent.append(pb.ReviewRequest.FromString(request).ask)
+        return ALLOW
+
+    async with ask(VALIDATING, worker={"review": review}, settings={"b": 1, "a": [True]}) as served:
+        await served.send(message(VALIDATING))
+        (put,) = sent
+        request = json.loads(VALIDATING.body)["request"]
+        assert put.uid == request["uid"]
+        expected = {name: value for name, value in request.items() if name != "uid"}
+        assert put.document.decode() == json.dumps(expected, separators=(",", ":"), ensure_ascii=False)
+        assert put.settings == b'{"a":[true],"b":1}'
+        assert put.phase == pb.PHASE_VALIDATING

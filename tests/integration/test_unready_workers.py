@@ -1,0 +1,133 @@
+"""Workers that may not be asked: away, undescribed, not willing. Their policies fail, and the gateway is ready."""
+
+import asyncio
+
+import grpc
+import pytest
+
+from gateway.reasons import Reason
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from tests.integration.client import message
+from tests.integration.running import configuration, policy, source, until
+from tests.integration.workers import (
+    Hanging,
+    always,
+    deny,
+    description,
+    garbage,
+    scripted,
+    status,
+)
+from tests.traffic import recording
+
+MUTATING = recording("pod-create.0m")
+VALIDATING = recording("pod-create.1v")
+
+
+def refused(pointer, text):
+    return pb.ValidateSettingsResponse(errors=[pb.SettingsError(pointer=pointer, message=text)]).SerializeToString()
+
+
+UNUSABLE = {
+    "settings refused": ({"validate": always(refused("/a/0", "must not be 1"))}, {}, "settings/a/0: must not be 1"),
+    "no such policy": ({"describe": always(description("other"))}, {}, "holds no policy 'judge'"),
+    "another phase": (
+        {"describe": always(description("judge", phases=[pb.PHASE_MUTATING]))},
+        {},
+        "cannot be used for validating",
+    ),
+    "no phase": ({"describe": always(description("judge", phases=[]))}, {}, "cannot be used for validating"),
+    "no version": ({"describe": always(description("judge", version=""))}, {}, "describes no version"),
+    "settings that nobody takes": ({"validate": False}, {"settings": {"a": [1]}}, "takes no settings"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+async def test_a_policy_that_its_worker_does_not_take_fails(ask, name):
+    """Where a described worker cannot be used for a policy, the policy is a failure CONFIGURATION that says why."""
+    worker, fields, why = UNUSABLE[name]
+    review = Hanging()
+    async with ask(VALIDATING, worker=worker | {"review": review}, **fields) as served:
+        answered = await served.send(message(VALIDATING))
+        assert answered.fails_with(Reason.CONFIGURATION), answered
+        assert why in answered.response["status"]["message"]
+        assert not review.asked.is_set()
+
+
+BAD_DESCRIPTIONS = {
+    "Describe fails": ({"describe": status(grpc.StatusCode.INTERNAL, "not now")}, "INTERNAL: not now"),
+    "Describe is no protobuf": ({"describe": always(b"\xff\xff")}, "Describe with bytes that are none"),
+    "ValidateSettings fails": ({"validate": status(grpc.StatusCode.INTERNAL, "not now")}, "INTERNAL: not now"),
+    "ValidateSettings is no protobuf": ({"validate": always(b"\xff\xff")}, "ValidateSettings with bytes that are none"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_DESCRIPTIONS)
+async def test_a_worker_that_cannot_be_described_is_not_asked(gateway, name):
+    """A worker that answers, but cannot be described, leaves its policies as failures CONFIGURATION that say why."""
+    worker, why = BAD_DESCRIPTIONS[name]
+    async with scripted("judge", **worker) as target:
+        known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
+        async with gateway(known, wait=0.0) as served:
+            await until(lambda: why in getattr(served.standing("judge"), "message", ""))
+            answered = await served.send(message(VALIDATING))
+            assert answered.fails_with(Reason.CONFIGURATION), answered
+
+
+async def test_a_worker_without_settings_needs_no_validation(ask):
+    """ValidateSettings may be missing: then {} is accepted, and the policy is asked."""
+    async with ask(VALIDATING, worker={"validate": False, "review": always(deny("asked"))}) as served:
+        assert (await served.send(message(VALIDATING))).response["status"]["message"] == "asked"
+
+
+GARBAGE = {
+    "an HTTP/1.1 server": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+    "noise": bytes(range(256)),
+    "silence": b"",
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+async def test_whoever_speaks_no_grpc_is_not_reached(gateway, name):
+    """Where something else listens at a worker's address, its policies fail, and the gateway serves and is ready."""
+    async with garbage(GARBAGE[name]) as (target, met):
+        known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
+        async with gateway(known, wait=0.0) as served:
+            async with asyncio.timeout(10):
+                await met.wait()
+            answered = await served.send(message(VALIDATING))
+            assert answered.fails_with(Reason.CONFIGURATION), answered
+            assert "is not reached yet" in answered.response["status"]["message"]
+            assert await served.admin("/readyz") == (200, "ok\n")
+
+
+async def test_a_worker_is_found_when_it_appears(gateway, tmp_path):
+    """A worker that is away when the gateway starts is described when it comes, and its policies judge."""
+    address = f"unix:{tmp_path}/late.sock"
+    known = configuration(source(workers={"scripted": address}, validating=[policy("judge")]))
+    async with gateway(known, wait=0.0) as served:
+        answered = await served.send(message(VALIDATING))
+        assert answered.fails_with(Reason.CONFIGURATION), answered
+        assert await served.admin("/readyz") == (200, "ok\n")
+        async with scripted("judge", review=always(deny("here I am")), address=address):
+            await until(lambda: served.standing("judge") == "1")
+            assert (await served.send(message(VALIDATING))).response["status"]["message"] == "here I am"
+
+
+async def test_a_worker_that_goes_is_unavailable_until_it_is_back(gateway, tmp_path):
+    """While a described worker is away its policies are WORKER_UNAVAILABLE; a new one is described anew, and judges."""
+    address = f"unix:{tmp_path}/comes-and-goes.sock"
+    known = configuration(source(workers={"scripted": address}, validating=[policy("judge")]))
+    async with scripted("judge", address=address):
+        served_ = gateway(known)
+        served = await served_.__aenter__()
+    try:
+        answered = await served.send(message(VALIDATING))
+        assert answered.fails_with(Reason.WORKER_UNAVAILABLE), answered
+        assert served.standing("judge") == "1"
+        newer = {"describe": always(description("judge", version="2")), "review": always(deny("newer"))}
+        async with scripted("judge", address=address, **newer):
+            await until(lambda: served.standing("judge") == "2")
+            assert (await served.send(message(VALIDATING))).response["status"]["message"] == "newer"
+    finally:
+        await served_.__aexit__(None, None, None)
