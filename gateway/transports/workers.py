@@ -17,11 +17,9 @@ import structlog
 
 from gateway.deciding import Answer, Ask, Failure
 from gateway.policies import Configuration, Phase, Policy, Worker
-from gateway.reasons import Reason
+from gateway.transports.describing import Describing, unusable
 from gateway.transports.grpc import GrpcWorker, WorkerError
 from gateway.transports.limits import TransportLimits
-from gateway.transports.messages import PHASES, one_line
-from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.supervisor import Supervisor
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -126,10 +124,9 @@ class Workers:
 
     async def _keep_described(self, worker: GrpcWorker) -> None:
         pause = RETRY_SECONDS[0]
+        self._undescribed(worker.name, f"worker {worker.name!r} is not reached yet, at {worker.target}")
         while True:
             try:
-                if not self._described[worker.name].is_set():
-                    self._undescribed(worker.name, f"worker {worker.name!r} is not reached yet, at {worker.target}")
                 await worker.connected()
                 async with _watched(worker) as lost:
                     await self._describe(worker)
@@ -150,19 +147,15 @@ class Workers:
             pause = min(2 * pause, RETRY_SECONDS[1])
 
     async def _describe(self, worker: GrpcWorker) -> None:
-        description = await worker.describe()
-        held = {entry.name: entry for entry in description.policies}
-        found = [
-            (policy, await self._standing(worker, policy, held.get(policy.policy), description.version))
-            for policy in self._policies[worker.name]
-        ]
+        asking = Describing(worker, await worker.describe(), self._limits.message_characters)
+        found = [(policy, await asking.standing(policy)) for policy in self._policies[worker.name]]
         for policy, standing in found:
             self._stand(policy, standing)
         _LOG.info(
             "a worker is described",
             worker=worker.name,
-            version=description.version,
-            policies=sorted(held),
+            version=asking.version,
+            policies=asking.policies,
             cannot_be_asked=sorted(
                 policy.qualified_name for policy, standing in found if isinstance(standing, Failure)
             ),
@@ -170,30 +163,9 @@ class Workers:
         self._described[worker.name].set()
         self._changed()
 
-    async def _standing(
-        self, worker: GrpcWorker, policy: Policy, described: pb.PolicyDescription | None, version: str
-    ) -> Failure | str:
-        if described is None:
-            return _unusable(f"worker {worker.name!r} holds no policy {policy.policy!r}; see its Describe")
-        if PHASES[policy.phase] not in described.phases:
-            return _unusable(f"policy {policy.policy!r} of worker {worker.name!r} cannot be used for {policy.phase}")
-        version = described.version or version
-        if not version:
-            return _unusable(f"worker {worker.name!r} describes no version, so nobody can tell whose verdict it is")
-        verdict = await worker.validate_settings(policy.policy, policy.settings)
-        for warning in verdict.warnings:
-            _LOG.warning(
-                "a worker warns of settings", policy=policy.qualified_name, place=str(policy.place), warning=warning
-            )
-        if verdict.errors:
-            texts = "; ".join(f"settings{error.pointer}: {error.message}" for error in verdict.errors)
-            why = one_line(texts, self._limits.message_characters)
-            return _unusable(f"worker {worker.name!r} refuses the settings: {why}")
-        return version
-
     def _undescribed(self, worker: str, why: str) -> None:
         for policy in self._policies[worker]:
-            self._stand(policy, _unusable(why))
+            self._stand(policy, unusable(why))
         self._changed()
 
     def _stand(self, policy: Policy, standing: Failure | str) -> None:
@@ -216,7 +188,3 @@ async def _watched(worker: GrpcWorker) -> AsyncIterator["asyncio.Task[None]"]:
     finally:
         lost.cancel()
         await asyncio.gather(lost, return_exceptions=True)
-
-
-def _unusable(message: str) -> Failure:
-    return Failure(reason=Reason.CONFIGURATION, message=message)

@@ -112,6 +112,37 @@ async def test_a_worker_is_told_who_asks():
     assert told == ["0.1.0", ("judge", b'{"a":1}'), ("other", b"{}")]
 
 
+async def test_equal_settings_of_a_policy_are_put_to_its_worker_once():
+    """However many configured policies share them."""
+    told = []
+
+    async def validate(request, context):
+        told.append(pb.ValidateSettingsRequest.FromString(request).settings)
+        return b""
+
+    twins = [
+        policy(name, phase=Phase.VALIDATING, index=index, worker="labels", policy="judge", settings=settings)
+        for index, (name, settings) in enumerate([("a", b"{}"), ("b", b"{}"), ("c", b'{"a":1}')])
+    ]
+    async with (
+        scripted("judge", validate=validate) as target,
+        working(configured(*twins, labels=target)) as workers,
+    ):
+        assert [standing(workers, name) for name in "abc"] == ["1", "1", "1"]
+    assert told == [b"{}", b'{"a":1}']
+
+
+async def test_a_policy_that_is_described_twice_cannot_be_asked():
+    """Nobody knows which of them would answer; the worker's other policies can be."""
+    async with (
+        scripted("judge", "judge", "other") as target,
+        working(configured(judge(), judge("other", index=1), labels=target)) as workers,
+    ):
+        assert standing(workers).reason is Reason.CONFIGURATION
+        assert "more than once" in standing(workers).message
+        assert standing(workers, "other") == "1"
+
+
 async def test_a_policy_with_a_fault_is_not_put_to_its_worker():
     """A policy that is wrong by itself has no standing: its fault says why it fails."""
     wrong = judge("wrong", index=1, fault="policies[1].timeoutSeconds: Invalid value")

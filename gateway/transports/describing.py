@@ -1,0 +1,89 @@
+"""From what a worker says of itself to the standing of each policy that is put to it.
+
+A policy can be asked if the worker holds it, once, for the policy's phase, in a version, and accepts its settings. The
+settings are put to the worker once for each distinct text of them.
+"""
+
+from collections import Counter
+from typing import Final
+
+import structlog
+
+from gateway.deciding import Failure
+from gateway.policies import Policy
+from gateway.reasons import Reason
+from gateway.transports.grpc import GrpcWorker
+from gateway.transports.messages import PHASES, one_line
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+
+_LOG: Final = structlog.get_logger(__name__)
+
+
+def unusable(message: str) -> Failure:
+    """Why a policy cannot be asked, as its standing."""
+    return Failure(reason=Reason.CONFIGURATION, message=message)
+
+
+class Describing:
+    """One Describe of a worker, held against the policies that are configured for it.
+
+    Args:
+        worker: who said it, and is asked about settings.
+        description: what it said.
+        characters: how much of the worker's own words is kept in one message.
+    """
+
+    def __init__(self, worker: GrpcWorker, description: pb.DescribeResponse, characters: int) -> None:
+        self._worker = worker
+        self._description = description
+        self._characters = characters
+        self._held = {entry.name: entry for entry in description.policies}
+        self._entries = Counter(entry.name for entry in description.policies)
+        self._validated: dict[tuple[str, bytes], pb.ValidateSettingsResponse] = {}
+
+    @property
+    def version(self) -> str:
+        """The worker's version, for the log."""
+        return one_line(self._description.version, self._characters)
+
+    @property
+    def policies(self) -> list[str]:
+        """The names of the policies that it holds, in order, for the log."""
+        return sorted(one_line(name, self._characters) for name in self._held)
+
+    async def standing(self, policy: Policy) -> Failure | str:
+        """The version of ``policy`` that the worker holds, or why the policy cannot be asked.
+
+        Raises:
+            WorkerError: the worker cannot be asked about the settings.
+        """
+        name = self._worker.name
+        described = self._held.get(policy.policy)
+        if described is None:
+            return unusable(f"worker {name!r} holds no policy {policy.policy!r}; see its Describe")
+        if self._entries[policy.policy] > 1:
+            return unusable(f"worker {name!r} describes policy {policy.policy!r} more than once: which one is meant?")
+        if PHASES[policy.phase] not in described.phases:
+            return unusable(f"policy {policy.policy!r} of worker {name!r} cannot be used for {policy.phase}")
+        version = described.version or self._description.version
+        if not version:
+            return unusable(f"worker {name!r} describes no version, so nobody can tell whose verdict it is")
+        refused = await self._refused_settings(policy)
+        return version if refused is None else refused
+
+    async def _refused_settings(self, policy: Policy) -> Failure | None:
+        question = (policy.policy, policy.settings)
+        if question not in self._validated:
+            self._validated[question] = await self._worker.validate_settings(*question)
+        said = self._validated[question]
+        for warning in said.warnings:
+            _LOG.warning(
+                "a worker warns of settings",
+                policy=policy.qualified_name,
+                place=str(policy.place),
+                warning=one_line(warning, self._characters),
+            )
+        if not said.errors:
+            return None
+        texts = "; ".join(f"settings{error.pointer}: {error.message}" for error in said.errors)
+        return unusable(f"worker {self._worker.name!r} refuses the settings: {one_line(texts, self._characters)}")
