@@ -56,7 +56,10 @@ _FIXED: Final = (
     _Fixed(
         title="Started workers",
         module="gateway.transports.supervisor",
-        names=("RESTART_SECONDS", "HEALTHY_SECONDS", "LINE_BYTES"),
+        names=("RESTART_SECONDS", "HEALTHY_SECONDS", "LAST_WORDS_SECONDS"),
+    ),
+    _Fixed(
+        title="Output of started workers", module="gateway.transports.output", names=("LINE_BYTES", "LINES_A_SECOND")
     ),
     _Fixed(title="Connections to workers", module="gateway.transports.grpc", names=("RECONNECT_MS",)),
     _Fixed(title="Descriptions of workers", module="gateway.transports.workers", names=("RETRY_SECONDS",)),
@@ -65,6 +68,7 @@ _FIXED: Final = (
     _Fixed(title="Policies", module="gateway.policies.policy", names=("MAX_TIMEOUT",)),
     _Fixed(title="Mistakes in messages", module="gateway.policies.fields", names=("MAX_SUMMARIZED",)),
     _Fixed(title="Log lines", module="gateway.telemetry.logs", names=("QUEUE_LINES",)),
+    _Fixed(title="The decision log", module="gateway.telemetry.decisions", names=("TEXT_CHARACTERS", "PATHS")),
 )
 
 

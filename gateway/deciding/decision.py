@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from gateway.deciding.verdicts import Answer, Failure
-from gateway.documents import Document
 from gateway.patching import Operation, encode_patch
 from gateway.policies import FailurePolicy, Phase, Policy
 from gateway.review import Request, Response
@@ -51,9 +50,11 @@ class Call:
     """One policy's turn in one round, called or not.
 
     ``round`` is 0, or 1 when reinvoked; ``index`` is the policy's place in the plan. ``matched`` False: ``why`` names
-    what said no (rules, objectSelector, namespaceSelector, reinvocation), and all that follows is empty. ``answer``
-    is what the turn came to, a failure found while applying included; ``changes`` is what it changed, as our own
-    difference.
+    what said no (rules, objectSelector, namespaceSelector, reinvocation), and all that follows is empty.
+    ``document_key`` and ``document_size`` are the SHA-256 and the bytes of the document put to the policy, 0 where
+    nobody was asked; the document itself is not kept: a chain of twenty would hold the object twenty times.
+    ``answer`` is what the turn came to, a failure found while applying included; ``changes`` is what it changed, as our
+    own difference.
     """
 
     round: int
@@ -63,7 +64,8 @@ class Call:
     matched: bool
     why: str = ""
     source: Source = Source.NOBODY
-    document: Document | None = None
+    document_key: bytes = b""
+    document_size: int = 0
     started: float = 0.0
     ended: float = 0.0
     answer: Answer | None = None

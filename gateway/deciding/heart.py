@@ -203,8 +203,10 @@ class Heart:
 
     def _match(self, turn: Turn, now: float) -> None:
         matching: Matching = match(turn.member.policy, self._request, self._current, self._namespaces)
-        if isinstance(matching, Matched) and turn.round > 0 and turn.index not in self._marked:
-            matching = _NOT_MARKED
+        if turn.round > 0 and turn.index not in self._marked:
+            # It would not be asked, so there is nothing to fail open; what refuses does so as in kube-apiserver.
+            ignored = isinstance(matching, Undecidable) and turn.member.policy.failure_policy is FailurePolicy.IGNORE
+            matching = _NOT_MARKED if ignored or isinstance(matching, Matched) else matching
         match matching:
             case NotMatched(why=why):
                 self._pass_over(turn, why)
@@ -232,7 +234,7 @@ class Heart:
         assert turn.document is not None  # noqa: S101 - _judge has made it
         policy = turn.member.policy
         effects = self._has_side_effects(policy)
-        question = None if effects else (policy.worker, policy.policy, policy.settings, turn.document.content)
+        question = None if effects else (policy.worker, policy.policy, policy.settings, turn.document.digest)
         if share:
             known = self._questions.known(question)
             if known is not None:
@@ -330,7 +332,8 @@ class Heart:
                 policy=policy,
                 matched=True,
                 source=source,
-                document=turn.document,
+                document_key=turn.document.digest if turn.document else b"",
+                document_size=turn.document.size if turn.document else 0,
                 started=turn.started,
                 ended=now,
                 answer=answer,

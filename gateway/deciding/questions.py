@@ -1,7 +1,8 @@
 """The questions of one review: which are open, who waits for them, and the memo of those that have their verdict.
 
-A question is (worker, policy, settings, document): equal questions have equal verdicts. One that has none (None) is
-that of a policy with side effects: it is never shared, never kept, never cancelled.
+A question is (worker, policy, settings, document): equal questions have equal verdicts. The document stands in it by
+its digest, so that the memo of a long chain holds no documents. None is the question of a policy with side effects: it
+is never shared, never kept, never cancelled.
 """
 
 from collections.abc import Iterator

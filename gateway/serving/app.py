@@ -221,3 +221,6 @@ async def serve_until(stop: asyncio.Event, gateway: Gateway) -> None:
         await gateway.stop(drain=False)
     impatience.cancel()
     await asyncio.gather(impatience, return_exceptions=True)
+    if not draining.cancelled():
+        # Raises what went wrong while stopping: it must not end as exit code 0.
+        draining.result()

@@ -2,6 +2,8 @@
 
 It holds who asked for what (names, never contents), the outcome, and each policy that refused, failed or changed
 something with its reason code. Reviews that all policies allowed are logged at debug.
+
+Lines wait in memory until they are written, so a line is bounded, whatever a worker says and a request is called.
 """
 
 import logging
@@ -15,6 +17,13 @@ from gateway.reasons import Reason
 _LOG: Final = structlog.get_logger("gateway.decisions")
 _SWITCH: Final = logging.getLogger("gateway.decisions")
 """Asked before the fields of an ordinary review are made: nearly always nobody wants them."""
+
+TEXT_CHARACTERS: Final = 1_000
+"""How much of one text is logged. Kubernetes' longest name has 253 characters, and whoever was denied has the whole
+message; a worker's may have 40 MB."""
+
+PATHS: Final = 50
+"""How many changed places of one policy are logged; a patch may have 10,000."""
 
 
 class DecisionLog:
@@ -32,16 +41,16 @@ class DecisionLog:
     def _fields(self, decision: Decision) -> dict[str, Any]:
         request = decision.request
         return {
-            "uid": request.uid,
+            "uid": _cut(request.uid),
             "phase": decision.phase.value,
             "outcome": decision.outcome.value,
             "operation": request.operation,
-            "group": request.resource.group,
-            "version": request.resource.version,
-            "resource": request.resource.resource,
-            "subresource": request.sub_resource,
-            "namespace": request.namespace,
-            "name": request.name,
+            "group": _cut(request.resource.group),
+            "version": _cut(request.resource.version),
+            "resource": _cut(request.resource.resource),
+            "subresource": _cut(request.sub_resource),
+            "namespace": _cut(request.namespace),
+            "name": _cut(request.name),
             "dry_run": request.dry_run,
             "milliseconds": round(1000 * (decision.ended - decision.started), 3),
             "policies": [
@@ -54,10 +63,16 @@ def _policy(call: Call) -> dict[str, Any]:
     fields: dict[str, Any] = {"policy": call.policy.qualified_name, "worker": call.policy.worker}
     match call.answer:
         case Deny(message=message):
-            fields |= {"reason": Reason.DENIED.value, "message": message}
+            fields |= {"reason": Reason.DENIED.value, "message": _cut(message)}
         case Failure(reason=reason, message=message):
-            fields |= {"reason": reason.value, "message": message, "failed_open": call.failed_open}
+            fields |= {"reason": reason.value, "message": _cut(message), "failed_open": call.failed_open}
         case _:
             # Paths say what was touched; values may be secret.
-            fields |= {"changed": [f"{operation.op} {operation.path}" for operation in call.changes]}
+            fields |= {"changed": [_cut(f"{each.op} {each.path}") for each in call.changes[:PATHS]]}
+            if len(call.changes) > PATHS:
+                fields |= {"more_changed": len(call.changes) - PATHS}
     return fields
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_CHARACTERS else text[:TEXT_CHARACTERS] + "…"

@@ -6,7 +6,7 @@ import jsonpatch
 import pytest
 
 from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure, Outcome, Source
-from gateway.policies import FailurePolicy, ReinvocationPolicy, Requirement, Selector
+from gateway.policies import FailurePolicy, ReinvocationPolicy, Requirement, Rule, Selector
 from gateway.reasons import Reason
 from tests.world import decide, label, patch, policy, request
 
@@ -203,3 +203,10 @@ def test_an_unchanged_document_costs_no_second_call():
     assert world.asked() == ["a", "b"]
     assert [(call.round, call.source) for call in decision.calls if call.matched][-1] == (1, Source.MEMO)
     assert decision.object["metadata"]["labels"] == {"one": "1"}, "a verdict from the memo is applied like a fresh one"
+
+
+def test_who_is_not_reinvoked_fails_open_once():
+    """A policy that cannot be matched and fails open does so in the first round only: in the second nobody asks it."""
+    elsewhere = Rule(operations=("*",), api_groups=("",), api_versions=("v9",), resources=("pods",))
+    decision, _ = decide([policy("a", rules=(elsewhere,), **IGNORE), B], {"b": label("x")})
+    assert [call.round for call in decision.calls if call.failed_open] == [0]

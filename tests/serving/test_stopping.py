@@ -1,0 +1,45 @@
+"""The end of a gateway: what goes wrong in it is said."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from gateway.serving.app import Settings, serve_until
+
+
+@dataclass
+class Stoppable:
+    """A gateway of which only the end is of interest; ``ends`` is what stopping comes to."""
+
+    ends: list
+    settings: Settings = field(default_factory=Settings)
+
+    async def stop(self, *, drain=True):
+        end = self.ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        if end is not None:
+            end.set()
+            await asyncio.Event().wait()
+
+
+async def test_a_mistake_while_stopping_is_not_lost():
+    """An exception while draining reaches whoever serves, instead of ending as if all were well."""
+    stop = asyncio.Event()
+    stop.set()
+    with pytest.raises(OSError, match="gone"):
+        await serve_until(stop, Stoppable(ends=[OSError("gone")]))
+
+
+async def test_a_drain_that_is_broken_off_is_no_mistake():
+    """A second signal ends the drain, stops at once, and leaves no task."""
+    stop, draining = asyncio.Event(), asyncio.Event()
+    stop.set()
+    gateway = Stoppable(ends=[draining, None])
+    serving = asyncio.create_task(serve_until(stop, gateway))
+    await draining.wait()
+    stop.set()
+    await asyncio.wait_for(serving, 10)
+    assert gateway.ends == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
