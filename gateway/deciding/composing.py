@@ -43,7 +43,8 @@ def compose(calls: Sequence[Call], *, alone: bool, patch: bytes | None) -> tuple
     failures = [call for call in calls if call.failed_closed]
     warnings = tuple(text for call in calls for text in _warnings(call))
     annotations: dict[str, str] = {}
-    for call in calls:
+    # Our own words about failures first: no worker's annotation may stand in their place.
+    for call in sorted(calls, key=lambda call: not isinstance(call.answer, Failure)):
         for key, value in _annotations(call):
             annotations.setdefault(key, value)
     if denials or failures:

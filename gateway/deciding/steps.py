@@ -12,8 +12,9 @@ class Ask:
     """Put ``document`` to ``policy``'s worker; tell ``answered(id, ...)`` what it says.
 
     After ``deadline`` the heart does not listen any more; the driver may pass the deadline on to the worker. ``uid``
-    and ``traceparent`` travel beside the document. ``cancellable`` is False for a policy with side effects: its call
-    is never broken off, even if nobody waits for it.
+    travels beside the document. ``cancellable`` is False for a policy with side effects: its call is not broken off
+    when nobody waits for it any more. (Its deadline, which the worker has known from the start, ends it all the
+    same.)
     """
 
     id: int

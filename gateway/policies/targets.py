@@ -15,7 +15,7 @@ MAX_PORT: Final = 65535
 
 EXPECTED: Final = (
     "must be HOST:PORT, dns:///HOST:PORT, ipv4:ADDRESS:PORT, ipv6:[ADDRESS]:PORT, unix:PATH or unix:///PATH, "
-    f"with a port from 1 to {MAX_PORT} and a path of at most {MAX_SOCKET_PATH} bytes"
+    f"with a port from 1 to {MAX_PORT} and a path of at most {MAX_SOCKET_PATH} bytes without %, # and ?"
 )
 """What a message says about anything else."""
 
@@ -53,7 +53,20 @@ def _is_path(rest: str) -> bool:
     path = rest.removeprefix("//")
     if path != rest and not path.startswith("/"):
         return False
-    return bool(path.strip("/")) and path.isprintable() and len(path.encode()) <= MAX_SOCKET_PATH
+    # gRPC decodes %XX in a path, and takes what follows # or ? for something else.
+    return bool(path.strip("/")) and path.isprintable() and not set("%#?") & set(path) and _fits(path)
+
+
+def _fits(path: str) -> bool:
+    return len(path.encode()) <= MAX_SOCKET_PATH
+
+
+def socket_path(target: str, directory: str) -> str | None:
+    """The path of a Unix socket, from the root: a relative one is beside the file that names it. None: no socket."""
+    if not target.startswith("unix:"):
+        return None
+    path = target.removeprefix("unix:").removeprefix("//")
+    return path if path.startswith("/") or not directory else f"{directory}/{path}"
 
 
 def _hosts(addresses: list[str]) -> tuple[str, ...] | None:

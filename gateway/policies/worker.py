@@ -12,7 +12,7 @@ from gateway.policies.fields import Field
 from gateway.policies.later import GRPC, WORKER, refuse_later
 from gateway.policies.metadata import read_name
 from gateway.policies.model import GrpcTarget, Worker
-from gateway.policies.targets import EXPECTED, is_local, target_hosts
+from gateway.policies.targets import EXPECTED, MAX_SOCKET_PATH, is_local, socket_path, target_hosts
 
 _DOCUMENT: Final = ("apiVersion", "kind", "metadata", "spec")
 _SPEC: Final = ("grpc", *WORKER)
@@ -50,13 +50,13 @@ def _spec(spec: Field, directory: str) -> GrpcTarget | None:
     if not grpc.mapping(_GRPC):
         return None
     refuse_later(grpc, GRPC)
-    target = _target(grpc.get("target"), optional=not grpc.get("command").absent)
+    target = _target(grpc.get("target"), directory, optional=not grpc.get("command").absent)
     return GrpcTarget(
         target=target, command=_command(grpc.get("command"), grpc.get("target"), target), directory=directory
     )
 
 
-def _target(field: Field, *, optional: bool) -> str:
+def _target(field: Field, directory: str, *, optional: bool) -> str:
     if field.absent and optional:
         return ""
     target = field.text("")
@@ -64,6 +64,8 @@ def _target(field: Field, *, optional: bool) -> str:
         field.refuse(wording.required())
     elif target is not None and target_hosts(target) is None:
         field.refuse(wording.invalid(target, EXPECTED))
+    elif target and len((socket_path(target, directory) or "").encode()) > MAX_SOCKET_PATH:
+        field.refuse(wording.invalid(target, f"in {directory} its path has more than {MAX_SOCKET_PATH} bytes"))
     else:
         return target or ""
     return ""

@@ -115,8 +115,8 @@ class Workers:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(worker.close() for worker in self._workers.values()))
-        await asyncio.gather(*(supervisor.stop() for supervisor in self._supervisors))
+        await asyncio.gather(*(worker.close() for worker in self._workers.values()), return_exceptions=True)
+        await asyncio.gather(*(supervisor.stop() for supervisor in self._supervisors), return_exceptions=True)
         if self._sockets is not None:
             self._sockets.cleanup()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.deciding import Allow, Deny, Failure, Heart, Outcome
-from gateway.policies import FailurePolicy, Phase, Requirement, Selector
+from gateway.policies import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
 from tests.world import decide, label, plan, policy, request
 
@@ -34,6 +34,19 @@ def test_under_ignore_every_kind_of_failure_passes_loudly(phase, reason):
     assert decision.response.allowed
     assert [reason.value in text for text in decision.response.warnings] == [True]
     assert decision.response.audit_annotations == {"a.test.example.com_failed-open": reason.value}
+
+
+def test_no_annotation_of_a_worker_hides_a_failure():
+    """Whichever key it chooses, in whichever round."""
+    hiding = iter(
+        [Allow(audit_annotations={"failed-open": "never"}), Failure(reason=Reason.WORKER_FAILURE, message="x")]
+    )
+    chain = [
+        policy("a", reinvocation_policy=ReinvocationPolicy.IF_NEEDED, **IGNORE),
+        policy("b", index=1),
+    ]
+    decision, _ = decide(chain, {"a": lambda _: next(hiding), "b": label("one")})
+    assert decision.response.audit_annotations == {"a.test.example.com_failed-open": "WORKER_FAILURE"}
 
 
 @pytest.mark.parametrize("phase", list(Phase))

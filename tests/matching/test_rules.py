@@ -94,6 +94,13 @@ def test_a_wrong_version_matters_only_to_a_policy_that_would_judge():
     assert outcome([rule(api_versions=["v1"], operations=["DELETE"])], about(version="v2")) == NotMatched(why="rules")
 
 
+def test_another_group_is_another_resource_until_the_equivalents_are_known():
+    """Which groups serve the same resource, only the API server can say; docs/differences.md tells what to do till then."""
+    core, other = about("events"), about("events", group="events.k8s.io")
+    assert isinstance(outcome([rule(api_groups=[""])], core), Matched)
+    assert outcome([rule(api_groups=[""])], other) == NotMatched(why="rules")
+
+
 def test_exact_is_judged_on_the_clients_own_resource():
     """requestResource, before the API server's conversion."""
     exact = {"match_policy": MatchPolicy.EXACT}

@@ -28,6 +28,26 @@ spec:
     assert str(loaded.workers["labels"].place) == "policies.yaml:2"
 
 
+@pytest.mark.parametrize("target", ["unix:a%41.sock", "unix:/run/a#b", "unix:/run/a?b"])
+def test_no_target_is_what_grpc_reads_as_something_else(target):
+    """gRPC decodes percent signs, and cuts a path at # and ?: the worker would never be found."""
+    assert target_hosts(target) is None
+
+
+def test_a_socket_must_fit_where_its_file_is(load_text):
+    """A relative path is made absolute, and is then as long as it is: the mistake is told, not met when listening."""
+    loaded = load_text(
+        """
+apiVersion: admission-gateway.dev/v1alpha1
+kind: Worker
+metadata: {name: labels}
+spec: {grpc: {target: "unix:%s"}}
+"""
+        % ("a" * 100)
+    )
+    assert "in /etc/policies its path has more than 107 bytes" in str(loaded.errors[0])
+
+
 def test_a_worker_that_the_gateway_starts_needs_no_target(load_text):
     """The gateway makes a socket for it."""
     loaded = load_text("""

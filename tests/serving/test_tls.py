@@ -207,7 +207,7 @@ def test_an_expired_certificate_is_served_and_said(files, logs, begins, ends, pr
 
 def test_what_is_served_expires_although_its_file_was_renewed(files):
     """The process that loaded the old one still serves it."""
-    cert, key = files(certificate(begins=NOW - timedelta(days=2), ends=NOW + timedelta(days=1)), pem())
+    cert, _ = files(certificate(begins=NOW - timedelta(days=2), ends=NOW + timedelta(days=1)), pem())
     served = validity_of(cert)
     files(certificate(begins=NOW, ends=NOW + timedelta(days=9)), pem())
     later = NOW + timedelta(days=2)
