@@ -95,7 +95,7 @@ def test_a_wrong_version_matters_only_to_a_policy_that_would_judge():
 
 
 def test_another_group_is_another_resource_until_the_equivalents_are_known():
-    """Which groups serve the same resource, only the API server can say; docs/differences.md tells what to do till then."""
+    """Only the API server can say which groups serve the same resource; docs/differences.md tells what to do."""
     core, other = about("events"), about("events", group="events.k8s.io")
     assert isinstance(outcome([rule(api_groups=[""])], core), Matched)
     assert outcome([rule(api_groups=[""])], other) == NotMatched(why="rules")
