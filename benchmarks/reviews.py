@@ -180,9 +180,7 @@ async def measure(
     return results
 
 
-async def one_window(
-    pid: int, worker: int, port: int, context: ssl.SSLContext, load: Load, seconds: float
-) -> Window:
+async def one_window(pid: int, worker: int, port: int, context: ssl.SSLContext, load: Load, seconds: float) -> Window:
     """Send one kind of request over all connections for some seconds."""
     latencies: list[float] = []
     connections = [await asyncio.open_connection("127.0.0.1", port, ssl=context) for _ in range(CONNECTIONS)]
