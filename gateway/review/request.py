@@ -201,8 +201,10 @@ def decode(body: bytes, *, depth: int = DEPTH) -> Request:
         The request, with everything that matching always reads already checked.
 
     Raises:
-        ReviewError: not UTF-8, not JSON, too deep, not a review, of an unknown version, without request or uid.
+        ReviewError: empty, not UTF-8, not JSON, too deep, not a review, of an unknown version, without request or uid.
     """
+    if not body:
+        raise ReviewError("the body is empty; POST an AdmissionReview")
     try:
         body.decode()
     except UnicodeDecodeError as error:

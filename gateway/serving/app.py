@@ -112,6 +112,8 @@ class Gateway:
         context = server_context(cert, key, self.settings.client_ca)
         self.metrics.know((*self.configuration.mutating, *self.configuration.validating))
         self.metrics.configuration_errors.set(len(self.configuration.errors))
+        for error in self.configuration.errors:
+            _LOG.error("a mistake in the configuration", place=str(error.place), mistake=error.message)
         try:
             admin = await self.admin.start(*self.settings.admin_listen)
             await self.workers.start(wait_seconds=self.settings.worker_wait_seconds)

@@ -94,7 +94,7 @@ def is_one_line(answer: Answer):
 
 
 NO_REVIEWS = {
-    "nothing": (b"", "not JSON"),
+    "nothing": (b"", "empty"),
     "a word": (b"hello", "not JSON"),
     "a text": (b'"hello"', "not an AdmissionReview"),
     "an array": (b"[]", "not an AdmissionReview"),

@@ -98,7 +98,8 @@ def test_a_missing_request_resource_is_the_resource():
 
 
 REFUSED = {
-    "empty": (b"", "not JSON"),
+    "empty": (b"", "empty"),
+    "blank": (b" \n", "not JSON"),
     "not JSON": (b"hello", "not JSON"),
     "truncated": (body()[:-9], "not JSON"),
     "trailing text": (body() + b"x", "not JSON"),
