@@ -37,7 +37,7 @@ from gateway.deciding.steps import Ask, Lookup, NamespaceLookup, Step
 from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
 from gateway.documents import Documents
 from gateway.matching import Labels, Matched, Matching, NeedsNamespace, NotMatched, Undecidable, match
-from gateway.patching import DEFAULT_LIMITS, Operation, PatchLimits, difference, encode_patch, equal
+from gateway.patching import DEFAULT_LIMITS, Operation, PatchLimits, difference, encode_patch
 from gateway.policies import FailurePolicy, Phase, Policy, ReinvocationPolicy, SideEffects
 from gateway.reasons import Reason
 from gateway.review import Request
@@ -92,7 +92,7 @@ class Heart:
         # The object, its documents, and who must see it again. While the object equals the one that came, it is the one
         # that came: then its document is the API server's own bytes, and the memo knows it.
         self._changed = False
-        self._differs = False
+        self._patch: tuple[Operation, ...] = ()
         self._object: Any = None
         self._documents = Documents(request)
         self._asked_since_change: set[int] = set()
@@ -225,7 +225,7 @@ class Heart:
         else:
             # What matching had to look up is not the worker's time: timeoutSeconds begins here.
             turn.deadline = min(now + turn.member.policy.timeout, self._ends)
-            turn.document = self._documents.of(self._object if self._differs else None, changed=self._differs)
+            turn.document = self._documents.of(self._object, changed=bool(self._patch))
             self._ask(turn, now)
 
     # -------------------------------------------------------------------------------------- asks and lookups
@@ -363,15 +363,16 @@ class Heart:
         after, changes = applied
         if changes:
             self._changed = True
-            self._differs = not equal(after, self._request.object)
-            self._object = after if self._differs else None
+            # The first change is all that differs; a later one may have undone it.
+            self._patch = difference(self._request.object, after) if self._patch else changes
+            self._object = after if self._patch else None
         return answer, changes
 
     def _decide(self, now: float) -> Decision:
         self._finished = True
         if self._parallel:
             self._calls.sort(key=lambda call: call.index)
-        patch = difference(self._request.object, self._object) if self._differs and not self._stopped else ()
+        patch = () if self._stopped else self._patch
         outcome, response = compose(
             self._calls,
             alone=len(self._plan.members) == 1,
@@ -394,7 +395,7 @@ class Heart:
 
     def _current(self) -> Any:
         """The object as it is now."""
-        return self._object if self._differs else self._request.object
+        return self._object if self._patch else self._request.object
 
     def _has_side_effects(self, policy: Policy) -> bool:
         """Whether asking would change something in the world, for this request."""
