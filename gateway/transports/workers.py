@@ -17,6 +17,7 @@ import structlog
 
 from gateway.deciding import Answer, Ask, Failure
 from gateway.policies import Configuration, Phase, Policy, Worker
+from gateway.policies.targets import socket_path
 from gateway.transports.describing import Describing, unusable
 from gateway.transports.grpc import GrpcWorker, WorkerError
 from gateway.transports.limits import TransportLimits
@@ -105,10 +106,8 @@ class Workers:
             self._sockets = self._sockets or tempfile.TemporaryDirectory(prefix="admission-gateway-")
             # Numbered, not named: a Worker's name may have 253 characters, a socket's path 107.
             return f"unix:{Path(self._sockets.name) / str(len(self._workers))}.sock"
-        path = target.removeprefix("unix:")
-        if target.startswith("unix:") and not path.startswith("/"):
-            return f"unix:{(Path(worker.grpc.directory) / path).absolute()}"
-        return target
+        path = socket_path(target, worker.grpc.directory)
+        return target if path is None else f"unix:{path}"
 
     async def close(self) -> None:
         """Stop what we started, and leave nothing behind: no call, no connection, no process, no socket."""
