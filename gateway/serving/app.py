@@ -80,6 +80,7 @@ class Gateway:
         self._plans: dict[Phase, Plan] = {}
         self._standings_changed()
         self._serving = False
+        self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         panel = Panel(plan=self._plans.__getitem__, asker=self.workers, namespaces=configuration.namespaces)
         self._judge = Judge(
@@ -108,6 +109,7 @@ class Gateway:
             TlsError, CertificateError, ListenError: what cannot be used, why, and what to do. Nothing is left running.
         """
         cert, key = self._certificate()
+        self._certificate_file = cert
         self._served_certificate = validity_of(cert)
         context = server_context(cert, key, self.settings.client_ca)
         self.metrics.know((*self.configuration.mutating, *self.configuration.validating))
@@ -166,11 +168,10 @@ class Gateway:
         """What is wrong with the certificate that is served, or with the file that a restart would read."""
         now = datetime.now(UTC)
         served = self._served_certificate(now)
-        cert = self.certificates.cert_file if self.certificates is not None else self.settings.tls_cert
-        if served is not None or cert is None:
+        if served is not None or self._certificate_file is None:
             return served
         try:
-            return validity_problem(cert, now)
+            return validity_problem(self._certificate_file, now)
         except TlsError as error:
             return str(error)
 

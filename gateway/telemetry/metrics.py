@@ -146,9 +146,9 @@ class Metrics:
             name = call.policy.qualified_name
             self._of(self._verdicts, phase, name, _VERDICTS[type(call.answer)]).inc()
             if isinstance(call.answer, Failure):
-                self._failures.labels(phase, name, call.answer.reason).inc()
+                self._of(self._failures, phase, name, call.answer.reason).inc()
                 if call.failed_open:
-                    self._open.labels(phase, name).inc()
+                    self._of(self._open, phase, name).inc()
 
     def refused(self, why: str) -> None:
         """A request was refused before it became a review."""
