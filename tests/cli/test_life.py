@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import ssl
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -203,9 +204,9 @@ def test_a_gateway_that_nobody_uses_stops_at_once(serve, policies):
     assert process.mistakes() == []
 
 
-async def test_a_review_in_flight_is_answered_before_the_end(serve, tmp_path, trust):
-    """After SIGTERM the review in flight is answered, its answer ends the connection, and the exit code is 0."""
-    review = Gate(deny("at last"))
+@asynccontextmanager
+async def draining(serve, tmp_path, trust, review):
+    """A gateway that was told to end while the worker judges, as ``review`` does; and the client that waits for it."""
     async with scripted("judge", review=review) as target:
         path = tmp_path / "policies.yaml"
         path.write_text(source(workers={"scripted": target}, validating=[policy("judge", timeoutSeconds=30)]))
@@ -216,6 +217,13 @@ async def test_a_review_in_flight_is_answered_before_the_end(serve, tmp_path, tr
             await review.asked.wait()
         process.terminate()
         await in_thread(process.logged, SECOND_SIGNAL)
+        yield process, client
+
+
+async def test_a_review_in_flight_is_answered_before_the_end(serve, tmp_path, trust):
+    """After SIGTERM the review in flight is answered, its answer ends the connection, and the exit code is 0."""
+    review = Gate(deny("at last"))
+    async with draining(serve, tmp_path, trust, review) as (process, client):
         assert process.process.poll() is None
         review.open.set()
         answered = await client.answer()
@@ -253,16 +261,7 @@ def test_a_second_signal_ends_the_drain(serve, policies, trust):
 async def test_a_second_signal_does_not_wait_for_workers(serve, tmp_path, trust):
     """A review whose worker hangs is decided by its failure policy at the second SIGTERM, and the gateway ends."""
     review = Gate()
-    async with scripted("judge", review=review) as target:
-        path = tmp_path / "policies.yaml"
-        path.write_text(source(workers={"scripted": target}, validating=[policy("judge", timeoutSeconds=30)]))
-        process = await in_thread(lambda: serve("--policies", path, "--worker-wait", 30, "--drain", 600).ready())
-        client = await AsyncClient.connect(process.port, trust)
-        client.sendall(REVIEW.replace(b"timeout=10s", b"timeout=30s"))
-        async with asyncio.timeout(PATIENCE):
-            await review.asked.wait()
-        process.terminate()
-        await in_thread(process.logged, SECOND_SIGNAL)
+    async with draining(serve, tmp_path, trust, review) as (process, client):
         process.terminate()
         async with asyncio.timeout(10):
             status = (await client.answer()).response["status"]

@@ -1,6 +1,15 @@
-"""Transports in a loop like the gateway's: uvloop's."""
+"""Transports in a loop like the gateway's, uvloop's, and what they log."""
 
+import pytest
 import uvloop
+from structlog.testing import capture_logs
+
+
+@pytest.fixture
+def log():
+    """What is logged in the meantime."""
+    with capture_logs() as entries:
+        yield entries
 
 
 def pytest_asyncio_loop_factories(config, item):

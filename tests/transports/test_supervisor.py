@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from gateway.policies import Worker
 from gateway.policies.model import GrpcTarget, Place
@@ -26,13 +25,6 @@ TARGET = "unix:/run/worker.sock"
 def quick(monkeypatch):
     """Pauses too short to wait for."""
     monkeypatch.setattr(supervising, "RESTART_SECONDS", (0.001, 0.004))
-
-
-@pytest.fixture
-def log():
-    """What is logged in the meantime."""
-    with capture_logs() as entries:
-        yield entries
 
 
 @asynccontextmanager

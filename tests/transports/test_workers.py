@@ -7,7 +7,6 @@ from time import monotonic
 
 import grpc
 import pytest
-from structlog.testing import capture_logs
 
 from gateway.deciding import Ask, Deny, Failure
 from gateway.documents import Document
@@ -29,13 +28,6 @@ FAR_AWAY = 1e9
 def quick(monkeypatch):
     """Pauses too short to wait for."""
     monkeypatch.setattr(module, "RETRY_SECONDS", (0.001, 0.004))
-
-
-@pytest.fixture
-def log():
-    """What is logged in the meantime."""
-    with capture_logs() as entries:
-        yield entries
 
 
 def judge(name="judge", **fields):
