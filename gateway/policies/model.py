@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gateway.conditions import Condition
+from gateway.policies.wording import one_line
+
 
 class Phase(StrEnum):
     """Kubernetes' two admission phases."""
@@ -32,10 +35,20 @@ class MatchPolicy(StrEnum):
 
 
 class SideEffects(StrEnum):
-    """Whether asking the worker changes anything in the world (v1 SideEffectClass; v1 accepts only these two)."""
+    """Whether asking the worker changes anything in the world (SideEffectClass).
+
+    v1 and our own kinds accept only the first two; v1beta1 knows all four, and its default is Unknown.
+    """
 
     NONE = "None"
     NONE_ON_DRY_RUN = "NoneOnDryRun"
+    SOME = "Some"
+    UNKNOWN = "Unknown"
+
+    @property
+    def permits_dry_run(self) -> bool:
+        """Whether the worker may be asked about a dry run at all."""
+        return self in {SideEffects.NONE, SideEffects.NONE_ON_DRY_RUN}
 
 
 class ReinvocationPolicy(StrEnum):
@@ -43,6 +56,17 @@ class ReinvocationPolicy(StrEnum):
 
     NEVER = "Never"
     IF_NEEDED = "IfNeeded"
+
+
+class Mode(StrEnum):
+    """What a policy's verdict does. Only ``enforce`` refuses or changes anything."""
+
+    ENFORCE = "enforce"
+    WARN = "warn"
+    """A denial becomes a warning to the user; a change is not applied."""
+
+    AUDIT = "audit"
+    """Verdict and change are recorded, and nobody else hears of them."""
 
 
 class Scope(StrEnum):
@@ -85,6 +109,14 @@ class Selector:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MatchCondition:
+    """A v1 MatchCondition: a CEL expression that must be true for the policy to be asked, and its name."""
+
+    name: str
+    condition: Condition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
     """Where something stands in a source, for error messages: file, line from 1, and Kubernetes' field path."""
 
@@ -102,8 +134,10 @@ class Policy:
     """One policy of a MutatingPolicyConfiguration or ValidatingPolicyConfiguration, defaults filled in.
 
     ``name`` is unique within its configuration, ``qualified_name`` (``CONFIGURATION/NAME``) within its phase.
-    ``timeout`` is in seconds. ``settings`` is one JSON object in a canonical form (sorted keys, no blanks): equal
-    settings are equal bytes.
+    ``policy`` is which of the worker's policies is asked, "" where the worker is a webhook. ``timeout`` is in seconds.
+    ``settings`` is one JSON object in a canonical form (sorted keys, no blanks): equal settings are equal bytes.
+    ``isolate``: it has a registration entry of its own. ``namesake``: a webhook before it in the same configuration has
+    the same name (v1beta1 permits that).
     """
 
     phase: Phase
@@ -115,19 +149,27 @@ class Policy:
     rules: tuple[Rule, ...]
     namespace_selector: Selector = Selector()
     object_selector: Selector = Selector()
+    match_conditions: tuple[MatchCondition, ...] = ()
     match_policy: MatchPolicy = MatchPolicy.EQUIVALENT
     failure_policy: FailurePolicy = FailurePolicy.FAIL
     timeout: float = 10.0
     side_effects: SideEffects = SideEffects.NONE
     reinvocation_policy: ReinvocationPolicy = ReinvocationPolicy.NEVER
     settings: bytes = b"{}"
+    mode: Mode = Mode.ENFORCE
+    isolate: bool = False
+    namesake: bool = False
     place: Place = Place(file="", line=0)
     fault: str | None = None
 
     @property
     def qualified_name(self) -> str:
-        """``CONFIGURATION/NAME``: which policy this is, in logs and where two configurations use the same name."""
-        return f"{self.configuration}/{self.name}"
+        """``CONFIGURATION/NAME``: which policy this is, in logs and where two configurations use the same name.
+
+        ``CONFIGURATION/NAME[INDEX]`` for the second of a name in the same configuration.
+        """
+        name = f"{self.configuration}/{self.name}"
+        return f"{name}[{self.index}]" if self.namesake else name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,11 +187,39 @@ class GrpcTarget:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceReference:
+    """A v1 ServiceReference: a Service in the cluster, a path there ("" for /), a port."""
+
+    namespace: str
+    name: str
+    path: str = ""
+    port: int = 443
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WebhookTarget:
+    """A v1 WebhookClientConfig: an existing webhook, by ``url`` or by ``service`` (exactly one of them).
+
+    ``ca_bundle`` is PEM, or empty for the system's roots; ``review_versions`` are its admissionReviewVersions.
+    """
+
+    url: str = ""
+    service: ServiceReference | None = None
+    ca_bundle: bytes = b""
+    review_versions: tuple[str, ...] = ("v1",)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """A Worker document: a name that policies use, and how it is reached."""
+    """Who judges, and how it is reached: exactly one of ``grpc`` and ``webhook``.
+
+    The name is that of a Worker document, which policies use; that of a native configuration's webhook is
+    ``KIND/CONFIGURATION/WEBHOOK``, which no document can have.
+    """
 
     name: str
-    grpc: GrpcTarget
+    grpc: GrpcTarget | None = None
+    webhook: WebhookTarget | None = None
     place: Place = Place(file="", line=0)
 
 
@@ -161,8 +231,8 @@ class ConfigurationError:
     message: str
 
     def __str__(self) -> str:
-        """``FILE:LINE: PATH: MESSAGE``."""
-        return f"{self.place}: {self.message}"
+        """``FILE:LINE: PATH: MESSAGE`` on one line: what would break it (a CEL error has several) is escaped."""
+        return f"{self.place}: {one_line(self.message)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,57 @@
+"""Thousands of expressions, and what became of each in Kubernetes: true, false, an error, or no expression at all."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.conditions import (
+    Authorization,
+    AuthorizationCheck,
+    EvaluationError,
+    NeedsAuthorization,
+    compile_condition,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CASES = Path(__file__).parent / "cases" / "outcomes.json"
+INPUT = Path(__file__).parents[1] / "conformance" / "cases" / "cel_matchconditions_env.json"
+
+
+class Given:
+    """The object, old object and request that Kubernetes' environment was given."""
+
+    def __init__(self) -> None:
+        given = json.loads(INPUT.read_text())["input"]
+        hidden = ("uid", "object", "oldObject")
+        self.object = given["object"]
+        self.old_object = given["oldObject"]
+        self.request = {name: value for name, value in given["request"].items() if name not in hidden}
+
+
+def allowed(check: AuthorizationCheck) -> bool:
+    """The authorizer that Kubernetes' environment was given."""
+    return check.verb == "breakglass" or (check.resource == "deployments" and check.namespace == "prod")
+
+
+def outcome(expression: str, given: Any) -> str:
+    """What becomes of an expression here."""
+    condition = compile_condition(expression)
+    if condition.error is not None:
+        return "compileError"
+    told: dict[AuthorizationCheck, Authorization] = {}
+    while isinstance(found := condition.evaluate(given, told), NeedsAuthorization):
+        told[found.check] = Authorization(allowed=allowed(found.check))
+    return "error" if isinstance(found, EvaluationError) else str(found).lower()
+
+
+@pytest.mark.parametrize("expected", ["true", "false", "error", "compileError"])
+def test_an_expression_comes_to_what_it_comes_to_in_kubernetes(expected):
+    """Functions with all kinds of arguments, macros, optionals, conversions, comparisons, texts, times, numbers."""
+    cases: Mapping[str, list[str]] = json.loads(CASES.read_text())
+    given = Given()
+    assert len(cases[expected]) >= 500
+    assert {each: found for each in cases[expected] if (found := outcome(each, given)) != expected} == {}
