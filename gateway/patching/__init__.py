@@ -6,17 +6,20 @@ object after can both be kept, and what changed between them is found by followi
 """
 
 from gateway.patching.application import apply_json_patch
+from gateway.patching.dialect import PatchDialect
 from gateway.patching.difference import Operation, difference, encode_patch
 from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.merging import apply_merge_patch
+from gateway.patching.metadata import object_fault
 from gateway.patching.parsing import parse_object
 from gateway.patching.pointer import Pointer, format_pointer, parse_pointer
 
 __all__ = [
     "DEFAULT_LIMITS",
     "Operation",
+    "PatchDialect",
     "PatchError",
     "PatchLimits",
     "Pointer",
@@ -27,6 +30,7 @@ __all__ = [
     "encode_patch",
     "equal",
     "format_pointer",
+    "object_fault",
     "parse_object",
     "parse_pointer",
 ]

@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from gateway.patching.dialect import PatchDialect
 from gateway.patching.draft import Draft, place
 from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError, kind, quoted, shown
+from gateway.patching.kubernetes import apply_kubernetes_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode
 from gateway.patching.pointer import Pointer, parse_pointer
@@ -39,15 +41,24 @@ _remembered = lru_cache(maxsize=1024)(parse_pointer)
 """A policy writes the same few paths for each object. 1,024 pointers of up to 200 characters are at most 1 MB."""
 
 
-def apply_json_patch(document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> Value:
-    """The document after a JSON Patch (RFC 6902) given as JSON text; ``document`` itself is never changed.
+def apply_json_patch(
+    document: Value,
+    patch: bytes,
+    *,
+    limits: PatchLimits = DEFAULT_LIMITS,
+    dialect: PatchDialect = PatchDialect.RFC_6902,
+) -> Value:
+    """The document after a JSON Patch given as JSON text; ``document`` itself is never changed.
 
     What the patch does not touch is the same object in the result as in ``document``; ``[]`` gives ``document``
     itself. The document must be at most ``limits.depth`` levels deep, and so is the result. The result may be any
-    JSON value, as the RFC has it: whoever needs an object must look.
+    JSON value, as the RFC has it: whoever needs an object must look. In the dialect of kube-apiserver the document may
+    be a msgspec.Raw: then its text is what a ``test`` is compared with, not what kube-apiserver would write for it.
 
     Raises PatchError if the patch is malformed, does not apply, or passes a limit. An operation's number counts from 1.
     """
+    if dialect is PatchDialect.KUBERNETES:
+        return apply_kubernetes_patch(document, patch, limits)
     operations = decode(_PATCH, patch, "the JSON Patch", limits)
     if len(operations) > limits.operations:
         raise PatchError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")

@@ -144,12 +144,7 @@ class Draft:
     def share(self, source: Pointer, target: Pointer) -> None:
         """``copy``: the value at ``source`` stands at ``target`` as well."""
         value = self.read(source)
-        text = _encoded(value)
-        self._copied += len(text)
-        if self._copied > self._limits.copied_bytes:
-            limit = self._limits.copied_bytes
-            raise PatchError(f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}")
-        self._check_depth_of(text, target)
+        self._check_depth_of(self._counted(value), target)
         self._disown(value)
         self.put(value, target)
 
@@ -163,8 +158,17 @@ class Draft:
             raise PatchError(f"{place(source)} cannot be moved into itself")
         value = self.take(source)
         if len(target) > len(source):
-            self._check_depth_of(_encoded(value), target)
+            self._check_depth_of(self._counted(value), target)
         self.put(value, target)
+
+    def _counted(self, value: Value) -> bytes:
+        """The text of a value that is copied, or has to be measured: that is limited."""
+        text = _encoded(value)
+        self._copied += len(text)
+        limit = self._limits.copied_bytes
+        if self._copied > limit:
+            raise PatchError(f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}")
+        return text
 
     def _shift(self, elements: int) -> None:
         """Count array elements that move by one place."""

@@ -27,9 +27,14 @@ class PatchLimits:
     each leaves half of that to the caller."""
 
     copied_bytes: int = 20_000_000
-    """The encoded size of everything that the ``copy`` operations of one patch copy together. The body limit. An
-    operation of 40 bytes that copies the document into itself doubles it: 10,000 of them would be 2^10,000 documents.
-    With this limit it grows by at most one largest body."""
+    """The encoded size of everything that the operations of one patch copy together, or move to a deeper place. The
+    body limit. An operation of 40 bytes that copies the document into itself doubles it: 10,000 of them would be
+    2^10,000 documents. With this limit it grows by at most one largest body. (What moves deeper is not copied, but
+    measured, at the same cost.)"""
+
+    compared_values: int = 100_000
+    """How many values all ``test`` operations together compare one by one, in the dialect of kube-apiserver; a text
+    that is the same throughout counts nothing. At 10 µs each that is 1 s; a Pod has some hundred values."""
 
     shifted_elements: int = 500_000_000
     """How many array elements all insertions and removals together move by one place. Inserting at the front moves

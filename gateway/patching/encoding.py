@@ -1,0 +1,64 @@
+"""JSON text as Go writes it (encoding/json), because kube-apiserver's JSON Patch library compares texts.
+
+Strings: ``<``, ``>``, ``&`` and the two line separators of Unicode are escaped, so that the text may stand in HTML.
+Floating-point numbers: no fraction where there is none, an exponent below 1e-6 and from 1e21 on. Members of objects: in
+the order of their names.
+"""
+
+import re
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from gateway.patching.equality import Value
+
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+"""By code points, which is the order of the bytes in UTF-8, too."""
+
+_ESCAPES: Final = {
+    b"<": b"\\u003c",
+    b">": b"\\u003e",
+    b"&": b"\\u0026",
+    b"\xe2\x80\xa8": b"\\u2028",
+    b"\xe2\x80\xa9": b"\\u2029",
+}
+_ESCAPED: Final = re.compile(b"[<>&]|\xe2\x80[\xa8\xa9]")
+_PERHAPS_FLOAT: Final = re.compile(rb"[\[:,]-?[0-9]+[.eE]")
+_SMALL: Final = 1e-6
+_LARGE: Final = 1e21
+_BLANK: Final = re.compile(rb"[ \t\r\n]")
+_STRING_OR_BLANK: Final = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
+
+
+def escaped(text: bytes) -> bytes:
+    """A JSON text with those characters escaped; outside of strings they cannot stand."""
+    return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], text)
+
+
+def compacted(text: bytes) -> bytes:
+    """A JSON text without blanks between its tokens (json.Compact)."""
+    return _STRING_OR_BLANK.sub(rb"\1", text) if _BLANK.search(text) else text
+
+
+def encoded(value: Value) -> bytes:
+    """The text of a decoded JSON value. Raises RecursionError if it nests too deep."""
+    text = _encode(value)
+    if type(value) is float:
+        return _float(value)
+    if (type(value) is dict or type(value) is list) and _PERHAPS_FLOAT.search(text):
+        return _by_parts(value)
+    return escaped(text)
+
+
+def _by_parts(value: Value) -> bytes:
+    if type(value) is dict:
+        return b"{" + b",".join([encoded(name) + b":" + encoded(value[name]) for name in sorted(value)]) + b"}"
+    return b"[" + b",".join([encoded(each) for each in value]) + b"]"
+
+
+def _float(value: float) -> bytes:
+    """The fewest digits that mean this number, in the form of ES6."""
+    if value and not _SMALL <= abs(value) < _LARGE:
+        return repr(value).replace("e-0", "e-").encode()
+    return format(Decimal(repr(value)), "f").removesuffix(".0").encode()

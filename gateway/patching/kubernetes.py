@@ -1,0 +1,280 @@
+r"""JSON Patch as kube-apiserver applies it: evanphx/json-patch v4.13, transcribed operation by operation.
+
+An existing webhook was written against this library, and what is laid down in RFC 6902 it keeps only roughly:
+
+* ``replace`` of a member that is not there adds it; ``copy`` of one copies ``null``; ``test`` for ``null`` finds it.
+* An index may be negative (counted from the end), or have a sign or zeros in front.
+* ``add`` and ``replace`` without ``value`` mean ``null``.
+* The root can be replaced, by an object or an array, but not added.
+* ``test`` compares numbers and strings by their text: 1 is not 1.0, ``"\u0041"`` is not ``"A"``.
+* In a pointer ``~2`` is what it is, and what stands before the first ``/`` does not count.
+* A patch ``null`` is an empty one.
+
+Nothing of this leaves the gateway: what goes out is our own difference. Errors are in the library's words, so that who
+knows them finds them again.
+"""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from gateway.depth import too_deep
+from gateway.patching.comparison import Comparison
+from gateway.patching.encoding import encoded
+from gateway.patching.equality import Value
+from gateway.patching.errors import PatchError, kind, shown
+from gateway.patching.limits import PatchLimits
+from gateway.patching.nodes import Container, Elements, Node
+from gateway.patching.parsing import decode
+
+_PATCH: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
+_ANYTHING: Final = msgspec.json.Decoder()
+_STRING: Final = msgspec.json.Decoder(str)
+_ESCAPE: Final = re.compile("~[01]")
+_MISSING: Final = "missing value"
+
+Operation = dict[str, msgspec.Raw]
+
+
+def apply_kubernetes_patch(document: Value, patch: bytes, limits: PatchLimits) -> Value:
+    """The document after a JSON Patch; ``document`` may be a msgspec.Raw, whose text then counts in comparisons.
+
+    Raises PatchError.
+    """
+    if isinstance(document, msgspec.Raw):
+        decode(_ANYTHING, bytes(document), "the document", limits)
+    # All of it, since texts are opened only where they are used: then no number or string in it is a surprise.
+    decode(_ANYTHING, patch, "the JSON Patch", limits)
+    operations = decode(_PATCH, patch, "the JSON Patch", limits) or []
+    if len(operations) > limits.operations:
+        raise PatchError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
+    target = _Target(document, limits)
+    number = 0
+    try:
+        for operation in operations:
+            number += 1
+            _apply(target, operation or {})
+        return target.root.value() if operations else Node(document).value()
+    except PatchError as error:
+        raise PatchError(f"operation {number}{_label(operations[number - 1])}: {error}") from error
+    except RecursionError as error:
+        raise PatchError("the document nests too deep to be compared") from error
+
+
+class _Target:
+    """The document in the making, and what the patch has cost so far."""
+
+    __slots__ = ("_copied", "_limits", "_shifted", "comparison", "root")
+
+    def __init__(self, document: Value, limits: PatchLimits) -> None:
+        node = Node(document)
+        # "if doc[0] == '['": anything else is read as an object.
+        root = node.open_array() if node.looks_like_array else node.open_object()
+        if root is None:
+            found = node.value()
+            raise PatchError(f"the document: expected a JSON object or array, found {kind(found)}")
+        self.root: Container = root
+        self.comparison = Comparison(limits.compared_values)
+        self._limits = limits
+        self._copied = 0
+        self._shifted = 0
+
+    def find(self, path: str, member: str) -> tuple[Container | None, str]:
+        """findObject: the container that a pointer's last token is about, and that token."""
+        count = path.count("/")
+        if count > self._limits.pointer_tokens:
+            raise PatchError(f'"{member}": at most {self._limits.pointer_tokens} tokens in a pointer, found {count}')
+        _, *tokens = path.split("/")
+        if not tokens:
+            return None, ""
+        container: Container | None = self.root
+        for token in tokens[:-1]:
+            try:
+                node = None if container is None else container.get(_unescaped(token))
+            except PatchError:
+                return None, ""
+            if node is None or node.raw is None:
+                return None, ""
+            container = node.open_array() if node.looks_like_array else node.open_object()
+        return container, _unescaped(tokens[-1])
+
+    def insert(self, container: Container, key: str, node: Node | None) -> None:
+        """``add`` to a container, within the limits."""
+        self._shift(container)
+        container.add(key, node)
+
+    def take(self, container: Container, key: str) -> None:
+        """``remove`` from a container, within the limits."""
+        self._shift(container)
+        container.remove(key)
+
+    def measure(self, node: Node | None, path: str, *, count: bool = True) -> None:
+        """Refuse a value that would stand too deep at ``path``; what is copied, or measured again, is limited."""
+        if node is None:
+            return
+        text = node.measured()
+        self._copied += len(text) if count else 0
+        limit = self._limits.copied_bytes
+        if self._copied > limit:
+            raise PatchError(f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}")
+        if too_deep(text, self._limits.depth - path.count("/")):
+            raise PatchError(
+                f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {shown(path)}"
+            )
+
+    def _shift(self, container: Container) -> None:
+        if isinstance(container, Elements):
+            self._shifted += len(container.elements)
+            if self._shifted > self._limits.shifted_elements:
+                raise PatchError(
+                    f"a patch may move {self._limits.shifted_elements} array elements by one place in all,"
+                    f" and with this operation moves {self._shifted}"
+                )
+
+
+def _apply(target: _Target, operation: Operation) -> None:
+    name = _text(operation, "op")
+    apply = _OPERATIONS.get(name or "unknown")
+    if apply is None:
+        raise PatchError(f"Unexpected kind: {shown(name or 'unknown')}")
+    apply(target, operation)
+
+
+def _add(target: _Target, operation: Operation) -> None:
+    path = _pointer(operation, "path", "add")
+    container, key = target.find(path, "path")
+    if container is None:
+        raise PatchError(f"add operation does not apply: doc is missing path: {shown(path)}: {_MISSING}")
+    value = _value(operation)
+    target.measure(value, path, count=False)
+    target.insert(container, key, value)
+
+
+def _remove(target: _Target, operation: Operation) -> None:
+    path = _pointer(operation, "path", "remove")
+    container, key = target.find(path, "path")
+    if container is None:
+        raise PatchError(f"remove operation does not apply: doc is missing path: {shown(path)}: {_MISSING}")
+    target.take(container, key)
+
+
+def _replace(target: _Target, operation: Operation) -> None:
+    path = _pointer(operation, "path", "replace")
+    if not path:
+        value = _value(operation)
+        root = None if value is None else value.open_object() or value.open_array()
+        if root is None:
+            raise PatchError("replace operation value must be object or array")
+        target.root = root
+        return
+    container, key = target.find(path, "path")
+    if container is None:
+        raise PatchError(f"replace operation does not apply: doc is missing path: {shown(path)}: {_MISSING}")
+    try:
+        container.get(key)
+    except PatchError:
+        message = f"replace operation does not apply: doc is missing key: {shown(path)}: {_MISSING}"
+        raise PatchError(message) from None
+    value = _value(operation)
+    target.measure(value, path, count=False)
+    container.set(key, value)
+
+
+def _move(target: _Target, operation: Operation) -> None:
+    source = _pointer(operation, "from", "move")
+    container, key = target.find(source, "from")
+    if container is None:
+        raise PatchError(f"move operation does not apply: doc is missing from path: {shown(source)}: {_MISSING}")
+    node = container.get(key)
+    target.take(container, key)
+    path = _pointer(operation, "path", "move")
+    container, key = target.find(path, "path")
+    if container is None:
+        raise PatchError(f"move operation does not apply: doc is missing destination path: {shown(path)}: {_MISSING}")
+    if path.count("/") > source.count("/"):
+        target.measure(node, path)
+    target.insert(container, key, node)
+
+
+def _copy(target: _Target, operation: Operation) -> None:
+    source = _pointer(operation, "from", "copy")
+    container, key = target.find(source, "from")
+    if container is None:
+        raise PatchError(f"copy operation does not apply: doc is missing from path: {shown(source)}: {_MISSING}")
+    node = container.get(key)
+    path = _pointer(operation, "path", "copy")
+    container, key = target.find(path, "path")
+    if container is None:
+        raise PatchError(f"copy operation does not apply: doc is missing destination path: {shown(path)}: {_MISSING}")
+    target.measure(node, path)
+    target.insert(container, key, None if node is None else node.copied())
+
+
+def _test(target: _Target, operation: Operation) -> None:
+    path = _pointer(operation, "path", "test")
+    expected = _value(operation)
+    if not path:
+        document = Node(None)
+        document.container = target.root
+        found: Node | None = document
+    else:
+        container, key = target.find(path, "path")
+        if container is None:
+            raise PatchError(f"test operation does not apply: is missing path: {shown(path)}: {_MISSING}")
+        found = container.get(key)
+        if found is None and (expected is None or expected.raw is None):
+            return
+        if found is None or expected is None:
+            raise PatchError(f"testing value {shown(path)} failed: test failed")
+    if not target.comparison.equal(found, expected):
+        raise PatchError(f"testing value {shown(path)} failed: test failed")
+
+
+_OPERATIONS: Final = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "move": _move,
+    "copy": _copy,
+    "test": _test,
+}
+
+
+def _value(operation: Operation) -> Node | None:
+    """The node of ``value``: None if there is none, one without text for ``null``."""
+    raw = operation.get("value")
+    if raw is None or bytes(raw) == b"null":
+        return None if raw is None else Node(None)
+    # What is written as Go would write it may as well be kept as a value: that is compared and copied at less cost.
+    value = _ANYTHING.decode(raw)
+    return Node(value if encoded(value) == bytes(raw) else raw)
+
+
+def _text(operation: Operation, member: str) -> str | None:
+    """A member that should be a string; None if it is not there, or is none."""
+    raw = operation.get(member)
+    try:
+        return None if raw is None else _STRING.decode(raw)
+    except msgspec.DecodeError:
+        return None
+
+
+def _pointer(operation: Operation, member: str, name: str) -> str:
+    raw: Any = operation.get(member)
+    if raw is not None and bytes(raw) != b"null":
+        text = _text(operation, member)
+        if text is not None:
+            return text
+        raise PatchError(f'{name} operation failed to decode {member}: expected a string as "{member}"')
+    raise PatchError(f"{name} operation failed to decode {member}: {_MISSING}")
+
+
+def _label(operation: Operation | None) -> str:
+    """`` (OP PATH)``, as far as the webhook gave them."""
+    words = [_text(operation or {}, member) for member in ("op", "path")]
+    return f" ({' '.join([shown(word) for word in words if word is not None])})" if any(words) else ""
+
+
+def _unescaped(token: str) -> str:
+    return _ESCAPE.sub(lambda found: "/" if found[0] == "~1" else "~", token) if "~" in token else token

@@ -1,0 +1,124 @@
+"""Is what a change made still an object of the same kind, whose metadata kube-apiserver can read?
+
+Whether a patched object can be decoded is known in full only to the API server, which has the types. ``metadata`` is
+the same for all of them (metav1.ObjectMeta), so its JSON types are checked here: a mistake is then a failure of the
+policy that made it, under its failurePolicy, and not a 500 of the API server's that names the gateway.
+
+``apiVersion`` and ``kind`` say which type that is. What kube-apiserver does when a patch changes them:
+
+==========================  ==================================================  =========================
+the patch                   a built-in type                                     a custom resource
+==========================  ==================================================  =========================
+removes or empties kind     accepted: the type is known                         "Object 'Kind' is missing"
+another kind                "unknown conversion", or "no kind ... registered"   422 "must be KIND"
+removes apiVersion          accepted: the type is known                         422 "must be GROUP/VERSION"
+another version             accepted if it knows it, and converted              422 "must be GROUP/VERSION"
+==========================  ==================================================  =========================
+
+No policy can mean any of these: all of them are refused.
+"""
+
+from typing import Any, Final
+
+from gateway.shapes import (
+    ANYTHING,
+    BOOL,
+    INT64,
+    STRING,
+    STRING_MAP,
+    STRINGS,
+    TIME,
+    Items,
+    ShapeError,
+    Struct,
+    read,
+)
+
+_OWNER_REFERENCE: Final = Struct(
+    "v1.OwnerReference",
+    {
+        "apiVersion": STRING,
+        "kind": STRING,
+        "name": STRING,
+        "uid": STRING,
+        "controller": BOOL,
+        "blockOwnerDeletion": BOOL,
+    },
+)
+_MANAGED_FIELDS: Final = Struct(
+    "v1.ManagedFieldsEntry",
+    {
+        "manager": STRING,
+        "operation": STRING,
+        "apiVersion": STRING,
+        "time": TIME,
+        "fieldsType": STRING,
+        "fieldsV1": ANYTHING,
+        "subresource": STRING,
+    },
+)
+OBJECT_META: Final = Struct(
+    "v1.ObjectMeta",
+    {
+        "name": STRING,
+        "generateName": STRING,
+        "namespace": STRING,
+        "selfLink": STRING,
+        "uid": STRING,
+        "resourceVersion": STRING,
+        "generation": INT64,
+        "creationTimestamp": TIME,
+        "deletionTimestamp": TIME,
+        "deletionGracePeriodSeconds": INT64,
+        "labels": STRING_MAP,
+        "annotations": STRING_MAP,
+        "ownerReferences": Items("[]v1.OwnerReference", _OWNER_REFERENCE),
+        "finalizers": STRINGS,
+        "managedFields": Items("[]v1.ManagedFieldsEntry", _MANAGED_FIELDS),
+    },
+)
+"""metav1.ObjectMeta, field by field."""
+
+_TYPE_META: Final = ("apiVersion", "kind")
+_SHOWN: Final = 100
+"""Characters of an apiVersion or kind that a message repeats: a kind has at most 63."""
+
+
+def object_fault(before: dict[str, Any], after: dict[str, Any]) -> str | None:
+    """What kube-apiserver could not read of a changed object, and what to do about it; None if all is well.
+
+    Args:
+        before: the object as it was; what has not changed is not looked at.
+        after: the object with the change.
+    """
+    for name in _TYPE_META:
+        fault = _type_fault(name, before.get(name), after.get(name))
+        if fault is not None:
+            return fault
+    metadata = after.get("metadata")
+    return None if metadata is before.get("metadata") else metadata_fault(metadata)
+
+
+def metadata_fault(metadata: Any) -> str | None:
+    """What is wrong with the JSON types of an object's ``metadata``; None if nothing is, or it is null or absent."""
+    try:
+        read(metadata, OBJECT_META)
+    except ShapeError as error:
+        field = f"metadata.{error.field}" if error.path else "metadata"
+        return (
+            f"{field}: expected {error.expected}, found {error.found}; "
+            "kube-apiserver could not read the object: correct what the policy writes there"
+        )
+    return None
+
+
+def _type_fault(name: str, old: Any, new: Any) -> str | None:
+    if new == old:
+        return None
+    was = "absent" if old is None else _shown(old)
+    found = "nothing" if new is None else _shown(new)
+    return f"{name}: it was {was}, and the change leaves {found}; a policy cannot change what kind of object it is"
+
+
+def _shown(value: Any) -> str:
+    return repr(value[:_SHOWN]) if isinstance(value, str) else "what is no string"

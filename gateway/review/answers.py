@@ -1,0 +1,232 @@
+"""The AdmissionReview that a webhook answers, read and verified as kube-apiserver reads and verifies it.
+
+Three steps, each with its own words in front of an error; all three are errors of the call, so that the webhook's
+failurePolicy applies:
+
+1. The text becomes JSON, and its apiVersion and kind a type. What the text does not say, the type asked for says.
+2. JSON becomes that type, by the rules of ``gateway.shapes``: another case is another name, unknown members are
+   ignored, wrong types are errors, in the echoed request as well. Of members with the same name the last counts; two
+   objects are put together; a ``null`` leaves a plain value as it was.
+3. The type is verified (VerifyAdmissionResponse):
+
+   ========================================  ==========================  ==================================
+   what                                      admission.k8s.io/v1         v1beta1
+   ========================================  ==========================  ==================================
+   ``response`` absent                       an error                    an error
+   another ``response.uid``                  an error                    accepted
+   ``apiVersion`` or ``kind`` absent         an error                    accepted
+   mutating: ``patch`` without ``patchType`` an error                    is a JSONPatch
+   mutating: ``patchType`` without ``patch`` an error                    accepted
+   validating: ``patch`` or ``patchType``    an error                    accepted, and ignored
+   ========================================  ==========================  ==================================
+
+``allowed`` absent is a denial. An answer may be preceded by a byte order mark. (kube-apiserver reads YAML as well, and
+nesting of up to 10,000 levels; here both are errors.)
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.depth import too_deep
+from gateway.review.request import API_VERSIONS, DEPTH
+from gateway.review.types import KIND, REVIEWS, TYPE_META
+from gateway.shapes import ShapeError, read
+
+JSON_PATCH: Final = "JSONPatch"
+"""The only patch type there is."""
+
+_GROUP: Final = "admission.k8s.io"
+_SCHEME: Final = "pkg/runtime/scheme.go:111"
+_CALL: Final = "failed to call webhook"
+_VERIFICATION: Final = "received invalid webhook response"
+_SHOWN: Final = 200
+"""Characters of an answer's own words that an error repeats: a uid has 36, an apiVersion at most some 300."""
+
+
+class AnswerError(Exception):
+    """A webhook's answer that kube-apiserver would not take: ``str(error)`` is what it would say, in its own words.
+
+    What comes before is the caller's: ``failed calling webhook "NAME": ``.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WebhookStatus:
+    """The metav1.Status of an answer, as it was sent: zero where it says nothing.
+
+    ``details`` is a metav1.StatusDetails in its JSON shape, without members that are unknown or null; None if absent.
+    """
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WebhookAnswer:
+    """A verified AdmissionResponse.
+
+    ``patch`` is what the base64 says, not yet looked at; None where there is none, or an empty one, or where the phase
+    has none. ``patch_type`` goes with it: in v1 as it was sent, ``JSONPatch`` or not.
+    """
+
+    allowed: bool
+    patch: bytes | None = None
+    patch_type: str = ""
+    status: WebhookStatus | None = None
+    warnings: tuple[str, ...] = ()
+    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_answer(body: bytes, *, uid: str, api_version: str, mutating: bool) -> WebhookAnswer:
+    """Read what a webhook answered with a 2xx status.
+
+    Args:
+        body: the whole body, whatever its Content-Type.
+        uid: of the request that was sent.
+        api_version: of the review that was sent, ``admission.k8s.io/v1`` or ``/v1beta1``.
+        mutating: the phase.
+
+    Raises:
+        AnswerError: kube-apiserver would say that the call failed.
+    """
+    if not body:
+        raise AnswerError(f"{_CALL}: 0-length response")
+    try:
+        review = _typed(body, api_version)
+    except ShapeError as error:
+        raise AnswerError(f"{_CALL}: {error.go}") from None
+    response = review.get("response")
+    if response is None:
+        raise _invalid("webhook response was absent")
+    patch = response.get("patch") or None
+    patch_type = response.get("patchType")
+    if api_version == API_VERSIONS[0]:
+        _verify_identity(review, uid)
+        _verify_patch(patch, patch_type, mutating=mutating)
+    else:
+        # "patch type was not verified in v1beta1 ... pin to only supported version if a patch is provided."
+        patch_type = JSON_PATCH if patch else None
+    return WebhookAnswer(
+        allowed=response.get("allowed", False),
+        patch=patch if mutating else None,
+        patch_type=(patch_type or "") if mutating else "",
+        status=_status(response.get("status")),
+        warnings=tuple(response.get("warnings", ())),
+        audit_annotations=response.get("auditAnnotations", {}),
+    )
+
+
+def _verify_identity(review: Mapping[str, Any], uid: str) -> None:
+    got = review["response"].get("uid", "")
+    if got != uid:
+        raise _invalid(f"expected response.uid={_quoted(uid)}, got {_quoted(got)}")
+    kind = _kind_words(review.get("apiVersion", ""), review.get("kind", ""))
+    expected = f"{_GROUP}/v1, Kind={KIND}"
+    if kind != expected:
+        raise _invalid(f"expected webhook response of {expected}, got {kind}")
+
+
+def _verify_patch(patch: bytes | None, patch_type: str | None, *, mutating: bool) -> None:
+    if not mutating:
+        if patch:
+            raise _invalid("validating webhook may not return response.patch")
+        if patch_type is not None:
+            raise _invalid("validating webhook may not return response.patchType")
+    elif patch and patch_type is None:
+        raise _invalid("webhook returned response.patch but not response.patchType")
+    elif not patch and patch_type is not None:
+        raise _invalid("webhook returned response.patchType but not response.patch")
+    elif patch_type == "":
+        raise _invalid('webhook returned invalid response.patchType of ""')
+
+
+def _typed(body: bytes, api_version: str) -> dict[str, Any]:
+    """The AdmissionReview of the version asked for, its known members only."""
+    value = _decoded(body)
+    try:
+        meta = read(value, TYPE_META) or {}
+    except ShapeError as error:
+        raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: {error.go}") from None
+    said, kind = meta.get("apiVersion", ""), meta.get("kind", "") or KIND
+    if said.count("/") > 1:
+        raise AnswerError(f"{_CALL}: unexpected GroupVersion string: {said[:_SHOWN]}")
+    actual = _defaulted(said, api_version)
+    if kind == "Status" and actual in {*API_VERSIONS, "v1"}:
+        raise _unconverted("v1.Status", api_version)
+    if actual not in API_VERSIONS or kind != KIND:
+        raise AnswerError(
+            f"{_CALL}: no kind {_quoted(kind)} is registered for version {_quoted(actual)} in scheme {_quoted(_SCHEME)}"
+        )
+    review = read(value, REVIEWS[actual]) or {}
+    if actual != api_version:
+        raise _unconverted(REVIEWS[actual].go, api_version)
+    return review
+
+
+def _unconverted(found: str, api_version: str) -> AnswerError:
+    return AnswerError(f"{_CALL}: converting ({found}) to ({REVIEWS[api_version].go}): unknown conversion")
+
+
+def _decoded(body: bytes) -> Any:
+    """The JSON value that a body holds."""
+    try:
+        # Go puts U+FFFD where the text is not UTF-8, as Python does.
+        text = body.decode("utf-8-sig", "replace")
+        if too_deep(body, DEPTH):
+            raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: exceeded max depth of {DEPTH}")
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refused)
+    except (ValueError, RecursionError) as error:
+        raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: {error}") from None
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"invalid character {constant[:1]!r} looking for beginning of value")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    members = {}
+    for name, value in pairs:
+        members[name] = _again(members[name], value) if name in members else value
+    return members
+
+
+def _again(old: Any, new: Any) -> Any:
+    """The value of a member that is there twice: Go decodes the second one into what it made of the first."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {**old, **{name: _again(old[name], value) if name in old else value for name, value in new.items()}}
+    return old if new is None and not isinstance(old, dict | list) else new
+
+
+def _defaulted(said: str, api_version: str) -> str:
+    """The apiVersion of an answer; what it leaves out is that of the type asked for (gvkWithDefaults)."""
+    return api_version if said in {"", "/", f"{_GROUP}/"} else said.removeprefix("/")
+
+
+def _kind_words(api_version: str, kind: str) -> str:
+    """A GroupVersionKind as Go prints it."""
+    group, _, version = api_version.rpartition("/")
+    return f"{group}/{version}, Kind={kind}"[:_SHOWN]
+
+
+def _status(status: Mapping[str, Any] | None) -> WebhookStatus | None:
+    if status is None:
+        return None
+    known = ("status", "message", "reason", "code", "details")
+    return WebhookStatus(**{name: status[name] for name in known if name in status})
+
+
+def _invalid(message: str) -> AnswerError:
+    return AnswerError(f"{_VERIFICATION}: {message}")
+
+
+def _quoted(text: str) -> str:
+    """Go's %q, cut."""
+    return json.dumps(text[:_SHOWN], ensure_ascii=not text.isprintable())
