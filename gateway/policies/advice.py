@@ -1,6 +1,6 @@
 """What is allowed, and probably not meant: warnings, few enough to be read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gateway.policies.model import Configuration, ConfigurationError, FailurePolicy, Policy, Rule, Selector
@@ -9,12 +9,27 @@ from gateway.policies.model import Configuration, ConfigurationError, FailurePol
 def warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
     """Warnings about the policies without a fault, in chain order, mutating first."""
     has_namespaces = bool(configuration.namespaces)
-    return tuple(
-        warning
-        for policy in configuration.mutating + configuration.validating
-        if policy.fault is None
-        for warning in _about(policy, has_namespaces=has_namespaces)
-    )
+    policies = [policy for policy in configuration.mutating + configuration.validating if policy.fault is None]
+    found = list(_unasked(configuration, policies))
+    for policy in policies:
+        found += _about(policy, has_namespaces=has_namespaces)
+    return tuple(found)
+
+
+def _unasked(configuration: Configuration, policies: Iterable[Policy]) -> Iterator[ConfigurationError]:
+    """One for each configuration whose webhooks cannot be asked yet."""
+    told = set()
+    for policy in policies:
+        source = (policy.phase, policy.configuration)
+        worker = configuration.workers.get(policy.worker)
+        if worker is None or worker.webhook is None or source in told:
+            continue
+        told.add(source)
+        yield ConfigurationError(
+            place=replace(policy.place, path="webhooks"),
+            message="existing webhooks cannot be asked in this version: each request that one of them matches is "
+            "answered as its failurePolicy says; write the policies as workers, or keep these objects in the cluster",
+        )
 
 
 def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationError]:

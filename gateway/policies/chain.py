@@ -1,61 +1,73 @@
-"""A MutatingPolicyConfiguration or ValidatingPolicyConfiguration document: a name, and policies in their order.
+"""A configuration document, ours or a native one: a name, and policies in their order.
 
 A mistake in the document itself leaves open who is in the chain, and so refuses the whole source; a mistake within one
 entry is that policy's alone. Hence two lists of findings: the document's, and one for each entry.
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gateway.policies import wording
-from gateway.policies.fields import Field
+from gateway.policies.decoding import GoPlace, decode
+from gateway.policies.fields import Field, Findings
 from gateway.policies.metadata import read_name
-from gateway.policies.model import Phase, Policy
-from gateway.policies.names import fully_qualified
-from gateway.policies.policy import Seat, Workers, read_policy
+from gateway.policies.model import Phase, Policy, Worker
+from gateway.policies.native import read_native
+from gateway.policies.policy import OwnTarget, Workers
+from gateway.policies.schema import CONFIGURATIONS
+from gateway.policies.versions import NATIVE, OWN
+from gateway.policies.webhook import read_webhook, seats
 
 _DOCUMENT: Final = ("apiVersion", "kind", "metadata", "policies")
 
 
-def read_configuration_name(document: Field) -> str | None:
-    """The configuration's name, which decides its place in the chain; mistakes around it are reported."""
-    document.mapping(_DOCUMENT)
-    return read_name(document)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChainDocument:
+    """A configuration document: its phase, its kind, its native version ("" if it is ours), and what stands in it."""
 
+    phase: Phase
+    kind: str
+    version: str
+    document: Field
 
-def read_policies(
-    policies: Field, phase: Phase, configuration: str, workers: Workers
-) -> Iterator[tuple[Policy, Field]]:
-    """The policies in their order, each with its entry, whose own findings hold the mistakes in it.
+    def decoded(self) -> "ChainDocument":
+        """The same, as its Go type takes it; ours stay as they are."""
+        if not self.version:
+            return self
+        return replace(self, document=decode(self.document, CONFIGURATIONS[self.phase, self.version], GoPlace()))
 
-    What is no list of policies at all is reported to the document's findings, and gives none.
-    """
-    if policies.absent:
-        policies.refuse(wording.required("must be a list; write [] if there are no policies"))
-    entries = [replace(item, findings=[]) for item in policies.items() or []]
-    names = _names(entries)
-    for index, (entry, name) in enumerate(zip(entries, names, strict=True)):
-        seat = Seat(phase=phase, configuration=configuration, index=index)
-        called = name or _stand_in(index, names)
-        yield read_policy(entry, seat, name, called, workers), entry
+    def read_name(self) -> str | None:
+        """The configuration's name, which decides its place in the chain; mistakes around it are reported."""
+        if not self.version:
+            self.document.mapping(_DOCUMENT)
+        return read_name(self.document)
 
+    def read_policies(
+        self, name: str, workers: Workers, warnings: Findings
+    ) -> Iterator[tuple[Policy, Worker | None, Findings]]:
+        """The policies in their order, each with the worker that it brings along and the mistakes in it.
 
-def _names(entries: list[Field]) -> list[str | None]:
-    """Each entry's name if it is usable; the second of two that are equal is not."""
-    names: dict[str, int] = {}
-    for index, entry in enumerate(entries):
-        field = entry.get("name")
-        name = field.name(fully_qualified) if entry.is_mapping else None
-        if name is not None and names.setdefault(name, index) != index:
-            field.refuse(wording.duplicate(name))
-    owners = {index: name for name, index in names.items()}
-    return [owners.get(index) for index in range(len(entries))]
+        What is no list of policies at all is reported to the document's findings, and gives none.
+        """
+        if self.version:
+            yield from self._native(name, warnings)
+            return
+        entries = self._entries("policies")
+        target = OwnTarget(phase=self.phase, workers=workers)
+        for seat, entry in zip(seats(entries, self.phase, name, unique=True, word="policies"), entries, strict=True):
+            yield read_webhook(entry, seat, OWN, target, warnings), None, entry.findings
 
+    def _native(self, name: str, warnings: Findings) -> Iterator[tuple[Policy, Worker | None, Findings]]:
+        entries = self._entries("webhooks")
+        unique = NATIVE[self.version].has_unique_names
+        for seat, entry in zip(seats(entries, self.phase, name, unique=unique, word="webhooks"), entries, strict=True):
+            policy, worker = read_native(entry, seat, self.kind, self.version, warnings)
+            yield policy, worker, entry.findings
 
-def _stand_in(index: int, names: Collection[str | None]) -> str:
-    """A legal name that nobody has, for a policy without one. RFC 2606 keeps ``invalid`` for such things."""
-    name = f"policies-{index}.name.invalid"
-    while name in names:
-        name = "x" + name
-    return name
+    def _entries(self, member: str) -> list[Field]:
+        """The elements of the list, each with findings of its own."""
+        field = self.document.get(member)
+        if field.absent and not self.version:
+            field.refuse(wording.required("must be a list; write [] if there are no policies"))
+        return [replace(item, findings=[]) for item in field.items() or []]

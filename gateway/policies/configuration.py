@@ -11,58 +11,58 @@
 Chain order is Kubernetes': by configuration name, then by place in the list. The order of the texts means nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gateway.policies import wording
 from gateway.policies.advice import warnings
-from gateway.policies.chain import read_configuration_name, read_policies
+from gateway.policies.chain import ChainDocument
 from gateway.policies.document import SourceText
 from gateway.policies.fields import Field, Findings, summary
-from gateway.policies.model import Configuration, ConfigurationError, Phase, Policy, Worker
+from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.policies.namespace import read_namespace
-from gateway.policies.objects import CONFIGURATION_KINDS, NAMESPACE, WORKER, SourceObject, read_objects
+from gateway.policies.objects import (
+    CONFIGURATION_KINDS,
+    NAMESPACE,
+    NATIVE_KINDS,
+    WORKER,
+    Section,
+    SourceObject,
+    read_objects,
+)
 from gateway.policies.policy import Workers
 from gateway.policies.worker import read_worker
+
+_PHASES = CONFIGURATION_KINDS | NATIVE_KINDS
 
 
 def load(texts: Sequence[SourceText]) -> Configuration:
     """The configuration that these texts make together.
 
-    Never raises: whatever is wrong stands in ``errors`` (sorted by file and line), in the ``fault`` of a policy, and in
-    ``fatal``. No texts at all are a complete configuration without policies; texts without any object are not.
+    Never raises: whatever is wrong stands in ``errors``, in the ``fault`` of a policy, and in ``fatal``. Errors come by
+    file, object and, within one, in the order in which Kubernetes finds them. No texts at all are a complete
+    configuration without policies; texts without any object are not.
     """
-    findings = _Findings()
-    objects = read_objects(sorted(texts, key=lambda text: (text.name, text.content)), findings.fatal, findings.warnings)
-    workers = _workers(objects, findings)
-    namespaces = _namespaces(objects, findings)
-    mutating = tuple(_chain(objects, Phase.MUTATING, workers, findings))
-    validating = tuple(_chain(objects, Phase.VALIDATING, workers, findings))
+    hints: Findings = []
+    objects, sections = read_objects(sorted(texts, key=lambda text: (text.name, text.content)), hints)
+    own = _workers(objects)
+    namespaces = _namespaces(objects)
+    chains = {phase: _Chain() for phase in Phase}
+    for phase, chain in chains.items():
+        chain.read(objects, phase, own, hints)
+    sections.sort(key=lambda section: (section.file, section.line))
     configuration = Configuration(
-        workers=workers.sound,
-        mutating=mutating,
-        validating=validating,
+        workers={**own.sound, **chains[Phase.MUTATING].workers, **chains[Phase.VALIDATING].workers},
+        mutating=tuple(chains[Phase.MUTATING].policies),
+        validating=tuple(chains[Phase.VALIDATING].policies),
         namespaces=namespaces,
-        errors=tuple(sorted(findings.fatal + findings.faults, key=_position)),
-        fatal=bool(findings.fatal),
+        errors=tuple(error for section in sections for error in (*section.fatal, *section.faults)),
+        fatal=any(section.fatal for section in sections),
     )
-    return replace(configuration, warnings=(*findings.warnings, *warnings(configuration)))
+    return replace(configuration, warnings=(*hints, *warnings(configuration)))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Findings:
-    """Mistakes that leave the chain unknown, mistakes that do not, and warnings."""
-
-    fatal: Findings = field(default_factory=list)
-    faults: Findings = field(default_factory=list)
-    warnings: Findings = field(default_factory=list)
-
-
-def _position(error: ConfigurationError) -> tuple[str, int]:
-    return error.place.file, error.place.line
-
-
-def _workers(objects: Sequence[SourceObject], findings: _Findings) -> Workers:
+def _workers(objects: Iterable[SourceObject]) -> Workers:
     sound: dict[str, Worker] = {}
     broken: dict[str, str] = {}
     for item in objects:
@@ -70,11 +70,11 @@ def _workers(objects: Sequence[SourceObject], findings: _Findings) -> Workers:
             continue
         document = replace(item.document, findings=[])
         name, worker = read_worker(document, item.directory)
-        findings.faults.extend(document.findings)
+        item.section.faults.extend(document.findings)
         if name is None:
             continue
         if name in sound or name in broken:
-            _refuse_duplicate(document, name, findings.fatal)
+            _refuse_duplicate(document, name, item.section.fatal)
         elif worker is None:
             broken[name] = f"{summary(document.findings)} (in {document.place})"
         else:
@@ -82,49 +82,62 @@ def _workers(objects: Sequence[SourceObject], findings: _Findings) -> Workers:
     return Workers(sound=sound, broken=broken)
 
 
-def _namespaces(objects: Sequence[SourceObject], findings: _Findings) -> dict[str, dict[str, str]]:
+def _namespaces(objects: Iterable[SourceObject]) -> dict[str, dict[str, str]]:
     known: dict[str, dict[str, str] | None] = {}
     for item in objects:
         if item.kind != NAMESPACE:
             continue
-        document = replace(item.document, findings=findings.faults)
+        document = replace(item.document, findings=item.section.faults)
         name, labels = read_namespace(document)
         if name is None:
             continue
         if name in known:
-            _refuse_duplicate(document, name, findings.faults)
+            _refuse_duplicate(document, name, document.findings)
             labels = None
         known[name] = labels
     return {name: labels for name, labels in known.items() if labels is not None}
 
 
-def _chain(objects: Sequence[SourceObject], phase: Phase, workers: Workers, findings: _Findings) -> Iterator[Policy]:
-    """The policies of one phase in chain order. A configuration without a name is read for its mistakes only."""
-    configurations: dict[str, Field] = {}
-    nameless: list[Field] = []
-    for item in objects:
-        if CONFIGURATION_KINDS.get(item.kind) is not phase:
-            continue
-        document = replace(item.document, findings=findings.fatal)
-        name = read_configuration_name(document)
-        if name is None:
-            nameless.append(document)
-        elif name in configurations:
-            _refuse_duplicate(document, name, findings.fatal)
-            nameless.append(document)
-        else:
-            configurations[name] = document
-    for name in sorted(configurations):
-        yield from _policies(configurations[name], phase, name, workers, findings)
-    for document in nameless:
-        for _ in _policies(document, phase, "", workers, findings):
-            pass
+@dataclass(kw_only=True, slots=True)
+class _Chain:
+    """The policies of one phase in chain order, and the workers that native ones bring along."""
+
+    policies: list[Policy] = field(default_factory=list)
+    workers: dict[str, Worker] = field(default_factory=dict)
+
+    def read(self, objects: Iterable[SourceObject], phase: Phase, workers: Workers, hints: Findings) -> None:
+        """A configuration without a name is read for its mistakes only."""
+        named: dict[str, tuple[ChainDocument, Section]] = {}
+        nameless: list[tuple[ChainDocument, Section]] = []
+        for item in objects:
+            if _PHASES.get(item.kind) is not phase:
+                continue
+            document = ChainDocument(phase=phase, kind=item.kind, version=item.version, document=item.document)
+            document = document.decoded()
+            name = document.read_name()
+            if name is None:
+                nameless.append((document, item.section))
+            elif name in named:
+                _refuse_duplicate(document.document, name, item.section.fatal)
+                nameless.append((document, item.section))
+            else:
+                named[name] = document, item.section
+        for name in sorted(named):
+            for policy, worker in _read(*named[name], name, workers, hints):
+                self.policies.append(policy)
+                if worker is not None:
+                    self.workers[worker.name] = worker
+        for document, section in nameless:
+            for _ in _read(document, section, "", workers, hints):
+                pass
 
 
-def _policies(document: Field, phase: Phase, name: str, workers: Workers, findings: _Findings) -> Iterator[Policy]:
-    for policy, entry in read_policies(document.get("policies"), phase, name, workers):
-        findings.faults.extend(entry.findings)
-        yield policy
+def _read(
+    document: ChainDocument, section: Section, name: str, workers: Workers, hints: Findings
+) -> Iterator[tuple[Policy, Worker | None]]:
+    for policy, worker, mistakes in document.read_policies(name, workers, hints):
+        section.faults.extend(mistakes)
+        yield policy, worker
 
 
 def _refuse_duplicate(document: Field, name: str, findings: Findings) -> None:

@@ -9,14 +9,14 @@
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
 from gateway.policies import wording
 from gateway.policies.model import ConfigurationError, Place
-from gateway.policies.nodes import Broken, Node, type_name
+from gateway.policies.nodes import DUPLICATE, TOLD, Broken, Node, type_name
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
@@ -27,10 +27,16 @@ Findings = list[ConfigurationError]
 MAX_SUMMARIZED: Final = 20
 """Mistakes in a summary: it ends in the message of every request that the policy matches; ``errors`` has them all."""
 
+MAX_MISTAKE: Final = 1000
+"""Characters of each there: 20 of them stay below the 64 KiB that any log takes as one line."""
+
 
 def summary(findings: Findings) -> str:
-    """``PATH: MESSAGE`` of each, joined by ``; ``; empty if there are none."""
-    mistakes = [f"{finding.place.path}: {finding.message}" for finding in findings[:MAX_SUMMARIZED]]
+    """``PATH: MESSAGE`` of each on one line, joined by ``; ``; empty if there are none."""
+    mistakes = [
+        wording.one_line(f"{finding.place.path}: {finding.message}"[:MAX_MISTAKE])
+        for finding in findings[:MAX_SUMMARIZED]
+    ]
     if len(findings) > MAX_SUMMARIZED:
         mistakes.append(f"and {len(findings) - MAX_SUMMARIZED} more mistakes")
     return "; ".join(mistakes)
@@ -54,14 +60,30 @@ class Field:
         """Whether an object stands here; reports nothing."""
         return self.node is not None and isinstance(self.node.value, dict)
 
+    @property
+    def said(self) -> str | None:
+        """The string that stands here, if one does; reports nothing."""
+        return self.node.value if self.node is not None and isinstance(self.node.value, str) else None
+
     def refuse(self, message: str) -> None:
         """Report a mistake at this place."""
         self.findings.append(ConfigurationError(place=self.place, message=message))
+
+    def refuse_broken(self, value: Broken) -> None:
+        """Report a value that cannot be taken, if nobody has done so yet."""
+        if value is DUPLICATE:
+            self.refuse(wording.duplicate_field(self.place.path))
+        elif value is not TOLD:
+            self.refuse(value.message)
 
     def refuse_each(self, value: str, details: Collection[str]) -> None:
         """Report an invalid value, once for each reason."""
         for detail in details:
             self.refuse(wording.invalid(value, detail))
+
+    def told_at(self, owner: "Field") -> "Field":
+        """The same, for mistakes that Kubernetes tells at the path of the owner; the line stays its own."""
+        return replace(self, place=replace(self.place, path=owner.place.path))
 
     def get(self, name: str) -> "Field":
         """The member of this name."""
@@ -82,15 +104,28 @@ class Field:
             return False
         if known is not None and isinstance(self.node.value, dict):
             for name, node in self.node.value.items():
-                if name not in known:
-                    self.get(name).refuse(_stranger(name, node))
+                if name not in known and node.value is not TOLD:
+                    self.get(name).refuse(_stranger(self.strict_path(name), node))
         return True
+
+    def has_stranger(self, known: Collection[str]) -> bool:
+        """Whether an object with a member of any other name stands here; reports nothing."""
+        return self.node is not None and isinstance(self.node.value, dict) and not self.node.value.keys() <= set(known)
+
+    def strict_path(self, name: str) -> str:
+        """A member's path as strict decoding writes it: names joined by dots, whatever they hold."""
+        return f"{self.place.path}.{name}" if self.place.path else name
 
     def members(self) -> Iterator[tuple[str, "Field"]]:
         """The members of an object whose names are data; nothing if there is none."""
         if self.node is not None and isinstance(self.node.value, dict):
             for name, node in self.node.value.items():
                 yield name, self._child(_solid(node), _join(self.place.path, name))
+
+    def named_members(self) -> Iterator[tuple[str, Node]]:
+        """The members of an object as they stand, null included; nothing if there is none."""
+        if self.node is not None and isinstance(self.node.value, dict):
+            yield from self.node.value.items()
 
     def items(self) -> list["Field"] | None:
         """The elements of an array; none if it is absent."""
@@ -126,24 +161,32 @@ class Field:
             return None
         return value
 
-    def word(self, words: type[Word]) -> Word | None:
-        """One of an enumeration's words."""
+    def flag(self) -> bool | None:
+        """A boolean."""
+        return (
+            self.node.value if self._is(bool, "boolean") and self.node and isinstance(self.node.value, bool) else None
+        )
+
+    def word(self, words: Iterable[Word]) -> Word | None:
+        """One of these words of an enumeration."""
         text = self.text()
         if text is None:
             return None
-        supported = [word.value for word in words]
+        supported = {word.value: word for word in words}
         if text not in supported:
             self.refuse(wording.unsupported(text, supported))
-            return None
-        return words(text)
+        return supported.get(text)
 
-    def name(self, syntax: Callable[[str], list[str]]) -> str | None:
-        """A string that must be there, not empty, and of this syntax (see ``names``)."""
+    def name(self, syntax: Callable[[str], list[str]], required: str = "") -> str | None:
+        """A string that must be there, not empty, and of this syntax (see ``names``).
+
+        ``required`` is what to say besides "Required value".
+        """
         text = self.text("")
         if text is None:
             return None
         if not text:
-            self.refuse(wording.required())
+            self.refuse(wording.required(required))
             return None
         errors = syntax(text)
         self.refuse_each(text, errors)
@@ -164,7 +207,10 @@ class Field:
 
     def _wrong(self, expected: str) -> None:
         value = self.node.value if self.node is not None else None
-        self.refuse(value.message if isinstance(value, Broken) else wording.wrong_type(type_name(value), expected))
+        if isinstance(value, Broken):
+            self.refuse_broken(value)
+        else:
+            self.refuse(wording.wrong_type(type_name(value), expected))
 
 
 def _solid(node: Node) -> Node:
@@ -173,8 +219,10 @@ def _solid(node: Node) -> Node:
     )
 
 
-def _stranger(name: str, node: Node) -> str:
-    return node.value.message if isinstance(node.value, Broken) else wording.unknown_field(name)
+def _stranger(path: str, node: Node) -> str:
+    if isinstance(node.value, Broken) and node.value is not DUPLICATE:
+        return node.value.message
+    return wording.unknown_field(path)
 
 
 def _join(path: str, name: str) -> str:

@@ -59,6 +59,12 @@ class Node:
 Scalar = str | int | float | bool | None | Broken
 Value = Scalar | list[Node] | dict[str, Node]
 
+DUPLICATE: Final = Broken(message="duplicate field: it is set twice in the same object")
+"""What the second of two members with the same name makes of them."""
+
+TOLD: Final = Broken(message="")
+"""What cannot be taken and has been reported: whoever reads that place keeps silent."""
+
 MERGE: Final = Broken(message="a merge key (<<) can only be the name of a member; quote it to mean the text")
 """What a plain ``<<`` is read as: as a name it merges, anywhere else it is an error."""
 
@@ -192,7 +198,7 @@ def _add(mapping: _Open, name: Node, node: Node) -> None:
         message = f"the name of a field must be a string, not {type_name(key)}; quote it"
         mapping.members[text] = Node(Broken(message=message), name.line)
     elif key in mapping.members:
-        mapping.members[key] = Node(Broken(message="duplicate field: it is set twice in the same object"), name.line)
+        mapping.members[key] = Node(DUPLICATE, name.line)
     else:
         mapping.members[key] = node
 

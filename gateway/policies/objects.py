@@ -1,17 +1,19 @@
 """The objects in a source's texts: which kinds there are, and what is none of them.
 
-A v1 List, as ``kubectl get -o yaml`` prints it, stands for its items. Kinds that somebody else's tools would put here
-are refused by name, so that nobody believes them to be in force.
+A v1 List, as ``kubectl get -o yaml`` prints it, stands for its items, and so does the list of a native kind, as the
+API server answers it. Kinds that somebody else's tools would put here are refused by name, so that nobody believes them
+to be in force.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway.policies import wording
 from gateway.policies.document import SourceText, read_documents
 from gateway.policies.fields import Field, Findings
 from gateway.policies.model import ConfigurationError, Phase, Place
+from gateway.policies.schema import VERSIONS
 
 WORKER: Final = "Worker"
 NAMESPACE: Final = "Namespace"
@@ -19,62 +21,122 @@ CONFIGURATION_KINDS: Final = {
     "MutatingPolicyConfiguration": Phase.MUTATING,
     "ValidatingPolicyConfiguration": Phase.VALIDATING,
 }
+NATIVE_KINDS: Final = {
+    "MutatingWebhookConfiguration": Phase.MUTATING,
+    "ValidatingWebhookConfiguration": Phase.VALIDATING,
+}
 
 _OURS: Final = "admission-gateway.dev/v1alpha1"
 _CORE: Final = "v1"
-_KNOWN: Final = frozenset({(_CORE, NAMESPACE), (_OURS, WORKER), *((_OURS, kind) for kind in CONFIGURATION_KINDS)})
-_LIST: Final = (_CORE, "List")
-_NATIVE_GROUP: Final = "admissionregistration.k8s.io/"
-_NATIVE_KINDS: Final = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
-_KNOWN_WORDS: Final = f"known are {', '.join((WORKER, *CONFIGURATION_KINDS))} ({_OURS}) and {NAMESPACE}, List ({_CORE})"
+_NATIVE_GROUP: Final = "admissionregistration.k8s.io"
+_NATIVE: Final = tuple(f"{_NATIVE_GROUP}/{version}" for version in VERSIONS)
+_KNOWN: Final = frozenset(
+    {
+        (_CORE, NAMESPACE),
+        (_OURS, WORKER),
+        *((_OURS, kind) for kind in CONFIGURATION_KINDS),
+        *((version, kind) for version in _NATIVE for kind in NATIVE_KINDS),
+    }
+)
+_LISTS: Final[Mapping[tuple[str, str], str]] = {
+    (_CORE, "List"): "",
+    **{(version, f"{kind}List"): kind for version in _NATIVE for kind in NATIVE_KINDS},
+}
+"""The lists, and the kind of their items: those of a typed list do not say it themselves."""
+
+_KNOWN_WORDS: Final = (
+    f"known are {', '.join((WORKER, *CONFIGURATION_KINDS))} ({_OURS}), {', '.join(NATIVE_KINDS)} "
+    f"({', '.join(_NATIVE)}) and {NAMESPACE}, List ({_CORE})"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """What is wrong with one object, or with a text itself: ``fatal`` leaves open who is in the chain."""
+
+    file: str
+    line: int
+    fatal: Findings = field(default_factory=list)
+    faults: Findings = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceObject:
-    """One object of a known kind, and where commands in it are started. Whoever reads it chooses its findings."""
+    """One object of a known kind, and where commands in it are started. Its mistakes go to ``section``.
+
+    ``version`` is a native kind's, without its group; "" for the others.
+    """
 
     kind: str
+    version: str
     document: Field
     directory: str
+    section: Section
 
 
-def read_objects(texts: Iterable[SourceText], fatal: Findings, warnings: Findings) -> list[SourceObject]:
-    """The objects of all texts, in order; whatever cannot be one is reported to ``fatal``."""
-    objects: list[SourceObject] = []
+def read_objects(texts: Iterable[SourceText], warnings: Findings) -> tuple[list[SourceObject], list[Section]]:
+    """The objects of all texts, in order; and a section for each object, and for whatever cannot be one."""
+    reader = _Reader()
     empty: list[Place] = []
     for text in texts:
         nodes, error = read_documents(text)
         if error is not None:
-            message = f"cannot be read as YAML or JSON: {error}"
-            fatal.append(ConfigurationError(place=Place(file=text.name, line=error.line), message=message))
+            reader.refuse(Place(file=text.name, line=error.line), f"cannot be read as YAML or JSON: {error}")
         elif not text.content.strip():
             # Comments alone are somebody's intention; nothing at all is what a write that was cut off leaves behind.
             message = "the file is empty; remove it, or write a comment into it if that is meant"
-            fatal.append(ConfigurationError(place=Place(file=text.name, line=1), message=message))
+            reader.refuse(Place(file=text.name, line=1), message)
         elif not nodes:
             empty.append(Place(file=text.name, line=1))
         for node in nodes:
-            document = Field(node=node, place=Place(file=text.name, line=node.line), findings=fatal)
-            objects.extend(_unfold(document, text.directory))
+            reader.unfold(Field(node=node, place=Place(file=text.name, line=node.line), findings=[]), text.directory)
+    has_something = bool(reader.sections)
     for place in empty:
-        # If there is nothing but such files, something went wrong before us.
-        findings = warnings if objects or fatal else fatal
-        findings.append(ConfigurationError(place=place, message="there is no object in this file"))
-    return objects
+        message = "there is no object in this file"
+        if has_something:
+            warnings.append(ConfigurationError(place=place, message=message))
+        else:
+            # If there is nothing but such files, something went wrong before us.
+            reader.refuse(place, message)
+    return reader.objects, reader.sections
 
 
-def _unfold(document: Field, directory: str) -> Iterator[SourceObject]:
-    identity = _identity(document)
-    if identity == _LIST:
+class _Reader:
+    def __init__(self) -> None:
+        self.objects: list[SourceObject] = []
+        self.sections: list[Section] = []
+
+    def refuse(self, place: Place, message: str) -> None:
+        """Report what is no object."""
+        self._section(place).fatal.append(ConfigurationError(place=place, message=message))
+
+    def unfold(self, document: Field, directory: str, item_of: tuple[str, str] | None = None) -> None:
+        """Take up one object, or the items of a list; ``item_of`` is what the items of a typed list are."""
+        section = self._section(document.place)
+        document = replace(document, findings=section.fatal)
+        identity = (item_of if document.mapping() else None) if item_of else _identity(document)
+        if identity is None:
+            return
+        if identity not in _LISTS:
+            version, kind = identity
+            native = version.partition("/")[2] if version in _NATIVE else ""
+            self.objects.append(
+                SourceObject(kind=kind, version=native, document=document, directory=directory, section=section)
+            )
+            return
         items = document.get("items")
-        if items.absent:
+        if items.absent and not _LISTS[identity]:
             items.refuse(wording.required())
+        inner = (identity[0], _LISTS[identity]) if _LISTS[identity] else None
         for item in items.items() or []:
             if item.mapping():
                 # From here on paths are those of the object itself, as Kubernetes writes them.
-                yield from _unfold(replace(item, place=replace(item.place, path="")), directory)
-    elif identity is not None:
-        yield SourceObject(kind=identity[1], document=document, directory=directory)
+                self.unfold(replace(item, place=replace(item.place, path="")), directory, inner)
+
+    def _section(self, place: Place) -> Section:
+        section = Section(file=place.file, line=place.line)
+        self.sections.append(section)
+        return section
 
 
 def _identity(document: Field) -> tuple[str, str] | None:
@@ -88,13 +150,15 @@ def _identity(document: Field) -> tuple[str, str] | None:
     version, kind = words
     if not version or not kind:
         return None
-    if (version, kind) in _KNOWN or (version, kind) == _LIST:
+    if (version, kind) in _KNOWN or (version, kind) in _LISTS:
         return version, kind
-    if version.startswith(_NATIVE_GROUP) and kind in _NATIVE_KINDS:
-        document.get("kind").refuse(
-            f"{kind} objects cannot be loaded in this version; write a {kind.replace('Webhook', 'Policy')} of {_OURS}"
-        )
-    else:
-        version, kind = wording.quote(version), wording.quote(kind)
-        document.get("kind").refuse(f"no matches for kind {kind} in version {version}; {_KNOWN_WORDS}")
+    document.get("kind").refuse(_stranger(version, kind))
     return None
+
+
+def _stranger(version: str, kind: str) -> str:
+    if version.startswith(f"{_NATIVE_GROUP}/") and kind not in NATIVE_KINDS:
+        return (
+            f"{wording.quote(kind)[1:-1]} objects are the API server's own affair and cannot be loaded; {_KNOWN_WORDS}"
+        )
+    return f"no matches for kind {wording.quote(kind)} in version {wording.quote(version)}; {_KNOWN_WORDS}"

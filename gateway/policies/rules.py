@@ -40,11 +40,12 @@ def _rule(field: Field) -> Rule:
 def _texts(field: Field, widest: tuple[str, ...], check: Callable[[Field, _Texts], None]) -> tuple[str, ...]:
     before = len(field.findings)
     texts = field.texts()
-    if texts is not None:
-        if not texts:
-            field.refuse(wording.required())
-        check(field, texts)
-    return tuple(text for _, text in texts or ()) if len(field.findings) == before else widest
+    if texts is None:
+        return widest
+    if not texts:
+        field.refuse(wording.required())
+    check(field, texts)
+    return tuple(text for _, text in texts) if len(field.findings) == before else widest
 
 
 def _check_alone(field: Field, texts: _Texts, wildcard: str, others: str) -> None:

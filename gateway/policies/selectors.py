@@ -3,7 +3,6 @@
 A selector's requirements are ANDed, so one that cannot be read is left out: the rest selects more, never less.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from gateway.policies import wording
@@ -34,7 +33,7 @@ def read_labels(field: Field) -> dict[str, str]:
         value = member.text()
         if value is None:
             continue
-        at = replace(member, place=replace(member.place, path=field.place.path))
+        at = member.told_at(field)
         key_errors, value_errors = label_key(key), label_value(value)
         at.refuse_each(key, key_errors)
         at.refuse_each(value, value_errors)
@@ -56,26 +55,26 @@ def _requirement(field: Field) -> Requirement | None:
     before = len(field.findings)
     if not field.mapping(_REQUIREMENT_FIELDS):
         return None
-    operator = field.get("operator").text("")
-    values = _values(field.get("values"), operator)
-    if operator is not None and operator not in _WITH_VALUES + _WITHOUT_VALUES:
-        field.get("operator").refuse(wording.invalid(operator, "not a valid selector operator"))
-    key = field.get("key").text("")
+    operator, key = field.get("operator").text(""), field.get("key").text("")
+    values = field.get("values").texts()
+    if operator is not None:
+        _check_operator(field, operator, values)
     if key is not None:
         field.get("key").refuse_each(key, label_key(key))
-    if len(field.findings) > before:
-        return None
-    return Requirement(key=key or "", operator=operator or "", values=values)
-
-
-def _values(field: Field, operator: str | None) -> tuple[str, ...]:
-    values = field.texts()
-    if values is None:
-        return ()
-    if operator in _WITH_VALUES and not values:
-        field.refuse(wording.required("must be specified when `operator` is 'In' or 'NotIn'"))
-    if operator in _WITHOUT_VALUES and values:
-        field.refuse(wording.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
-    for item, value in values:
+    for item, value in values or []:
         item.refuse_each(value, label_value(value))
-    return tuple(value for _, value in values)
+    if len(field.findings) > before or operator is None or key is None or values is None:
+        return None
+    return Requirement(key=key, operator=operator, values=tuple(value for _, value in values))
+
+
+def _check_operator(field: Field, operator: str, values: list[tuple[Field, str]] | None) -> None:
+    if operator in _WITH_VALUES:
+        if values == []:
+            field.get("values").refuse(wording.required("must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in _WITHOUT_VALUES:
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            field.get("values").refuse(wording.forbidden(detail))
+    else:
+        field.get("operator").refuse(wording.invalid_typed(operator, "not a valid selector operator"))

@@ -34,7 +34,7 @@ def _plain(node: Node, trail: list[str | int], settings: Field) -> Any:
     """
     value = node.value
     if isinstance(value, Broken):
-        settings.at(trail, node).refuse(value.message)
+        settings.at(trail, node).refuse_broken(value)
     elif isinstance(value, float) and not math.isfinite(value):
         settings.at(trail, node).refuse(wording.invalid(value, "JSON has no such number"))
     elif isinstance(value, dict | list):

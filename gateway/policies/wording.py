@@ -1,40 +1,64 @@
-"""Kubernetes' words for what is wrong with a field (k8s.io/apimachinery/pkg/util/validation/field).
+"""Kubernetes' words for what is wrong with a field (k8s.io/apimachinery/pkg/util/validation/field, errors.go).
 
-Values in messages are quoted as Go's %q does, lists as JSON, both cut: a message ends in logs and in front of users.
+How a value stands in a message depends on its Go type: a ``string`` as Go's %q writes it, a number as %v, and anything
+else as JSON, which is how a list looks and also a word of an enumeration (``type ScopeType string`` is no ``string``).
+The difference shows where a value holds ``<``, ``>``, ``&`` or what is not printable.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-MAX_QUOTED: Final = 200
-"""Characters of a value in a message. A name has at most 253, a label 317; what is longer is wrong at a glance."""
+MAX_QUOTED: Final = 4096
+"""Characters of a value in a message, where Kubernetes knows no limit. Names have at most 253, label keys 317, an
+expression some hundreds; a message ends in logs and in front of users, and one value may be wrong in several ways."""
 
-
-MAX_LISTED: Final = 10
-"""Elements of a list in a message."""
+_SHORT: Final = {char: "\\" + name for char, name in zip('\a\b\f\n\r\t\v"\\', 'abfnrtv"\\', strict=True)}
+_HTML: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
+_SURROGATE: Final = 0xDC00
+"""Python's ``surrogateescape``: a byte that is no UTF-8 stands as this plus its value."""
 
 
 def quote(text: str) -> str:
-    """The text in quotation marks, on one line, unprintable characters escaped."""
-    cut = text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
-    escaped = (char if char.isprintable() and char not in '"\\' else _escape(char) for char in cut)
-    return '"' + "".join(escaped) + '"'
+    """The text as Go's %q writes it: in quotation marks, on one line, what is not printable escaped."""
+    return '"' + "".join(map(_escape, _cut(text))) + '"'
+
+
+def one_line(text: str) -> str:
+    """The text with everything escaped that would break its line or a terminal."""
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def go_json(value: object) -> str:
+    """The value as Go's json.Marshal writes it, cut: an object's members in the order given, ``<>&`` escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _cut(text.translate(_HTML))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
 
 
 def _escape(char: str) -> str:
-    return "\\" + char if char in '"\\' else char.encode("unicode_escape").decode()
+    if char in _SHORT:
+        return _SHORT[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if _SURROGATE < code <= _SURROGATE + 0xFF:
+        code -= _SURROGATE
+    if code < 0x80 or ord(char) != code:  # noqa: PLR2004 - where ASCII ends
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the basic plane
 
 
-def show(value: str | float | bool | Sequence[str] | None) -> str:  # noqa: FBT001 - a value to show, not a switch
+def show(value: str | float | bool | Sequence[object] | None) -> str:  # noqa: FBT001 - a value to show, not a switch
     """A value as it stands in a message."""
     if isinstance(value, str):
         return quote(value)
-    if isinstance(value, bool) or value is None:
-        return json.dumps(value)
-    if isinstance(value, int | float):
-        return repr(value)[:MAX_QUOTED]
-    return "[" + ",".join(quote(item) for item in value[:MAX_LISTED]) + (",…]" if len(value) > MAX_LISTED else "]")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _cut(repr(value))
+    return go_json(value)
 
 
 def _detailed(message: str, detail: str) -> str:
@@ -46,9 +70,14 @@ def required(detail: str = "") -> str:
     return _detailed("Required value", detail)
 
 
-def invalid(value: str | float | bool | Sequence[str] | None, detail: str) -> str:  # noqa: FBT001 - a value to show
-    """``Invalid value``: malformed, or out of bounds."""
+def invalid(value: str | float | bool | Sequence[object] | None, detail: str) -> str:  # noqa: FBT001 - a value to show
+    """``Invalid value``: malformed, or out of bounds. A ``str`` is a Go ``string``."""
     return _detailed(f"Invalid value: {show(value)}", detail)
+
+
+def invalid_typed(value: object, detail: str) -> str:
+    """``Invalid value``, of a value whose Go type is neither a ``string`` nor a number: a word, an object, a list."""
+    return _detailed(f"Invalid value: {go_json(value)}", detail)
 
 
 def wrong_type(found: str, expected: str) -> str:
@@ -57,9 +86,9 @@ def wrong_type(found: str, expected: str) -> str:
 
 
 def unsupported(value: str, supported: Iterable[str]) -> str:
-    """``Unsupported value``: not one of the words that the field knows."""
+    """``Unsupported value``: not one of the words that the field knows, which are told in alphabetical order."""
     return _detailed(
-        f"Unsupported value: {quote(value)}", "supported values: " + ", ".join(map(quote, sorted(supported)))
+        f"Unsupported value: {go_json(value)}", "supported values: " + ", ".join(map(quote, sorted(supported)))
     )
 
 
@@ -78,6 +107,21 @@ def not_found(value: str) -> str:
     return f"Not found: {quote(value)}"
 
 
-def unknown_field(name: str) -> str:
+def too_many(count: int, limit: int) -> str:
+    """``Too many``: elements of a list."""
+    return f"Too many: {count}: must have at most {limit} item{'s' if limit != 1 else ''}"
+
+
+def too_long(limit: int) -> str:
+    """``Too long``: a text, which is not shown."""
+    return f"Too long: may not be more than {limit} bytes"
+
+
+def unknown_field(path: str) -> str:
     """Strict decoding's words for a field that the type does not have."""
-    return f"unknown field {quote(name)}"
+    return f"unknown field {quote(path)}"
+
+
+def duplicate_field(path: str) -> str:
+    """Strict decoding's words for a field that is set twice in the same object."""
+    return f"duplicate field {quote(path)}"

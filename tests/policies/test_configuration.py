@@ -53,25 +53,9 @@ def test_file_of_comments(worker):
             [
                 (
                     'kind: no matches for kind "Pod" in version "v1"; known are Worker, MutatingPolicyConfiguration, '
-                    "ValidatingPolicyConfiguration (admission-gateway.dev/v1alpha1) and Namespace, List (v1)"
-                )
-            ],
-        ),
-        (
-            {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"},
-            [
-                (
-                    "kind: ValidatingWebhookConfiguration objects cannot be loaded in this version; "
-                    "write a ValidatingPolicyConfiguration of admission-gateway.dev/v1alpha1"
-                )
-            ],
-        ),
-        (
-            {"apiVersion": "admissionregistration.k8s.io/v1beta1", "kind": "MutatingWebhookConfiguration"},
-            [
-                (
-                    "kind: MutatingWebhookConfiguration objects cannot be loaded in this version; "
-                    "write a MutatingPolicyConfiguration of admission-gateway.dev/v1alpha1"
+                    "ValidatingPolicyConfiguration (admission-gateway.dev/v1alpha1), MutatingWebhookConfiguration, "
+                    "ValidatingWebhookConfiguration (admissionregistration.k8s.io/v1, "
+                    "admissionregistration.k8s.io/v1beta1) and Namespace, List (v1)"
                 )
             ],
         ),
@@ -100,11 +84,17 @@ def test_unknown_versions(load_documents, worker, version):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"metadata": {}}, "metadata.name: Required value"),
-        ({"metadata": {"generateName": "a-"}}, "metadata.name: Required value"),
+        ({"metadata": {}}, "metadata.name: Required value: name or generateName is required"),
+        (
+            {"metadata": {"generateName": "a-"}},
+            (
+                "metadata.name: Required value: name or generateName is required; "
+                "generateName makes a name in a cluster only: write the name"
+            ),
+        ),
         ({"metadata": {"name": 5}}, 'metadata.name: Invalid value: "integer": must be of type string'),
         ({"metadata": "a"}, 'metadata: Invalid value: "string": must be of type object'),
-        ({"metadata": {"name": "a", "labls": {}}}, 'metadata.labls: unknown field "labls"'),
+        ({"metadata": {"name": "a", "labls": {}}}, 'metadata.labls: unknown field "metadata.labls"'),
         ({"policies": None}, "policies: Required value: must be a list; write [] if there are no policies"),
         ({"policies": {}}, 'policies: Invalid value: "object": must be of type array'),
         ({"policies": "a"}, 'policies: Invalid value: "string": must be of type array'),
@@ -151,12 +141,12 @@ def test_chain_order(load_documents, worker, configuration, policy):
 def test_list(load_documents, worker, configuration, policy, namespace, mistakes):
     """A v1 List stands for its items, also within another one; paths are those of the items."""
     inner = {"apiVersion": "v1", "kind": "List", "items": [worker(), namespace()]}
-    outer = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [inner, configuration(policy({"mode": 1}))]}
+    outer = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [inner, configuration(policy({"shadow": 1}))]}
     loaded = load_documents(outer)
     assert list(loaded.workers) == ["labels"]
     assert list(loaded.namespaces) == ["prod"]
     (mistake,) = mistakes(loaded)
-    assert mistake.startswith("policies[0].mode: Forbidden")
+    assert mistake.startswith("policies[0].shadow: Forbidden")
 
 
 def test_namespace(load_documents, namespace):
@@ -198,7 +188,9 @@ def test_two_namespaces_of_one_name(load_documents, namespace, mistakes):
 
 
 def test_lines(load_text):
-    """An error stands at the line of the member's name, of the element, or, for what is absent, of its owner."""
+    """An error stands at the line of the member's name, of the element, or, for what is absent, of its owner; those of
+    one object come in Kubernetes' order.
+    """
     loaded = load_text("""# line 1
 apiVersion: admission-gateway.dev/v1alpha1
 kind: ValidatingPolicyConfiguration
@@ -223,19 +215,19 @@ policies:
         c: .inf}
 """)
     assert [(error.place.line, error.place.path) for error in loaded.errors] == [
+        (15, "policies[0].rules[0].operations[1]"),
+        (12, "policies[0].rules[0].apiVersions"),
+        (18, "policies[0].failurePolicy"),
         (8, "policies[0].sideEffects"),
         (9, "policies[0].worker"),
-        (12, "policies[0].rules[0].apiVersions"),
-        (15, "policies[0].rules[0].operations[1]"),
-        (18, "policies[0].failurePolicy"),
         (21, "policies[0].settings.a.b"),
         (22, "policies[0].settings.a.c"),
     ]
-    assert str(loaded.errors[1]).startswith("policies.yaml:9: policies[0].worker: Invalid value: ")
+    assert str(loaded.errors[4]).startswith("policies.yaml:9: policies[0].worker: Invalid value: ")
 
 
 def test_errors_of_all_files(load_documents):
-    """All mistakes of all files are told at once, by file and line."""
+    """All mistakes of all files are told at once, by file and object."""
     loaded = load_documents({"kind": "X"}, {"apiVersion": "v1", "kind": "Namespace"}, [])
     assert [error.place.file for error in loaded.errors] == ["0.json", "1.json", "2.json"]
 

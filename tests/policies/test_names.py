@@ -112,4 +112,4 @@ def test_both_reasons():
 
 def test_length_in_bytes():
     """Lengths are those of the UTF-8 bytes, as in Go."""
-    assert names.dns_label("é" * 32)[0] == "must be no more than 63 bytes"
+    assert names.dns_label("é" * 32)[0] == "must be no more than 63 characters"

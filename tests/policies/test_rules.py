@@ -87,7 +87,7 @@ def test_good_rule(one_policy):
         ({"operations": ["CREATE", 1]}, '.operations[1]: Invalid value: "integer": must be of type string'),
         ({"resources": [None]}, ".resources[0]: Invalid value: null: must not be null"),
         ({"scope": ["*"]}, '.scope: Invalid value: "array": must be of type string'),
-        ({"resourceNames": ["a"]}, '.resourceNames: unknown field "resourceNames"'),
+        ({"resourceNames": ["a"]}, '.resourceNames: unknown field "policies[0].rules[0].resourceNames"'),
     ],
 )
 def test_validation(one_policy, mistakes, change, expected):
@@ -147,4 +147,4 @@ def test_misspelt_rules(one_policy):
     """Where a field's name is not known and the rules are absent, they may be misspelt ones: everything is matched."""
     policy, _ = one_policy({"rules": ..., "rule": [GOOD]})
     assert policy.rules == (EVERYTHING,)
-    assert policy.fault == 'policies[0].rule: unknown field "rule"'
+    assert policy.fault == 'policies[0].rule: unknown field "policies[0].rule"'

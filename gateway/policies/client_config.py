@@ -1,0 +1,92 @@
+"""WebhookClientConfig: read, with Kubernetes' validation (k8s.io/apiserver/pkg/util/webhook/validation.go)."""
+
+import base64
+from typing import Final
+
+from gateway.policies import wording
+from gateway.policies.fields import Field
+from gateway.policies.model import ServiceReference
+from gateway.policies.names import dns_subdomain
+from gateway.policies.urls import UrlError, parse_url
+from gateway.policies.versions import DEFAULT_PORT
+
+MAX_PORT: Final = 65535
+
+MAX_SEGMENT_MISTAKES: Final = 20
+"""Mistakes told of one path: each repeats the path, so that a path of slashes would grow with its square."""
+
+_FORM: Final = "; desired format: https://host[/path]"
+
+
+def read_url(field: Field) -> str:
+    """ValidateWebhookURL, with https required; "" if there is none that can be used."""
+    text = field.text()
+    if text is None:
+        return ""
+    before = len(field.findings)
+    try:
+        url = parse_url(text)
+    except UrlError as error:
+        field.refuse(wording.required(f"url must be a valid URL: {error}{_FORM}"))
+        return ""
+    if url.scheme != "https":
+        field.refuse(wording.invalid(url.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
+    if not url.host:
+        field.refuse(wording.invalid(url.host, f"host must be specified{_FORM}"))
+    if url.user is not None:
+        field.refuse(wording.invalid(url.user, "user information is not permitted in the URL"))
+    if url.fragment:
+        field.refuse(wording.invalid(url.fragment, "fragments are not permitted in the URL"))
+    if url.query:
+        field.refuse(wording.invalid(url.query, "query parameters are not permitted in the URL"))
+    return text if len(field.findings) == before else ""
+
+
+def read_service(field: Field) -> ServiceReference | None:
+    """ValidateWebhookService; None if there is none that can be used."""
+    if not field.mapping():
+        return None
+    before = len(field.findings)
+    namespace, name = field.get("namespace").text(""), field.get("name").text("")
+    # ValidateWebhookService takes namespace and name; Kubernetes' own call hands it name and namespace. So an empty
+    # namespace is told at the name, and an empty name at the namespace, since 2018.
+    if namespace == "":
+        field.get("name").refuse(wording.required())
+    if name == "":
+        field.get("namespace").refuse(wording.required())
+    number = field.get("port").number()
+    port = DEFAULT_PORT if number is None else int(number)
+    if not 1 <= port <= MAX_PORT:
+        field.get("port").refuse(
+            wording.invalid(port, f"port is not valid: must be between 1 and {MAX_PORT}, inclusive")
+        )
+    path = field.get("path").text("")
+    mistakes = _path_mistakes(path or "")[:MAX_SEGMENT_MISTAKES]
+    field.get("path").refuse_each(path or "", mistakes)
+    if len(field.findings) > before or not namespace or not name or path is None:
+        return None
+    return ServiceReference(namespace=namespace, name=name, path=path, port=port)
+
+
+def _path_mistakes(path: str) -> list[str]:
+    if path in {"", "/"}:
+        return []
+    if path == "//":
+        return ["segment[0] may not be empty"]
+    mistakes = [] if path.startswith("/") else ["must start with a '/'"]
+    # Go cuts the first byte off, whatever it is: of another character than "/", the rest stays.
+    checked = path.encode()[1:].decode("latin-1").removesuffix("/")
+    for index, segment in enumerate(checked.split("/")):
+        if len(mistakes) >= MAX_SEGMENT_MISTAKES:
+            break
+        if not segment:
+            mistakes.append(f"segment[{index}] may not be empty")
+        else:
+            mistakes += [f"segment[{index}]: {mistake}" for mistake in dns_subdomain(segment)]
+    return mistakes
+
+
+def read_ca_bundle(field: Field) -> bytes:
+    """The bundle's bytes. Kubernetes does not look into them when an object is created."""
+    text = field.text("") or ""
+    return base64.b64decode(text, validate=False)

@@ -1,0 +1,254 @@
+"""Entries -> the objects that register the gateway with kube-apiserver: one of each kind, as plain JSON values.
+
+Each entry becomes one webhook, in the chain's order. What its policies check for themselves is registered too where it
+spares a call and cannot lose one:
+
+=====================  ====================================  ===============================================
+field                  isolated policy                       policies together
+=====================  ====================================  ===============================================
+rules                  its own                               the narrowest that cover all (``narrowing``)
+namespaceSelector,     its own                               that of all, if they share one: then no policy
+objectSelector                                               matches the object before any has changed it
+matchConditions        its own                               none
+failurePolicy          its own; Ignore if nothing is enforced
+timeoutSeconds         what it may take, and the second that the API server rounds up
+=====================  ====================================  ===============================================
+
+To all of them the exclusions are added (``exclusions``). An isolated policy's path does not check again what is
+registered, so whatever cannot be registered with an older API server is told, never dropped silently.
+
+Both objects are always made, one without webhooks if there is nothing to call: applied over an older one, it takes the
+place of what must no longer be called.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.policies.entries import MAX_TIMEOUT_SECONDS, Entries, Entry
+from gateway.policies.exclusions import (
+    EXCLUDED_GROUPS,
+    groups_within_reach,
+    registered_conditions,
+    without_namespaces,
+)
+from gateway.policies.model import Phase, Rule, Selector, ServiceReference
+from gateway.policies.narrowing import without_groups
+from gateway.policies.releases import MATCH_CONDITIONS, NAME_LABEL, REFERENCE, V1, Release, lacking
+
+MAX_OBJECT_BYTES: Final = 1_572_864
+"""etcd's --max-request-bytes, 1.5 MiB: an object of about 2,000 entries."""
+
+_KINDS: Final = {
+    Phase.MUTATING: "MutatingWebhookConfiguration",
+    Phase.VALIDATING: "ValidatingWebhookConfiguration",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registrar:
+    """Under which name and how the API server finds the gateway, which release it is, and what is kept from it.
+
+    Exactly one of ``service`` (its path is not used) and ``url`` (``https://HOST[:PORT]``) is set. ``ca_bundle`` is
+    PEM; empty, the API server trusts its system's roots. The service's namespace is excluded, and
+    ``excluded_namespaces`` as well.
+
+    Raises:
+        ValueError: neither or both are set, or the release has no admissionregistration.k8s.io/v1.
+    """
+
+    name: str = "admission-gateway"
+    service: ServiceReference | None = None
+    url: str = ""
+    ca_bundle: bytes = b""
+    release: Release = REFERENCE
+    excluded_namespaces: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.service is None) == (not self.url):
+            raise ValueError("exactly one of service and url says how the gateway is reached")
+        if self.release < V1:
+            raise ValueError(
+                f"Kubernetes {self.release} has no admissionregistration.k8s.io/v1, which {V1} brought; "
+                f"register with Kubernetes {V1} or later"
+            )
+
+    @property
+    def closed_namespaces(self) -> tuple[str, ...]:
+        """All excluded namespaces, the gateway's own first."""
+        own = () if self.service is None else (self.service.namespace,)
+        return tuple(dict.fromkeys((*own, *self.excluded_namespaces)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Registration:
+    """The objects (MutatingWebhookConfiguration, ValidatingWebhookConfiguration), and what their reader must know."""
+
+    objects: tuple[dict[str, Any], ...]
+    warnings: tuple[str, ...]
+
+
+def register(entries: Entries, registrar: Registrar) -> Registration:
+    """The objects that register these entries, for the API server that the registrar names."""
+    clerk = _Clerk(registrar=registrar)
+    for policy in entries.idle:
+        clerk.warn(policy.qualified_name, "has no rules, so it never matches; it is left out")
+    closed = registrar.closed_namespaces
+    if closed and registrar.release < NAME_LABEL:
+        clerk.warn(
+            "excluded namespaces",
+            f"Kubernetes {registrar.release} does not label namespaces with their names; put the label "
+            f"kubernetes.io/metadata.name on {', '.join(closed)}, or what happens there is sent to the gateway",
+        )
+    objects = tuple(_object(phase, entries.of(phase), clerk) for phase in (Phase.MUTATING, Phase.VALIDATING))
+    return Registration(objects=objects, warnings=tuple(clerk.warnings))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Clerk:
+    """Registers for somebody, and notes what he has to be told."""
+
+    registrar: Registrar
+    warnings: list[str] = field(default_factory=list)
+
+    def warn(self, who: str, what: str) -> None:
+        self.warnings.append(f"{who}: {what}")
+
+
+def _object(phase: Phase, entries: Iterable[Entry], clerk: _Clerk) -> dict[str, Any]:
+    webhooks = [webhook for entry in entries for webhook in _webhook(entry, clerk)]
+    made = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": _KINDS[phase],
+        "metadata": {"name": clerk.registrar.name},
+        "webhooks": webhooks,
+    }
+    size = len(json.dumps(made, separators=(",", ":")))
+    if size > MAX_OBJECT_BYTES:
+        clerk.warn(
+            _KINDS[phase],
+            f"the object has {size} bytes, and etcd takes {MAX_OBJECT_BYTES} by default; isolate fewer policies, or "
+            "let more of them agree, so that they share entries",
+        )
+    return made
+
+
+def _webhook(entry: Entry, clerk: _Clerk) -> Iterator[dict[str, Any]]:
+    """The entry's webhook; none if nothing is left that it could match."""
+    rules = _rules(entry, clerk)
+    if not rules:
+        clerk.warn(entry.name, f"is left out: its rules name nothing but {', '.join(EXCLUDED_GROUPS)}")
+        return
+    _check_time(entry, clerk)
+    conditions = _conditions(entry, rules, clerk)
+    first = entry.policies[0]
+    namespaces = _shared(policy.namespace_selector for policy in entry.policies)
+    mutating = entry.phase is Phase.MUTATING
+    yield {
+        "name": entry.name,
+        "clientConfig": _client_config(entry, clerk.registrar),
+        "rules": [_rule(rule) for rule in rules],
+        "namespaceSelector": _selector(without_namespaces(namespaces, clerk.registrar.closed_namespaces)),
+        "objectSelector": _selector(_shared(policy.object_selector for policy in entry.policies)),
+        **({"matchConditions": conditions} if conditions else {}),
+        "matchPolicy": first.match_policy.value,
+        "failurePolicy": entry.failure_policy.value,
+        **({"reinvocationPolicy": first.reinvocation_policy.value} if mutating else {}),
+        "sideEffects": entry.side_effects.value,
+        "timeoutSeconds": entry.timeout_seconds,
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def _rules(entry: Entry, clerk: _Clerk) -> tuple[Rule, ...]:
+    rules = entry.rules
+    left = without_groups(rules, EXCLUDED_GROUPS)
+    if left and left != rules:
+        named = sorted({group for rule in rules for group in rule.api_groups} & EXCLUDED_GROUPS.keys())
+        clerk.warn(entry.name, f"never sent to the gateway, and so left out of the rules: {', '.join(named)}")
+    return left
+
+
+def _conditions(entry: Entry, rules: Iterable[Rule], clerk: _Clerk) -> list[dict[str, Any]]:
+    own = entry.policies[0].match_conditions if entry.isolated else ()
+    excluded = groups_within_reach(rules)
+    release = clerk.registrar.release
+    if release < MATCH_CONDITIONS:
+        if own:
+            clerk.warn(
+                entry.name,
+                f"Kubernetes {release} has no matchConditions, and the gateway does not check those of an isolated "
+                "policy: its worker is asked whether they are true or not; set isolate: false, or have the worker "
+                "check them",
+            )
+        if excluded:
+            clerk.warn(
+                entry.name,
+                f"its rules match every API group, and Kubernetes {release}, which has no matchConditions, cannot "
+                f"except {', '.join(excluded)}; name the API groups in the rules",
+            )
+        return []
+    for each in own:
+        for missing in lacking(each.condition.expression, release):
+            clerk.warn(entry.name, f"matchCondition {each.name}: Kubernetes {release} does not have {missing}")
+    return registered_conditions(own, excluded)
+
+
+def _check_time(entry: Entry, clerk: _Clerk) -> None:
+    if entry.worst_seconds + 1 > MAX_TIMEOUT_SECONDS:
+        clerk.warn(
+            entry.name,
+            f"its policies may take {entry.worst_seconds:g} s, and the API server waits {MAX_TIMEOUT_SECONDS} s at "
+            "most, of which the last may be missing; what is not decided by then fails; shorten their timeoutSeconds",
+        )
+
+
+def _client_config(entry: Entry, registrar: Registrar) -> dict[str, Any]:
+    config: dict[str, Any]
+    if registrar.service is None:
+        config = {"url": registrar.url.rstrip("/") + entry.path}
+    else:
+        service = registrar.service
+        config = {
+            "service": {
+                "namespace": service.namespace,
+                "name": service.name,
+                "path": entry.path,
+                "port": service.port,
+            }
+        }
+    if registrar.ca_bundle:
+        config["caBundle"] = base64.b64encode(registrar.ca_bundle).decode()
+    return config
+
+
+def _shared(selectors: Iterable[Selector]) -> Selector:
+    """The one selector that all have, or the one that selects everything."""
+    different = set(selectors)
+    return different.pop() if len(different) == 1 else Selector()
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "operations": list(rule.operations),
+        "apiGroups": list(rule.api_groups),
+        "apiVersions": list(rule.api_versions),
+        "resources": list(rule.resources),
+        "scope": rule.scope.value,
+    }
+
+
+def _selector(selector: Selector) -> dict[str, Any]:
+    """The LabelSelector; what can have been matchLabels (they were read first, by their keys) is written as such."""
+    labels: dict[str, str] = {}
+    rest = list(selector.requirements)
+    while rest and rest[0].operator == "In" and len(rest[0].values) == 1 and rest[0].key > max(labels, default=""):
+        first = rest.pop(0)
+        labels[first.key] = first.values[0]
+    expressions = [
+        {"key": each.key, "operator": each.operator} | ({"values": list(each.values)} if each.values else {})
+        for each in rest
+    ]
+    return ({"matchLabels": labels} if labels else {}) | ({"matchExpressions": expressions} if expressions else {})
