@@ -7,20 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.conditions import Authorization, Evaluation, NeedsAuthorization
 from gateway.deciding import (
     Allow,
     Answer,
     Ask,
+    AuthorizationAsk,
     Change,
     ChangeKind,
     Decision,
     Heart,
+    Lookup,
     NamespaceLookup,
     Plan,
     Step,
     make_plan,
 )
-from gateway.policies import Phase, Policy, Rule
+from gateway.policies import MatchCondition, Phase, Policy, Rule
 from gateway.review import Request, decode
 
 PODS = Rule(operations=("*",), api_groups=("",), api_versions=("v1",), resources=("pods",))
@@ -41,11 +44,40 @@ def policy(name: str, *, phase: Phase = Phase.MUTATING, index: int = 0, **fields
     return Policy(**(defaults | fields))
 
 
-def plan(*policies: Policy, standings: Mapping[str, Any] | None = None) -> Plan:
+def plan(*policies: Policy, standings: Mapping[str, Any] | None = None, registered: bool = False) -> Plan:
     """A plan in which everybody is described as version 1."""
     phase = policies[0].phase if policies else Phase.MUTATING
     known = {each.qualified_name: "1" for each in policies} if standings is None else standings
-    return make_plan(phase, policies, known)
+    return make_plan(phase, policies, known, registered=registered)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scripted:
+    """A condition that needs no CEL: ``value`` is its outcome, or gives it for the variables and authorizations."""
+
+    value: Any
+    expression: str = "scripted"
+    error: str | None = None
+    cost: int = 1
+
+    def weigh(self, variables, authorizations):
+        outcome = self.value(variables, authorizations) if callable(self.value) else self.value
+        return Evaluation(outcome=outcome, cost=self.cost)
+
+
+def condition(value: Any, name: str = "scripted", **fields: Any) -> MatchCondition:
+    """A matchCondition that is true, false, an EvaluationError, or what a function says."""
+    return MatchCondition(name=name, condition=Scripted(value=value, **fields))
+
+
+def when_authorized(check: Any) -> Callable[[Any, Any], Any]:
+    """A condition's value: whether a check is allowed; to an expression, one that nobody can tell is not."""
+
+    def value(_variables: Any, authorizations: Mapping[Any, Authorization]) -> Any:
+        said = authorizations.get(check)
+        return NeedsAuthorization(check=check) if said is None else said.allowed
+
+    return value
 
 
 def request(obj: Any = None, **members: Any) -> Request:
@@ -87,10 +119,12 @@ class World:
     behaviours: Mapping[str, Behaviour | Answer]
     latencies: Mapping[str, float] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
+    authorizations: Mapping[Any, Authorization] = field(default_factory=dict)
+    lookup_latency: float = 0.0
     now: float = 100.0
     asks: list[tuple[float, Ask]] = field(default_factory=list)
     cancels: list[tuple[float, int]] = field(default_factory=list)
-    lookups: list[NamespaceLookup] = field(default_factory=list)
+    lookups: list[Lookup] = field(default_factory=list)
     events: list[tuple[float, int, Callable[[float], Step]]] = field(default_factory=list)
     wake_at: float | None = None
     sequence: Any = field(default_factory=itertools.count)
@@ -119,9 +153,17 @@ class World:
                 self._at(self.now + after, self._answer(heart, ask))
         for lookup in step.lookups:
             self.lookups.append(lookup)
-            labels = self.namespaces.get(lookup.namespace)
-            self._at(self.now, lambda now, lookup=lookup, labels=labels: heart.found(lookup.id, labels, now))
+            if self.lookup_latency != float("inf"):
+                self._at(self.now + self.lookup_latency, self._find(heart, lookup))
         return step.decision
+
+    def _find(self, heart: Heart, lookup: Lookup) -> Callable[[float], Step]:
+        match lookup:
+            case NamespaceLookup(namespace=namespace):
+                fact: Any = self.namespaces.get(namespace)
+            case AuthorizationAsk(check=check):
+                fact = self.authorizations.get(check, Authorization())
+        return lambda now: heart.found(lookup.id, fact, now)
 
     def _answer(self, heart: Heart, ask: Ask) -> Callable[[float], Step]:
         behaviour = self.behaviours[ask.policy.policy]
@@ -146,9 +188,10 @@ def decide(
     *,
     on: Request | None = None,
     budget: float = 10.0,
+    registered: bool = False,
     **world: Any,
 ) -> tuple[Decision, World]:
     """Decide a review by these policies, in a world of its own."""
     made = World(behaviours=behaviours, **world)
-    heart = Heart(on or request(), plan(*policies), ends=made.now + budget)
+    heart = Heart(on or request(), plan(*policies, registered=registered), ends=made.now + budget)
     return made.decide(heart), made

@@ -1,15 +1,17 @@
 """The heart: a review in, asks out, answers in, a decision out. No sockets, no clock: h11 for admission reviews."""
 
-from gateway.deciding.decision import Call, Decision, Outcome, Source
+from gateway.deciding.call import Call, Source
+from gateway.deciding.decision import Decision, Outcome
 from gateway.deciding.heart import Heart
 from gateway.deciding.plan import Member, Plan, make_plan
-from gateway.deciding.steps import Ask, Lookup, NamespaceLookup, Step
+from gateway.deciding.steps import Ask, AuthorizationAsk, Lookup, NamespaceLookup, Step
 from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure, Verdict
 
 __all__ = [
     "Allow",
     "Answer",
     "Ask",
+    "AuthorizationAsk",
     "Call",
     "Change",
     "ChangeKind",

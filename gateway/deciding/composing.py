@@ -3,32 +3,51 @@
 * A denial outranks a failure. Code, reason and details are those of the first denial in chain order, else of the first
   failure that refuses.
 * The message has one line ``POLICY: text`` for each policy that refuses, denials first; details.causes one entry for
-  each. A
-  policy that is alone in its plan has its message and details sent untouched: nothing shows that a gateway stood
-  between.
-* A failure under Fail is 500 InternalError, with its reason code in the message. OVERLOADED and BUDGET_EXHAUSTED are
-  429 with
-  retryAfterSeconds 1: the client may try again, and should.
+  each. A policy that is alone in its plan has its message and details sent untouched: nothing shows that a gateway
+  stood between.
+* A failure that refuses has the code and reason of the table below, 500 InternalError where it is not in it, and its
+  reason code in front of the message. What kube-apiserver itself has words for is told in exactly these where the
+  policy is alone, and the reason code stands in details.causes[].reason. Who should try again is told when.
 * A failure under Ignore is loud: a warning to the user and an audit annotation. (Metric and log are telemetry's.)
-* Warnings and audit annotations of everybody who was heard are kept, with denials too. A second annotation under the
-  same key is dropped, as kube-apiserver drops it.
+* A policy whose mode is warn or audit refuses nothing. Under warn, its denial or failure is a warning to the user;
+  under audit nobody is told, and its worker's own warnings are not shown. Under both it is an audit annotation.
+* Warnings and audit annotations of everybody else who was heard are kept, with denials too, and of an answer whose
+  change does not apply. A second annotation under the same key is dropped, as kube-apiserver drops it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gateway.deciding.decision import Call, Outcome
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.deciding.call import Call
+from gateway.deciding.decision import Outcome
+from gateway.deciding.verdicts import Deny, Failure
+from gateway.policies import Mode
 from gateway.reasons import Reason
 from gateway.review import Response, Status, annotation_key, denial_code
 
-TRY_AGAIN: Final = frozenset({Reason.OVERLOADED, Reason.BUDGET_EXHAUSTED})
+STATUSES: Final[Mapping[Reason, tuple[int, str]]] = {
+    Reason.CONDITION_ERROR: (403, "Forbidden"),
+    Reason.NAMESPACE_UNKNOWN: (404, "NotFound"),
+    Reason.DRY_RUN_UNSUPPORTED: (400, "BadRequest"),
+    Reason.OVERLOADED: (429, "TooManyRequests"),
+    Reason.BUDGET_EXHAUSTED: (429, "TooManyRequests"),
+}
+"""HTTP code and metav1.StatusReason of each failure that refuses."""
+
+INTERNAL_ERROR: Final = (500, "InternalError")
+"""Those of every other failure, as of a webhook that could not be called."""
+
+TRY_AGAIN: Final = frozenset(reason for reason, (_, status) in STATUSES.items() if status == "TooManyRequests")
 """Failures that pass by themselves."""
 
 RETRY_AFTER_SECONDS: Final = 1
 """Seconds: a second is what the API server's own max-in-flight filter tells its clients."""
 
 WITHOUT_EXPLANATION: Final = "denied without explanation"
+
+CHANGES_TOLD: Final = 50
+"""How many changed places an audit annotation lists: at a few hundred bytes each some 10 KB, and the API server has
+taken 300."""
 
 
 def compose(calls: Sequence[Call], *, alone: bool, patch: bytes | None) -> tuple[Outcome, Response]:
@@ -39,19 +58,24 @@ def compose(calls: Sequence[Call], *, alone: bool, patch: bytes | None) -> tuple
         alone: whether the plan has a single policy.
         patch: what to change if the request is allowed, or None.
     """
-    denials = [call for call in calls if isinstance(call.answer, Deny)]
-    failures = [call for call in calls if call.failed_closed]
+    refusing = [call for call in calls if call.refuses]
+    denials = [call for call in refusing if isinstance(call.answer, Deny)]
     warnings = tuple(text for call in calls for text in _warnings(call))
     annotations: dict[str, str] = {}
-    # Our own words about failures first: no worker's annotation may stand in their place.
-    for call in sorted(calls, key=lambda call: not isinstance(call.answer, Failure)):
-        for key, value in _annotations(call):
-            annotations.setdefault(key, value)
-    if denials or failures:
+    # Our own words first: no worker's annotation may stand in their place.
+    for told in (_own_annotations, _workers_annotations):
+        for call in calls:
+            for key, value in told(call):
+                annotations.setdefault(annotation_key(call.label, key), value)
+    if refusing:
+        failures = [call for call in refusing if isinstance(call.answer, Failure)]
         status = _refusal([*denials, *failures], alone=alone)
         refused = Response(allowed=False, status=status, warnings=warnings, audit_annotations=annotations)
         return (Outcome.DENIED if denials else Outcome.FAILED), refused
     return Outcome.ALLOWED, Response(allowed=True, patch=patch, warnings=warnings, audit_annotations=annotations)
+
+
+# ------------------------------------------------------------------------------------------------- refusals
 
 
 def _refusal(refusing: Sequence[Call], *, alone: bool) -> Status:
@@ -59,30 +83,39 @@ def _refusal(refusing: Sequence[Call], *, alone: bool) -> Status:
     if alone:
         return first
     lines = [f"{call.label}: {_text(call)}" for call in refusing]
-    causes = [*(first.details or {}).get("causes", ())]
-    causes += [{"reason": _reason(call), "message": line} for call, line in zip(refusing, lines, strict=True)]
-    return Status(
-        code=first.code,
-        reason=first.reason,
-        message="\n".join(lines),
-        details={**(first.details or {}), "causes": causes},
-    )
+    details = _details(refusing[0]) or {}
+    causes = [*details.get("causes", ())]
+    causes += [_cause(call, line) for call, line in zip(refusing, lines, strict=True)]
+    return Status(code=first.code, reason=first.reason, message="\n".join(lines), details={**details, "causes": causes})
 
 
 def _status(call: Call) -> Status:
+    """The refusal of a policy that is alone."""
     match call.answer:
         case Deny(code=code, message=message, reason=reason, details=details):
             return Status(code=denial_code(code), message=message, reason=reason, details=details)
-        case Failure(reason=reason):
-            retry: dict[str, Any] | None = {"retryAfterSeconds": RETRY_AFTER_SECONDS} if reason in TRY_AGAIN else None
-            return Status(
-                code=429 if retry else 500,
-                message=_text(call),
-                reason="TooManyRequests" if retry else "InternalError",
-                details=retry,
-            )
+        case Failure(reason=reason, message=message, details=details):
+            code, status_reason = STATUSES.get(reason, INTERNAL_ERROR)
+            if details is None:
+                return Status(code=code, reason=status_reason, message=_text(call), details=_details(call))
+            told = {**details, "causes": [_cause(call, message)]}
+            return Status(code=code, reason=status_reason, message=message, details=told)
         case answer:
             raise AssertionError(f"{call.label} does not refuse: {answer!r}")
+
+
+def _details(call: Call) -> Mapping[str, Any] | None:
+    """A refusal's own details, before anything is said of the other ones."""
+    if isinstance(call.answer, Failure) and call.answer.reason in TRY_AGAIN:
+        return {"retryAfterSeconds": RETRY_AFTER_SECONDS}
+    return call.answer.details if isinstance(call.answer, Deny | Failure) else None
+
+
+def _cause(call: Call, message: str) -> dict[str, str]:
+    if isinstance(call.answer, Failure):
+        hint = call.answer.hint
+        return {"reason": call.answer.reason, "message": f"{message}; {hint}" if hint else message}
+    return {"reason": Reason.DENIED, "message": message}
 
 
 def _text(call: Call) -> str:
@@ -95,22 +128,34 @@ def _text(call: Call) -> str:
             return ""
 
 
-def _reason(call: Call) -> str:
-    return call.answer.reason if isinstance(call.answer, Failure) else Reason.DENIED
+# ---------------------------------------------------------------------------------- warnings and annotations
 
 
-def _warnings(call: Call) -> tuple[str, ...]:
-    if isinstance(call.answer, Allow | Deny):
-        return call.answer.warnings
-    if call.failed_open:
-        return (f"{call.label}: not judged, let pass by failurePolicy Ignore: {_text(call)}",)
-    return ()
+def _warnings(call: Call) -> Iterator[str]:
+    mode = call.policy.mode
+    if mode is Mode.AUDIT:
+        return
+    if call.answer is not None:
+        yield from call.answer.warnings
+    if mode is Mode.WARN and isinstance(call.answer, Deny | Failure):
+        judged = "" if isinstance(call.answer, Deny) else "not judged: "
+        yield f"{call.label}: {judged}{_text(call)} (mode warn: not enforced)"
+    elif call.failed_open:
+        yield f"{call.label}: not judged, let pass by failurePolicy Ignore: {_text(call)}"
 
 
-def _annotations(call: Call) -> list[tuple[str, str]]:
-    if isinstance(call.answer, Allow | Deny):
-        return [(annotation_key(call.label, key), value) for key, value in call.answer.audit_annotations.items()]
+def _own_annotations(call: Call) -> Iterator[tuple[str, str]]:
     if isinstance(call.answer, Failure):
-        kind = "failed-open" if call.failed_open else "failed"
-        return [(annotation_key(call.label, kind), call.answer.reason)]
-    return []
+        yield "failed-open" if call.failed_open else "failed", call.answer.reason
+    if not call.enforced and isinstance(call.answer, Deny):
+        yield "would-deny", _text(call)
+    if call.would_change:
+        # Places, not values: these may be secret, and whoever reads the audit log need not be who may read the object.
+        places = [f"{each.op} {each.path}" for each in call.would_change]
+        more = [f"and {len(places) - CHANGES_TOLD} more"] if len(places) > CHANGES_TOLD else []
+        yield "would-change", ", ".join([*places[:CHANGES_TOLD], *more])
+
+
+def _workers_annotations(call: Call) -> Iterator[tuple[str, str]]:
+    if call.answer is not None:
+        yield from call.answer.audit_annotations.items()

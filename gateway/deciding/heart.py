@@ -16,42 +16,56 @@ A policy's **turn** is: match the object as it now is; find a missing fact; ask;
 * Time. A turn's deadline is min(asked + timeoutSeconds, end of the budget). When the budget ends, verdicts that are
   there count; every policy not yet judged is a failure ``BUDGET_EXHAUSTED``, and what that means is its
   failurePolicy's to say. An answer after its deadline is no answer.
+  (An end of the API server's own deadline is another matter: ``lateness``.)
 * Not knowing is not allowing: a member that cannot be asked fails with its standing, in its turn, if it matches.
+* A dry run of a policy that has side effects even then is refused, whatever failurePolicy says, and nobody is asked.
+* A policy whose mode is warn or audit is asked like any other. Nothing that it says counts: it refuses nothing, changes
+  nothing (what it would change is recorded), marks nobody, ends no chain.
+* A policy that has an entry of its own is asked at once: the API server has matched it.
 
 Events come one at a time: ``start``, then ``answered``, ``found``, ``expired``, ``abandoned`` or ``broken`` in any
 order. What the diagram can't show: an event about something that the heart has given up is legal and changes nothing,
 because the driver cannot always cancel in time.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
-from gateway.deciding.applying import apply_change
+from gateway.deciding.applying import EvolvingObject
+from gateway.deciding.call import Call, Source, refuses
 from gateway.deciding.composing import compose
-from gateway.deciding.decision import Call, Decision, Source
-from gateway.deciding.lateness import budget_over, namespace_late, worker_late
+from gateway.deciding.decision import Decision
+from gateway.deciding.inability import dry_run_unsupported, undecided
+from gateway.deciding.lateness import budget_over, lookup_late, wanted, worker_late
+from gateway.deciding.lookups import Fact, Lookups
 from gateway.deciding.plan import Plan
 from gateway.deciding.questions import OpenAsk, Questions, Turn
-from gateway.deciding.steps import Ask, Lookup, NamespaceLookup, Step
-from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
+from gateway.deciding.reinvoking import Reinvocation
+from gateway.deciding.steps import Ask, Lookup, Step
+from gateway.deciding.verdicts import Allow, Answer, Change, Failure
 from gateway.documents import Documents
-from gateway.matching import Labels, Matched, Matching, NeedsNamespace, NotMatched, Undecidable, match
-from gateway.patching import DEFAULT_LIMITS, Operation, PatchLimits, difference, encode_patch
-from gateway.policies import FailurePolicy, Phase, Policy, ReinvocationPolicy, SideEffects
+from gateway.matching import (
+    EMPTY,
+    Equivalents,
+    Matched,
+    Matching,
+    NeedsAuthorization,
+    NeedsNamespace,
+    NotMatched,
+    Undecidable,
+    WrongVersion,
+    match,
+)
+from gateway.patching import DEFAULT_LIMITS, Operation, PatchLimits, encode_patch
+from gateway.policies import Mode, Phase, Policy, SideEffects
 from gateway.reasons import Reason
 from gateway.review import Request
 
 ROUNDS: Final = 2
 """kube-apiserver reinvokes at most once."""
 
-_NOT_MARKED: Final = NotMatched(why="not marked for reinvocation")
-
-
-@dataclass(slots=True, eq=False)
-class _OpenLookup:
-    namespace: str
-    turns: list[Turn] = field(default_factory=list)
+_MATCHED: Final = Matched()
 
 
 class Heart:
@@ -64,6 +78,7 @@ class Heart:
         ends: when the budget ends, on the driver's clock.
         came: when the request came, on the same clock, for the record; the moment of ``start`` if None.
         limits: of the patches that workers send.
+        equivalents: which resources are the same in another version or group, as far as anybody knows.
     """
 
     def __init__(
@@ -74,12 +89,12 @@ class Heart:
         ends: float,
         came: float | None = None,
         limits: PatchLimits = DEFAULT_LIMITS,
+        equivalents: Equivalents = EMPTY,
     ) -> None:
         self._request = request
         self._plan = plan
         self._parallel = plan.phase is Phase.VALIDATING
         self._ends = ends
-        self._limits = limits
         self._came = came
         self._started = 0.0
         self._finished = False
@@ -89,19 +104,14 @@ class Heart:
         self._stopped = False
         self._active: list[Turn] = []
         self._calls: list[Call] = []
-        # The object, its documents, and who must see it again. While the object equals the one that came, it is the one
-        # that came: then its document is the API server's own bytes, and the memo knows it.
-        self._changed = False
-        self._patch: tuple[Operation, ...] = ()
-        self._object: Any = None
+        # The object, its documents, and who must see it again.
+        self._object = EvolvingObject(request, limits)
         self._documents = Documents(request)
-        self._asked_since_change: set[int] = set()
-        self._marked: set[int] = set()
+        self._reinvocation = Reinvocation()
         # What is open, and what is known.
         self._ids = 0
         self._questions = Questions()
-        self._lookups: dict[int, _OpenLookup] = {}
-        self._namespaces: dict[str, Labels | None] = {}
+        self._lookups = Lookups(request, equivalents)
         # What the Step under way will say.
         self._new_asks: list[Ask] = []
         self._new_lookups: list[Lookup] = []
@@ -121,46 +131,38 @@ class Heart:
             self._close(open_ask, answer, now)
         return self._step(now)
 
-    def found(self, lookup_id: int, labels: Mapping[str, str] | None, now: float) -> Step:
-        """A namespace's labels; None if there is no such namespace."""
-        lookup = self._lookups.pop(lookup_id, None)
-        if lookup is not None:
-            self._namespaces[lookup.namespace] = labels
-            for turn in lookup.turns:
-                self._match(turn, now)
+    def found(self, lookup_id: int, fact: Fact, now: float) -> Step:
+        """What was looked up: a namespace's labels, None if there is no such namespace; or an Authorization."""
+        for turn in self._lookups.found(lookup_id, fact):
+            self._match(turn, now)
         return self._step(now)
 
     def expired(self, now: float) -> Step:
         """Time has passed: ``wake_at`` has come (or nearly: a clock may be coarse, then the next Step says when)."""
         for open_ask in self._questions:
             self._expire_ask(open_ask, now)
-        for lookup_id, lookup in list(self._lookups.items()):
-            late = [turn for turn in lookup.turns if turn.deadline <= now]
-            lookup.turns = [turn for turn in lookup.turns if turn.deadline > now]
-            if not lookup.turns:
-                del self._lookups[lookup_id]
-            for turn in late:
-                self._settle(turn, self._namespace_late(turn, lookup.namespace), Source.NOBODY, now)
+        for turn, lookup in self._lookups.late(now):
+            self._cannot_tell(turn, self._lookup_late(turn, lookup), now)
         return self._step(now)
 
     def abandoned(self) -> Step:
         """Nobody waits for the decision any more: the API server has hung up."""
         self._finished = True
         self._cancels += self._questions.give_up()
-        self._lookups.clear()
+        self._lookups.give_up()
         return self._flush(None, None)
 
     def broken(self, message: str, now: float) -> Step:
         """An exception of our own: a failure INTERNAL of each policy not yet judged; what was judged stays judged."""
         failure = Failure(reason=Reason.INTERNAL, message=message)
         self._cancels += self._questions.give_up()
-        self._lookups.clear()
+        self._lookups.give_up()
         for turn in list(self._active):
             self._settle(turn, failure, Source.NOBODY, now)
         for turn in self._remaining(now):
             if self._stopped:
                 break
-            if turn.round == 0 or turn.index in self._marked:
+            if self._reinvocation.due(turn.index, turn.round):
                 self._settle(turn, failure, Source.NOBODY, now)
         return self._flush(self._decide(now), None)
 
@@ -192,7 +194,7 @@ class Heart:
         members = self._plan.members
         while not self._stopped and (self._parallel or not self._active):
             if self._position == len(members):
-                if self._parallel or not self._changed or self._round == ROUNDS - 1:
+                if self._parallel or not self._object.changed or self._round == ROUNDS - 1:
                     return
                 self._round, self._position = self._round + 1, 0
             index = self._position
@@ -202,30 +204,45 @@ class Heart:
             yield Turn(member=member, index=index, round=self._round, started=now, deadline=deadline)
 
     def _match(self, turn: Turn, now: float) -> None:
-        matching: Matching = match(turn.member.policy, self._request, self._current, self._namespaces)
-        if turn.round > 0 and turn.index not in self._marked:
-            # It would not be asked, so there is nothing to fail open; what refuses does so as in kube-apiserver.
-            ignored = isinstance(matching, Undecidable) and turn.member.policy.failure_policy is FailurePolicy.IGNORE
-            matching = _NOT_MARKED if ignored or isinstance(matching, Matched) else matching
+        matching: Matching = _MATCHED
+        if not turn.member.registered:
+            matching = match(turn.member.policy, self._request, self._object.now, self._lookups.facts)
         match matching:
             case NotMatched(why=why):
                 self._pass_over(turn, why)
-            case Undecidable(reason=reason, message=message):
-                self._settle(turn, Failure(reason=reason, message=message), Source.NOBODY, now)
-            case NeedsNamespace(namespace=namespace):
-                self._look_up(turn, namespace)
+            case NeedsNamespace() | NeedsAuthorization() as need:
+                self._look_up(turn, need)
+            case Undecidable() as undecidable:
+                self._cannot_tell(turn, undecided(undecidable), now)
+            case _ if not self._reinvocation.due(turn.index, turn.round):
+                self._pass_over(turn, "not marked for reinvocation")
+            case WrongVersion(message=message):
+                self._settle(turn, Failure(reason=Reason.WRONG_VERSION, message=message), Source.NOBODY, now)
             case Matched():
                 self._judge(turn, now)
 
+    def _cannot_tell(self, turn: Turn, failure: Failure, now: float) -> None:
+        """Whether the policy judges is not known, and will not be."""
+        policy = turn.member.policy
+        # Who would not be asked anyway has nothing to fail open; what refuses does so as in kube-apiserver.
+        refused = policy.mode is Mode.ENFORCE and refuses(failure, policy)
+        if refused or self._reinvocation.due(turn.index, turn.round):
+            self._settle(turn, failure, Source.NOBODY, now)
+        else:
+            self._pass_over(turn, "not marked for reinvocation")
+
     def _judge(self, turn: Turn, now: float) -> None:
-        if turn.member.standing is not None:
+        policy = turn.member.policy
+        if self._request.dry_run and not policy.side_effects.permits_dry_run:
+            self._settle(turn, dry_run_unsupported(policy), Source.NOBODY, now)
+        elif turn.member.standing is not None:
             self._settle(turn, turn.member.standing, Source.NOBODY, now)
         elif now >= self._ends:
             self._settle(turn, self._budget_over("before the policy was asked"), Source.NOBODY, now)
         else:
             # What matching had to look up is not the worker's time: timeoutSeconds begins here.
-            turn.deadline = min(now + turn.member.policy.timeout, self._ends)
-            turn.document = self._documents.of(self._object, changed=bool(self._patch))
+            turn.deadline = min(now + policy.timeout, self._ends)
+            turn.document = self._documents.of(self._object.after, changed=bool(self._object.patch))
             self._ask(turn, now)
 
     # -------------------------------------------------------------------------------------- asks and lookups
@@ -284,14 +301,10 @@ class Heart:
             open_ask.turns.remove(turn)
             self._settle(turn, self._late(turn), Source.SHARED, now)
 
-    def _look_up(self, turn: Turn, namespace: str) -> None:
-        for lookup in self._lookups.values():
-            if lookup.namespace == namespace:
-                lookup.turns.append(turn)
-                return
-        new = NamespaceLookup(id=self._next_id(), namespace=namespace)
-        self._lookups[new.id] = _OpenLookup(namespace=namespace, turns=[turn])
-        self._new_lookups.append(new)
+    def _look_up(self, turn: Turn, need: NeedsNamespace | NeedsAuthorization) -> None:
+        lookup = self._lookups.wait(turn, need, self._next_id())
+        if lookup is not None:
+            self._new_lookups.append(lookup)
 
     def _next_id(self) -> int:
         self._ids += 1
@@ -301,7 +314,7 @@ class Heart:
 
     def _pass_over(self, turn: Turn, why: str) -> None:
         self._active.remove(turn)
-        if turn.round > 0 and turn.index not in self._marked:
+        if not self._reinvocation.due(turn.index, turn.round):
             # Nobody expected it to be asked again: no news.
             return
         self._calls.append(
@@ -318,61 +331,48 @@ class Heart:
     def _settle(self, turn: Turn, answer: Answer, source: Source, now: float) -> None:
         """The turn is over: what it came to, what it changed, what follows from it."""
         changes: tuple[Operation, ...] = ()
+        enforced = turn.member.policy.mode is Mode.ENFORCE
         if isinstance(answer, Allow) and answer.change is not None:
-            answer, changes = self._change(answer)
+            answer, changes = self._change(answer, answer.change, enforced=enforced)
         # Not before: should applying the change break the heart, this turn is one that was not judged.
         if turn in self._active:
             self._active.remove(turn)
-        policy = turn.member.policy
-        self._calls.append(
-            Call(
-                round=turn.round,
-                index=turn.index,
-                label=turn.member.label,
-                policy=policy,
-                matched=True,
-                source=source,
-                document_key=turn.document.digest if turn.document else b"",
-                document_size=turn.document.size if turn.document else 0,
-                started=turn.started,
-                ended=now,
-                answer=answer,
-                changes=changes,
-            )
+        call = Call(
+            round=turn.round,
+            index=turn.index,
+            label=turn.member.label,
+            policy=turn.member.policy,
+            matched=True,
+            source=source,
+            document_key=turn.document.digest if turn.document else b"",
+            document_size=turn.document.size if turn.document else 0,
+            started=turn.started,
+            ended=now,
+            answer=answer,
+            changes=changes if enforced else (),
+            would_change=() if enforced else changes,
         )
-        if changes:
-            self._marked |= self._asked_since_change
-            self._asked_since_change.clear()
-        if policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
-            self._asked_since_change.add(turn.index)
-        refuses = isinstance(answer, Deny) or (
-            isinstance(answer, Failure) and policy.failure_policy is FailurePolicy.FAIL
-        )
-        if refuses and not self._parallel:
+        self._calls.append(call)
+        self._reinvocation.settled(call)
+        if call.refuses and not self._parallel:
             self._stopped = True
 
-    def _change(self, answer: Allow) -> tuple[Answer, tuple[Operation, ...]]:
-        assert answer.change is not None  # noqa: S101 - the caller looked
+    def _change(self, answer: Allow, change: Change, *, enforced: bool) -> tuple[Answer, tuple[Operation, ...]]:
         if self._parallel:
             # kube-apiserver: "validating webhook may not return response.patch".
             message = "a change in the validating phase; answer allow without one, or configure the policy as mutating"
             return Failure(reason=Reason.INVALID_RESPONSE, message=message), ()
-        applied = apply_change(self._current(), answer.change, self._limits)
-        if isinstance(applied, Failure):
-            return applied, ()
-        after, changes = applied
-        if changes:
-            self._changed = True
-            # The first change is all that differs; a later one may have undone it.
-            self._patch = difference(self._request.object, after) if self._patch else changes
-            self._object = after if self._patch else None
+        changes = self._object.apply(change) if enforced else self._object.try_out(change)
+        if isinstance(changes, Failure):
+            # It was heard, though nothing came of it: kube-apiserver adds both before it applies the patch.
+            return replace(changes, warnings=answer.warnings, audit_annotations=answer.audit_annotations), ()
         return answer, changes
 
     def _decide(self, now: float) -> Decision:
         self._finished = True
         if self._parallel:
             self._calls.sort(key=lambda call: call.index)
-        patch = () if self._stopped else self._patch
+        patch = () if self._stopped else self._object.patch
         outcome, response = compose(
             self._calls,
             alone=len(self._plan.members) == 1,
@@ -384,7 +384,7 @@ class Heart:
             outcome=outcome,
             response=response,
             patch=patch,
-            changed_object=self._object,
+            changed_object=self._object.after,
             calls=tuple(self._calls),
             started=self._started,
             ended=now,
@@ -393,13 +393,11 @@ class Heart:
 
     # ------------------------------------------------------------------------------------------------- terms
 
-    def _current(self) -> Any:
-        """The object as it is now."""
-        return self._object if self._patch else self._request.object
-
     def _has_side_effects(self, policy: Policy) -> bool:
         """Whether asking would change something in the world, for this request."""
-        return policy.side_effects is SideEffects.NONE_ON_DRY_RUN and not self._request.dry_run
+        if policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
+            return not self._request.dry_run
+        return policy.side_effects is not SideEffects.NONE
 
     def _late(self, turn: Turn) -> Failure:
         policy = turn.member.policy
@@ -407,10 +405,10 @@ class Heart:
             return self._budget_over(f"before worker {policy.worker!r} answered")
         return worker_late(policy)
 
-    def _namespace_late(self, turn: Turn, namespace: str) -> Failure:
+    def _lookup_late(self, turn: Turn, lookup: Lookup) -> Failure:
         if turn.deadline >= self._ends:
-            return self._budget_over(f"before the labels of namespace {namespace!r} were found")
-        return namespace_late(turn.member.policy, namespace)
+            return self._budget_over(f"before it was known {wanted(lookup)}")
+        return lookup_late(turn.member.policy, lookup)
 
     def _budget_over(self, when: str) -> Failure:
         return budget_over(self._ends - self._started, when)

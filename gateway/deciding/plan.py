@@ -15,13 +15,15 @@ class Member:
 
     ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
     ``standing`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
-    ``version`` is the one that its worker described.
+    ``version`` is the one that its worker described. ``registered``: its rules, selectors and conditions stand in a
+    registration of its own, so that the API server has checked them before it asked, and nobody does it again.
     """
 
     policy: Policy
     label: str
     standing: Failure | None = None
     version: str = ""
+    registered: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,21 +38,27 @@ class Plan:
         return replace(self, members=tuple(replace(member, standing=failure) for member in self.members))
 
 
-def make_plan(phase: Phase, policies: Sequence[Policy], standings: Mapping[str, Failure | str]) -> Plan:
-    """The plan over ``policies``.
+def make_plan(
+    phase: Phase, policies: Sequence[Policy], standings: Mapping[str, Failure | str], *, registered: bool = False
+) -> Plan:
+    """The plan over ``policies``: all of a phase, or those of one entry.
 
     Args:
         phase: of all of them.
         policies: in chain order.
         standings: by qualified name: the version that the worker described, or why the policy cannot be asked. A policy
             that is not in here has not been described, and cannot be asked: not knowing is not allowing.
+        registered: this is the entry of one isolated policy, which is asked for whatever comes through it.
     """
     names = Counter(policy.name for policy in policies)
     return Plan(
         phase=phase,
         members=tuple(
-            _member(policy, policy.name if names[policy.name] == 1 else policy.qualified_name, standings)
-            for policy in policies
+            replace(member, registered=registered)
+            for member in (
+                _member(policy, policy.name if names[policy.name] == 1 else policy.qualified_name, standings)
+                for policy in policies
+            )
         ),
     )
 

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from gateway.conditions import AuthorizationCheck
 from gateway.deciding.decision import Decision
 from gateway.documents import Document
 from gateway.policies import Policy
+from gateway.review import UserInfo
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,8 +35,21 @@ class NamespaceLookup:
     namespace: str
 
 
-Lookup = NamespaceLookup
-"""A fact that the heart lacks. (Authorizations, for matchConditions, will join this union.)"""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuthorizationAsk:
+    """May somebody do something? Tell ``found(id, authorization)``.
+
+    It is asked of the cluster for ``authorizer`` in a matchCondition, as a SubjectAccessReview would. ``user`` is the
+    user of the request, who is meant unless the check names a service account.
+    """
+
+    id: int
+    check: AuthorizationCheck
+    user: UserInfo
+
+
+Lookup = NamespaceLookup | AuthorizationAsk
+"""A fact that the heart lacks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,11 +13,13 @@ from gateway.reasons import Reason
 
 
 class ChangeKind(StrEnum):
-    """In which of three forms a worker says what to change."""
+    """In which form a worker says what to change: one of three; the fourth is an existing webhook's."""
 
     JSON_PATCH = "json_patch"
     MERGE_PATCH = "merge_patch"
     OBJECT = "object"
+    KUBERNETES_PATCH = "kubernetes_patch"
+    """A JSON Patch by the rules of kube-apiserver's library, not of the standard (``PatchDialect.KUBERNETES``)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +55,21 @@ class Deny:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """No verdict. ``message`` says who, what, limit, observed, next step, without the reason code in front."""
+    """No verdict. ``message`` says who, what, limit, observed, next step, without the reason code in front.
+
+    Where kube-apiserver itself has words for it, ``message`` is exactly these, ``details`` the StatusDetails that it
+    gives with them, and ``hint`` says what to do about it here. ``ignorable`` is False for what it refuses whatever
+    failurePolicy says: an error of matching or of the dry run, not of a call. ``warnings`` and ``audit_annotations``
+    are those of an answer that was heard and whose change cannot be applied.
+    """
 
     reason: Reason
     message: str
+    hint: str = ""
+    details: Mapping[str, Any] | None = None
+    ignorable: bool = True
+    warnings: tuple[str, ...] = ()
+    audit_annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 Verdict = Allow | Deny

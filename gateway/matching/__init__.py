@@ -1,6 +1,24 @@
-"""(policy, request) -> matches, matches not, cannot tell, or what is still needed to tell: rules and selectors."""
+"""(policy, request) -> matches, matches not, cannot tell, or needs a fact: rules, selectors, matchConditions."""
 
-from gateway.matching.pipeline import Matched, Matching, NeedsNamespace, NotMatched, Undecidable, match
+from gateway.conditions import NeedsAuthorization
+from gateway.matching.equivalents import EMPTY, Equivalents, ServedResource
+from gateway.matching.facts import Facts
+from gateway.matching.outcomes import Matched, Matching, NeedsNamespace, NotMatched, Undecidable, WrongVersion
+from gateway.matching.pipeline import match
 from gateway.matching.selectors import Labels
 
-__all__ = ["Labels", "Matched", "Matching", "NeedsNamespace", "NotMatched", "Undecidable", "match"]
+__all__ = [
+    "EMPTY",
+    "Equivalents",
+    "Facts",
+    "Labels",
+    "Matched",
+    "Matching",
+    "NeedsAuthorization",
+    "NeedsNamespace",
+    "NotMatched",
+    "ServedResource",
+    "Undecidable",
+    "WrongVersion",
+    "match",
+]

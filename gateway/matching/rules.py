@@ -17,12 +17,21 @@ entry      matches
 Scope: "namespace objects are cluster-scoped", although a request about one carries its name as ``namespace``.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 from gateway.policies import Rule, Scope
 from gateway.review import GroupVersionResource
 
 ANY: Final = "*"
+
+
+class Matcher(Protocol):
+    """``matches`` or ``matches_any_version``."""
+
+    def __call__(
+        self, rule: Rule, operation: str, resource: GroupVersionResource, sub_resource: str, *, namespaced: bool
+    ) -> bool:
+        """Whether the rule is about this."""
 
 
 def is_namespace(resource: GroupVersionResource) -> bool:

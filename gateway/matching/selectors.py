@@ -35,6 +35,9 @@ def object_labels(obj: Any) -> Labels | None:
     """The labels of a decoded object; None if it has no metadata, so that no selector but the empty one matches it.
 
     ("an object without metadata never matches": PodExecOptions and its like, and the absent object of a DELETE.)
+
+    Labels of a wrong JSON type are read as Unstructured.GetLabels reads them: a null is the empty string; anything else
+    that is not a string, and there are no labels.
     """
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict):
@@ -42,7 +45,10 @@ def object_labels(obj: Any) -> Labels | None:
     labels = metadata.get("labels")
     if not isinstance(labels, dict):
         return {}
-    return labels
+    if all(type(value) is str for value in labels.values()):
+        return labels
+    coerced = {key: "" if value is None else value for key, value in labels.items()}
+    return coerced if all(isinstance(value, str) for value in coerced.values()) else {}
 
 
 def object_selected(selector: Selector, obj: Any, old_object: Any) -> bool:

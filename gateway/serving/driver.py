@@ -16,7 +16,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Decision, Failure, Heart, Step
+from gateway.conditions import Authorization
+from gateway.deciding import Answer, Ask, AuthorizationAsk, Decision, Failure, Heart, Lookup, NamespaceLookup, Step
 from gateway.reasons import Reason
 from gateway.review import ReviewError
 
@@ -35,6 +36,25 @@ class Asker(Protocol):
         """Put the ask to its policy's worker."""
 
 
+class Authorizer(Protocol):
+    """How an authorization is found out, for ``authorizer`` in a matchCondition.
+
+    ``found`` is called once and never inside the call itself. Nothing cancels it: what comes too late changes nothing.
+    """
+
+    def authorize(self, ask: AuthorizationAsk, found: Callable[[Authorization], None]) -> None:
+        """Put the check to whoever authorizes."""
+
+
+class NotInCluster:
+    """Nobody authorizes: there is no cluster to ask. The matchCondition that asked is a CONDITION_ERROR."""
+
+    def authorize(self, ask: AuthorizationAsk, found: Callable[[Authorization], None]) -> None:
+        """Say so."""
+        error = f"{ask.check.verb}: authorizer has nobody to ask, the gateway does not run in a cluster"
+        asyncio.get_running_loop().call_soon(found, Authorization(error=error))
+
+
 class Driver:
     """Decides one review.
 
@@ -43,13 +63,23 @@ class Driver:
         heart: not started yet; its clock is ``time.monotonic``.
         asker: asks the workers.
         namespaces: the labels of the namespaces that are known.
+        authorizer: is asked what matchConditions ask of ``authorizer``.
     """
 
-    def __init__(self, uid: str, heart: Heart, *, asker: Asker, namespaces: Namespaces) -> None:
+    def __init__(
+        self,
+        uid: str,
+        heart: Heart,
+        *,
+        asker: Asker,
+        namespaces: Namespaces,
+        authorizer: Authorizer | None = None,
+    ) -> None:
         self._uid = uid
         self._heart = heart
         self._asker = asker
         self._namespaces = namespaces
+        self._authorizer = authorizer or NotInCluster()
         self._loop = asyncio.get_running_loop()
         self._decided: asyncio.Future[Decision] = self._loop.create_future()
         self._cancels: dict[int, Callable[[], object]] = {}
@@ -97,8 +127,9 @@ class Driver:
                 if failure is not None:
                     events.append(partial(self._heart.answered, ask.id, failure, monotonic()))
             for lookup in step.lookups:
-                labels = self._namespaces.get(lookup.namespace)
-                events.append(partial(self._heart.found, lookup.id, labels, monotonic()))
+                found = self._look_up(lookup)
+                if found is not None:
+                    events.append(found)
             self._set_alarm(step.wake_at)
             if step.decision is not None and not self._decided.done():
                 self._decided.set_result(step.decision)
@@ -113,6 +144,23 @@ class Driver:
         if ask.cancellable:
             self._cancels[ask.id] = cancel
         return None
+
+    def _look_up(self, lookup: Lookup) -> Callable[[], Step] | None:
+        """What is found at once, as an event."""
+        if isinstance(lookup, NamespaceLookup):
+            labels = self._namespaces.get(lookup.namespace)
+            return partial(self._heart.found, lookup.id, labels, monotonic())
+        try:
+            self._authorizer.authorize(lookup, partial(self._authorized, lookup.id))
+        except Exception as error:  # noqa: BLE001 - logged; whoever asked hears that nobody can tell
+            _LOG.exception("asking for an authorization failed inside the gateway", uid=self._uid)
+            failed = Authorization(error=f"{type(error).__name__}; see the gateway's log")
+            return partial(self._heart.found, lookup.id, failed, monotonic())
+        return None
+
+    def _authorized(self, lookup_id: int, authorization: Authorization) -> None:
+        if not self._decided.done():
+            self._event(partial(self._heart.found, lookup_id, authorization, monotonic()))
 
     def _tell(self, event: Callable[[], Step]) -> Step | None:
         try:

@@ -1,7 +1,8 @@
 """The decision log: a line for each review that was not simply allowed, enough to answer the one who was denied.
 
 It holds who asked for what (names, never contents), the outcome, and each policy that refused, failed or changed
-something with its reason code. Reviews that all policies allowed are logged at debug.
+something, or would have under another mode, with its reason code. Reviews that all policies allowed are logged at
+debug.
 
 Lines wait in memory until they are written, so a line is bounded, whatever a worker says and a request is called.
 """
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.deciding import Call, Decision, Deny, Failure, Outcome
+from gateway.deciding import Call, Decision, Deny, Failure
 from gateway.reasons import Reason
 
 _LOG: Final = structlog.get_logger("gateway.decisions")
@@ -30,10 +31,13 @@ class DecisionLog:
     """Writes decisions as log lines."""
 
     def decided(self, decision: Decision) -> None:
-        """Log a decision: warning where a policy could not judge, info where one denied, debug otherwise."""
+        """Log a decision: warning where a policy could not judge, info where one denied, debug otherwise.
+
+        A policy that is not enforced counts as well: to be seen is all that it is for.
+        """
         if any(isinstance(call.answer, Failure) for call in decision.calls):
             _LOG.warning("review decided", **self._fields(decision))
-        elif decision.outcome is not Outcome.ALLOWED:
+        elif any(isinstance(call.answer, Deny) or call.would_change for call in decision.calls):
             _LOG.info("review decided", **self._fields(decision))
         elif _SWITCH.isEnabledFor(logging.DEBUG):
             _LOG.debug("review decided", **self._fields(decision))
@@ -54,23 +58,29 @@ class DecisionLog:
             "dry_run": request.dry_run,
             "milliseconds": round(1000 * (decision.ended - decision.started), 3),
             "policies": [
-                _policy(call) for call in decision.calls if call.changes or isinstance(call.answer, Deny | Failure)
+                _policy(call)
+                for call in decision.calls
+                if call.changes or call.would_change or isinstance(call.answer, Deny | Failure)
             ],
         }
 
 
 def _policy(call: Call) -> dict[str, Any]:
     fields: dict[str, Any] = {"policy": call.policy.qualified_name, "worker": call.policy.worker}
+    if not call.enforced:
+        fields |= {"mode": call.policy.mode.value}
     match call.answer:
         case Deny(message=message):
             fields |= {"reason": Reason.DENIED.value, "message": _cut(message)}
-        case Failure(reason=reason, message=message):
-            fields |= {"reason": reason.value, "message": _cut(message), "failed_open": call.failed_open}
+        case Failure(reason=reason, message=message, hint=hint):
+            told = f"{message}; {hint}" if hint else message
+            fields |= {"reason": reason.value, "message": _cut(told), "failed_open": call.failed_open}
         case _:
             # Paths say what was touched; values may be secret.
-            fields |= {"changed": [_cut(f"{each.op} {each.path}") for each in call.changes[:PATHS]]}
-            if len(call.changes) > PATHS:
-                fields |= {"more_changed": len(call.changes) - PATHS}
+            changes, word = (call.changes, "changed") if call.enforced else (call.would_change, "would_change")
+            fields |= {word: [_cut(f"{each.op} {each.path}") for each in changes[:PATHS]]}
+            if len(changes) > PATHS:
+                fields |= {f"more_{word}": len(changes) - PATHS}
     return fields
 
 

@@ -1,6 +1,7 @@
 """The mutating chain: one after another, each sees what the ones before it left."""
 
 import json
+from dataclasses import replace
 
 import jsonpatch
 import pytest
@@ -108,6 +109,17 @@ def test_a_patch_that_does_not_apply_is_a_failure_of_its_policy():
     assert decision.object == request().object
 
 
+@pytest.mark.parametrize("more", [{}, IGNORE])
+def test_who_was_heard_is_kept_though_its_patch_does_not_apply(more):
+    """kube-apiserver adds an answer's warnings and audit annotations before it applies the patch."""
+    broken = replace(
+        patch({"op": "remove", "path": "/metadata/missing"}), warnings=("careful",), audit_annotations={"k": "v"}
+    )
+    decision, _ = decide([policy("a", **more)], {"a": broken})
+    assert "careful" in decision.response.warnings
+    assert decision.response.audit_annotations[f"{decision.calls[0].label}_k"] == "v"
+
+
 @pytest.mark.parametrize(
     "content", [b'[{"op":"replace","path":"","value":7}]', b'[{"op":"replace","path":"","value":[]}]']
 )
@@ -117,11 +129,22 @@ def test_a_change_must_leave_an_object(content):
     assert decision.calls[0].answer.reason is Reason.INVALID_PATCH
 
 
-@pytest.mark.parametrize(("content", "fine"), [(b"[]", True), (b'[{"op":"add","path":"/x","value":1}]', False)])
-def test_there_is_nothing_to_change_on_delete(content, fine):
+@pytest.mark.parametrize(
+    ("kind", "content", "fine"),
+    [
+        (ChangeKind.JSON_PATCH, b"[]", True),
+        (ChangeKind.JSON_PATCH, b" [ \n ] ", True),
+        (ChangeKind.JSON_PATCH, b'[{"op":"add","path":"/x","value":1}]', False),
+        (ChangeKind.KUBERNETES_PATCH, b"null", True),
+        (ChangeKind.MERGE_PATCH, b"{}", True),
+        (ChangeKind.MERGE_PATCH, b'{"x":1}', False),
+        (ChangeKind.OBJECT, b"{}", False),
+    ],
+)
+def test_there_is_nothing_to_change_on_delete(kind, content, fine):
     """ "attempted to modify the object, which is not supported for this operation"."""
     deleted = request(operation="DELETE", object=None, oldObject={"metadata": {}})
-    change = Change(kind=ChangeKind.JSON_PATCH, content=content)
+    change = Change(kind=kind, content=content)
     decision, _ = decide([A], {"a": Allow(change=change)}, on=deleted)
     assert decision.response.allowed is fine
 

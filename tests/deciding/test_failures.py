@@ -3,26 +3,32 @@
 import pytest
 
 from gateway.deciding import Allow, Deny, Failure, Heart, Outcome
-from gateway.policies import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector
+from gateway.policies import FailurePolicy, Phase, ReinvocationPolicy
 from gateway.reasons import Reason
 from tests.world import decide, label, plan, policy, request
 
 IGNORE = {"failure_policy": FailurePolicy.IGNORE}
 FAILURES = [reason for reason in Reason if reason is not Reason.DENIED]
-TRY_AGAIN = {Reason.BUDGET_EXHAUSTED, Reason.OVERLOADED}
+STATUSES = {
+    Reason.BUDGET_EXHAUSTED: (429, "TooManyRequests"),
+    Reason.OVERLOADED: (429, "TooManyRequests"),
+    Reason.CONDITION_ERROR: (403, "Forbidden"),
+    Reason.NAMESPACE_UNKNOWN: (404, "NotFound"),
+    Reason.DRY_RUN_UNSUPPORTED: (400, "BadRequest"),
+}
 
 
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("reason", FAILURES)
 def test_under_fail_every_kind_of_failure_refuses_with_its_reason_code(phase, reason):
-    """500 InternalError, or 429 where it passes by itself; the word is in the message."""
+    """500 InternalError, 429 where it passes by itself, kube-apiserver's own code where it has one; the word is in the
+    message."""
     failure = Failure(reason=reason, message="what happened")
     decision, _ = decide([policy("a", phase=phase)], {"a": failure})
     status = decision.response.status
     assert decision.outcome is Outcome.FAILED
     assert status.message == f"{reason.value}: what happened"
-    expected = (429, "TooManyRequests") if reason in TRY_AGAIN else (500, "InternalError")
-    assert (status.code, status.reason) == expected
+    assert (status.code, status.reason) == STATUSES.get(reason, (500, "InternalError"))
 
 
 @pytest.mark.parametrize("phase", list(Phase))
@@ -157,49 +163,8 @@ def test_a_heart_that_breaks_while_it_applies_a_change_has_not_judged_that_polic
     """An allow whose change was never applied is no allow."""
     heart = Heart(request(), plan(policy("a"), policy("b", index=1, **IGNORE)), ends=200.0)
     ask = heart.start(100.0).asks[0]
-    monkeypatch.setattr("gateway.deciding.heart.apply_change", lambda *_: 1 / 0)
+    monkeypatch.setattr("gateway.deciding.applying.apply_change", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         heart.answered(ask.id, label("one"), 100.1)
     decision = heart.broken("ZeroDivisionError", 100.2).decision
     assert (decision.outcome, decision.calls[0].answer.reason) == (Outcome.FAILED, Reason.INTERNAL)
-
-
-# ------------------------------------------------------------------------------------- kube-apiserver's annotations
-
-
-def test_the_decision_knows_the_annotations_that_kubernetes_would_have_written():
-    """mutation, patch and failed-open, by round and index over all webhooks, skipped ones included."""
-    elsewhere = Selector(requirements=(Requirement(key="x", operator="Exists"),))
-    chain = [policy("a", object_selector=elsewhere), policy("b", index=1), policy("c", index=2, **IGNORE)]
-    broken = Failure(reason=Reason.WORKER_FAILURE, message="it broke")
-    decision, _ = decide(chain, {"b": label("one"), "c": broken})
-    annotations = decision.kubernetes_annotations()
-    assert annotations == {
-        "mutation.webhook.admission.k8s.io/round_0_index_1": (
-            '{"configuration":"test","webhook":"b.test.example.com","mutated":true}'
-        ),
-        "patch.webhook.admission.k8s.io/round_0_index_1": (
-            '{"configuration":"test","webhook":"b.test.example.com",'
-            '"patch":[{"op":"add","path":"/metadata/labels/one","value":"1"}],"patchType":"JSONPatch"}'
-        ),
-        "mutation.webhook.admission.k8s.io/round_0_index_2": (
-            '{"configuration":"test","webhook":"c.test.example.com","mutated":false}'
-        ),
-        "failed-open.mutation.webhook.admission.k8s.io/round_0_index_2": "c.test.example.com",
-    }
-
-
-def test_while_validating_only_those_that_matched_are_counted():
-    """failed-open.validating...round_0_index_J."""
-    elsewhere = Selector(requirements=(Requirement(key="x", operator="Exists"),))
-    validating = {"phase": Phase.VALIDATING}
-    chain = [
-        policy("a", object_selector=elsewhere, **validating),
-        policy("b", index=1, **validating),
-        policy("c", index=2, **IGNORE, **validating),
-    ]
-    broken = Failure(reason=Reason.WORKER_FAILURE, message="it broke")
-    decision, _ = decide(chain, {"b": Allow(), "c": broken})
-    assert decision.kubernetes_annotations() == {
-        "failed-open.validating.webhook.admission.k8s.io/round_0_index_1": "c.test.example.com"
-    }

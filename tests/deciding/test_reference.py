@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.conditions import Authorization, AuthorizationCheck, EvaluationError
 from gateway.deciding import Allow, Deny, Failure
 from gateway.patching import equal
-from gateway.policies import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector, SideEffects
+from gateway.policies import FailurePolicy, Mode, Phase, ReinvocationPolicy, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
-from tests.world import decide, patch, policy, request
+from tests.world import condition, decide, patch, policy, request, when_authorized
 
 LABELS = ("x", "y", "z")
+CHECKS = {verb: AuthorizationCheck(verb=verb, resource="pods") for verb in ("get", "list")}
 LATENCIES = (0.0, 0.3, 0.9, 1.7, float("inf"))
 BUDGETS = (0.0, 0.5, 1.0, 2.0, 3.1, 20.0)
 
@@ -56,6 +58,26 @@ def answer(behaviour, labels):  # noqa: PLR0911 - a table
             return Allow(warnings=("fine",))
 
 
+def scripted(kind, key):
+    """A condition over labels and authorizations; its name says which."""
+    name = f"{kind} {key}"
+    if kind == "may":
+        return condition(when_authorized(CHECKS[key]), name)
+
+    def value(variables, _):
+        there = key in variables.object["metadata"]["labels"]
+        return there or (EvaluationError(message="no such key") if kind == "error unless" else False)
+
+    return condition(value, name)
+
+
+CONDITIONS = st.one_of(
+    st.builds(scripted, st.sampled_from(["has", "error unless"]), st.sampled_from(LABELS)),
+    st.builds(scripted, st.just("may"), st.sampled_from(sorted(CHECKS))),
+)
+RARELY = st.sampled_from([False, False, True])
+
+
 @st.composite
 def policies(draw, phase):
     made = []
@@ -71,6 +93,8 @@ def policies(draw, phase):
                 failure_policy=draw(st.sampled_from(list(FailurePolicy))),
                 reinvocation_policy=draw(st.sampled_from(list(ReinvocationPolicy))),
                 side_effects=draw(st.sampled_from(list(SideEffects))),
+                mode=draw(st.sampled_from(list(Mode))) if draw(RARELY) else Mode.ENFORCE,
+                match_conditions=tuple(draw(st.lists(CONDITIONS, max_size=2))) if draw(RARELY) else (),
                 object_selector=Selector(requirements=(Requirement(key=key, operator=operator),))
                 if key
                 else Selector(),
@@ -89,6 +113,11 @@ def cases(draw, phase):
         "latencies": {name: draw(st.sampled_from(LATENCIES)) for name in names},
         "budget": draw(st.sampled_from(BUDGETS)),
         "labels": draw(st.dictionaries(st.sampled_from(LABELS), st.just("0"))),
+        "dry_run": draw(RARELY),
+        "authorizations": {
+            check: draw(st.sampled_from([Authorization(allowed=True), Authorization(), Authorization(error="who?")]))
+            for check in CHECKS.values()
+        },
     }
 
 
@@ -99,8 +128,44 @@ def selected(each, labels):
     return True
 
 
+def outcome(name, case, labels, known):
+    """What a scripted condition is: True, False, "error", or the check that it needs."""
+    kind, key = name.rsplit(" ", 1)
+    if kind != "may":
+        return key in labels or (False if kind == "has" else "error")
+    if key not in known:
+        return key
+    said = case["authorizations"][CHECKS[key]]
+    return "error" if said.error else said.allowed
+
+
+def conditional(each, case, labels, known, now):
+    """True, False, or the failure that the conditions come to. ``known`` are the checks that have been answered."""
+    values = [outcome(made.name, case, labels, known) for made in each.match_conditions]
+    if False in values:
+        return False
+    needed = [check for check in values if check in CHECKS]
+    if not needed:
+        return Failure(reason=Reason.CONDITION_ERROR, message="") if "error" in values else True
+    if now >= case["budget"]:
+        return Failure(reason=Reason.BUDGET_EXHAUSTED, message="")
+    known.add(needed[0])
+    return conditional(each, case, labels, known, now)
+
+
+def refuses(each, said):
+    """Whether an answer ends the chain and refuses the request."""
+    if each.mode is not Mode.ENFORCE:
+        return False
+    if isinstance(said, Failure):
+        return each.failure_policy is FailurePolicy.FAIL or said.reason is Reason.DRY_RUN_UNSUPPORTED
+    return isinstance(said, Deny)
+
+
 def heard(each, case, labels, now):
     """What the asking of one worker at ``now`` comes to, and when."""
+    if case["dry_run"] and each.side_effects not in {SideEffects.NONE, SideEffects.NONE_ON_DRY_RUN}:
+        return Failure(reason=Reason.DRY_RUN_UNSUPPORTED, message=""), now
     end = case["budget"]
     if now >= end:
         return Failure(reason=Reason.BUDGET_EXHAUSTED, message=""), now
@@ -123,26 +188,32 @@ def applied(obj, said):
 
 
 def serial_chain(case, obj):
-    """Kubernetes' mutating chain: (turns, final object, when)."""
-    turns, now, changed_at_all = [], 0.0, False
+    """Kubernetes' mutating chain: (turns, final object, when, refused)."""
+    turns, now, changed_at_all, known = [], 0.0, False, set()
     invoked, marked = set(), set()
     for round_ in range(2):
         if round_ == 1 and not changed_at_all:
             break
         for index, each in enumerate(case["chain"]):
             labels = obj["metadata"]["labels"]
-            if not selected(each, labels) or (round_ == 1 and index not in marked):
+            matched = selected(each, labels) and conditional(each, case, labels, known, now)
+            due = round_ == 0 or index in marked
+            if matched is False or not (due or (isinstance(matched, Failure) and refuses(each, matched))):
                 continue
-            said, now = heard(each, case, labels, now)
-            after, said = applied(obj, said)
+            if isinstance(matched, Failure):
+                after, said = obj, matched
+            else:
+                said, now = heard(each, case, labels, now)
+                after, said = applied(obj, said)
             turns.append((round_, index, said))
-            if after != obj:
+            if after != obj and each.mode is Mode.ENFORCE:
                 obj, changed_at_all = after, True
                 marked |= invoked
                 invoked = set()
-            if each.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
+            undecided = isinstance(said, Failure) and said.reason is Reason.CONDITION_ERROR
+            if each.reinvocation_policy is ReinvocationPolicy.IF_NEEDED and not undecided:
                 invoked.add(index)
-            if isinstance(said, Deny) or (isinstance(said, Failure) and each.failure_policy is FailurePolicy.FAIL):
+            if refuses(each, said):
                 return turns, obj, now, True
     return turns, obj, now, False
 
@@ -159,7 +230,7 @@ def seen(decision):
 
 
 def on(case):
-    return request({"metadata": {"name": "p", "labels": case["labels"]}})
+    return request({"metadata": {"name": "p", "labels": case["labels"]}}, dryRun=case["dry_run"])
 
 
 def run(case):
@@ -167,7 +238,8 @@ def run(case):
         name: lambda document, behaviour=behaviour: answer(behaviour, document["object"]["metadata"]["labels"])
         for name, behaviour in case["behaviours"].items()
     }
-    return decide(case["chain"], answers, on=on(case), budget=case["budget"], latencies=case["latencies"], now=0.0)
+    world = {key: case[key] for key in ("budget", "latencies", "authorizations")}
+    return decide(case["chain"], answers, on=on(case), now=0.0, **world)
 
 
 def memo_may_differ(case):
@@ -218,7 +290,10 @@ def test_the_fan_out_judges_everybody_who_matches_at_once(case):
     decision, _ = run(case)
     turns, ends = [], [0.0]
     for index, each in enumerate(case["chain"]):
-        if selected(each, case["labels"]):
+        matched = selected(each, case["labels"]) and conditional(each, case, case["labels"], set(), 0.0)
+        if isinstance(matched, Failure):
+            turns.append((0, index, matched))
+        elif matched:
             said, when = heard(each, case, case["labels"], 0.0)
             turns.append((0, index, said))
             ends.append(when)
@@ -232,10 +307,10 @@ def test_a_policy_under_fail_that_denied_or_could_not_judge_is_never_followed_by
     """And one under Ignore that could not judge is always heard of."""
     _, case = drawn
     decision, _ = run(case)
-    refusing = [call for call in decision.calls if isinstance(call.answer, Deny) or call.failed_closed]
+    refusing = [call for call in decision.calls if refuses(call.policy, call.answer)]
     assert decision.response.allowed is (not refusing)
     for call in decision.calls:
-        if call.failed_open:
+        if isinstance(call.answer, Failure) and call.policy.mode is Mode.ENFORCE and call not in refusing:
             assert any(call.label in text for text in decision.response.warnings)
             assert any(key.startswith(call.label) for key in decision.response.audit_annotations)
 

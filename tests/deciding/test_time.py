@@ -5,7 +5,7 @@ import pytest
 from gateway.deciding import Allow, Deny, Failure, Heart, Outcome
 from gateway.policies import FailurePolicy, Phase, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
-from tests.world import World, decide, label, plan, policy, request
+from tests.world import decide, label, plan, policy, request
 
 NEVER = float("inf")
 IGNORE = {"failure_policy": FailurePolicy.IGNORE}
@@ -153,12 +153,3 @@ def test_an_unknown_namespace_is_a_failure_not_a_mismatch():
     decision, _ = decide([policy("a", namespace_selector=PROD)], {}, namespaces={"t": None})
     assert decision.calls[0].answer.reason is Reason.NAMESPACE_UNKNOWN
     assert not decision.response.allowed
-
-
-def test_a_lookup_that_never_ends_is_a_failure_in_time():
-    """The policy's own time bounds it."""
-    world = World(behaviours={})
-    heart = Heart(request(), plan(policy("a", namespace_selector=PROD, timeout=1.0)), ends=200.0)
-    world.follow(heart.start(100.0), heart)
-    decision = heart.expired(101.0).decision
-    assert decision.calls[0].answer.reason is Reason.NAMESPACE_UNKNOWN

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.matching import Matched, NeedsNamespace, NotMatched, Undecidable, match
+from gateway.matching import Facts, Matched, NeedsNamespace, NotMatched, Undecidable, match
 from gateway.policies import EVERYTHING, Requirement, Selector
 from gateway.reasons import Reason
 from tests.world import policy, request
@@ -14,7 +14,8 @@ def selector(key="env", operator="In", *values):
 
 def judged(on, namespaces=None, current=None, **fields):
     chosen = policy("a", rules=(EVERYTHING,), **fields)
-    return match(chosen, on, lambda: on.object if current is None else current, namespaces or {})
+    facts = Facts(namespaces=namespaces or {})
+    return match(chosen, on, lambda: on.object if current is None else current, facts)
 
 
 def labelled(**labels):
@@ -64,6 +65,32 @@ def test_an_object_without_metadata_never_matches_a_selector(obj):
     assert isinstance(judged(request(obj)), Matched)
 
 
+LABELS = [
+    # what stands there, what kube-apiserver's Unstructured.GetLabels makes of it
+    ({"env": "prod", "x": None}, True),
+    ({"env": "prod", "x": 7}, False),
+    ({"env": ["prod"]}, False),
+    (["env"], False),
+    ("env", False),
+    (None, False),
+    (7, False),
+]
+
+
+@pytest.mark.parametrize(("labels", "selected"), LABELS)
+def test_labels_of_a_wrong_type_are_read_as_kubernetes_reads_them(labels, selected):
+    """A null is the empty string; anything else that is no string, and there are no labels at all."""
+    on = request({"metadata": {"labels": labels}})
+    assert isinstance(judged(on, object_selector=selector("env", "In", "prod")), Matched) is selected
+    assert isinstance(judged(on, object_selector=selector("env", "DoesNotExist")), NotMatched) is selected
+
+
+def test_a_null_label_is_the_empty_string():
+    """ "null coercing"."""
+    on = request({"metadata": {"labels": {"env": None}}})
+    assert isinstance(judged(on, object_selector=selector("env", "In", "")), Matched)
+
+
 # -------------------------------------------------------------------------------------------------- namespaces
 
 PROD = selector("env", "In", "prod")
@@ -77,10 +104,19 @@ def test_the_namespaces_labels_are_asked_for_and_then_used():
 
 
 def test_an_unknown_namespace_cannot_be_judged():
-    """Not knowing is not allowing."""
+    """Not knowing is not allowing: kube-apiserver's own words, which failurePolicy cannot ignore, and our hint."""
     result = judged(request(), {"t": None}, namespace_selector=PROD)
     assert isinstance(result, Undecidable)
-    assert result.reason is Reason.NAMESPACE_UNKNOWN
+    assert (result.reason, result.message) == (Reason.NAMESPACE_UNKNOWN, 'namespaces "t" not found')
+    assert result.details == {"name": "t", "kind": "namespaces"}
+    assert "add a Namespace document" in result.hint
+    assert not result.ignorable
+
+
+def test_a_namespaces_request_that_names_no_namespace_cannot_be_judged():
+    """There is nothing to look up: kube-apiserver always says the name there, or fails."""
+    deleted = namespaces(operation="DELETE", object=None, namespace="", name="t")
+    assert judged(deleted, {"t": {"env": "prod"}}, namespace_selector=PROD).reason is Reason.NAMESPACE_UNKNOWN
 
 
 def test_a_cluster_scoped_request_always_matches_a_namespace_selector():
@@ -109,6 +145,6 @@ def test_a_namespace_that_is_deleted_is_judged_by_the_labels_it_has(sub, operati
 
 def test_no_namespace_is_looked_up_for_a_policy_that_is_not_concerned():
     """kube-apiserver reports an unknown namespace only if the rules match."""
-    assert isinstance(match(policy("a", namespace_selector=PROD), namespaces(), lambda: None, {}), NotMatched)
+    assert isinstance(match(policy("a", namespace_selector=PROD), namespaces(), lambda: None, Facts()), NotMatched)
     unselected = judged(request(), object_selector=selector("x", "Exists"), namespace_selector=PROD)
     assert unselected == NotMatched(why="objectSelector")

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.deciding import Allow, Deny, Failure
-from gateway.policies import FailurePolicy, Phase
+from gateway.policies import FailurePolicy, Mode, Phase
 from gateway.policies.model import EVERYTHING
 from gateway.reasons import Reason
 from gateway.telemetry import DecisionLog, configure_logs
@@ -156,3 +156,21 @@ async def test_a_body_that_is_no_review_is_never_logged(gateway, logs):
     text = json.dumps(logs())
     assert text.count("a request is no AdmissionReview") == 4
     assert [found for found in VALUES if found in text] == []
+
+
+@pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT])
+def test_what_is_not_enforced_is_told_with_its_mode(mode):
+    """What a policy would deny or change is logged like what others do, and nobody can take it for enforced."""
+    chain = [value_policy("a", mode=mode), value_policy("b", index=1, mode=mode)]
+    (entry,) = logged(chain, {"a": Deny(message="no"), "b": label("x")})
+    denied, changed = entry["policies"]
+    assert (denied["mode"], denied["reason"], denied["message"]) == (mode.value, "DENIED", "no")
+    assert (changed["mode"], changed["would_change"]) == (mode.value, ["add /metadata/labels/x"])
+    assert "changed" not in changed
+
+
+def test_a_hint_is_logged_with_the_failure():
+    """Who reads the log is who can follow it."""
+    failure = Failure(reason=Reason.NAMESPACE_UNKNOWN, message="not found", hint="add it")
+    (entry,) = logged([value_policy("one")], {"one": failure})
+    assert entry["policies"][0]["message"] == "not found; add it"

@@ -103,6 +103,44 @@ def test_who_does_not_match_is_not_counted(metrics):
     assert value(metrics, "reviews_total", phase="mutating", outcome="allowed") == 1
 
 
+def test_what_is_not_configured_any_more_is_forgotten(metrics):
+    """The series of policies and entries that have gone go too; the others keep what they have counted."""
+    one, two = policy("one"), policy("two")
+    metrics.know([one, two], [(Phase.MUTATING, "chain.one"), (Phase.MUTATING, "chain.two")])
+    decision, _ = decide([one, two], {"one": FAILURE, "two": Allow()})
+    metrics.decided(decision)
+    metrics.judged("chain.one", decision)
+    metrics.judged("chain.two", decision)
+    metrics.forget_others([one], [(Phase.MUTATING, "chain.one")])
+    assert "two.test" not in metrics.exposition()[1].decode()
+    labels = {"phase": "mutating", "policy": one.qualified_name}
+    assert value(metrics, "policy_failures_total", **labels, reason="WORKER_FAILURE") == 1
+    assert value(metrics, "entry_reviews_total", phase="mutating", entry="chain.one", outcome="failed") == 1
+    metrics.decided(decision)
+    metrics.forget_others([], [])
+    assert "one.test" not in metrics.exposition()[1].decode()
+
+
+def test_any_number_of_configurations_leaves_as_many_series_as_the_last(metrics):
+    """What a thousand reloads bring and take away leaves nothing behind."""
+    metrics.know([policy("stays")], [(Phase.MUTATING, "chain.stays")])
+    before = len(metrics.exposition()[1].splitlines())
+    for number in range(100):
+        metrics.know([policy("stays"), policy(f"p{number}")], [(Phase.VALIDATING, f"group.p{number}")])
+        metrics.forget_others([policy("stays")], [(Phase.MUTATING, "chain.stays")])
+    assert len(metrics.exposition()[1].splitlines()) == before
+
+
+def test_reloads_are_counted_by_their_result(metrics):
+    """What was read last, and whether it is what is served."""
+    metrics.loaded(1700000000.5, errors=1)
+    assert value(metrics, "configuration_loaded_timestamp_seconds") == 1700000000.5
+    assert (value(metrics, "configuration_errors"), value(metrics, "configuration_last_reload_successful")) == (1, 1)
+    metrics.reloaded("invalid", errors=3, good=False)
+    assert value(metrics, "configuration_reloads_total", result="invalid") == 1
+    assert (value(metrics, "configuration_errors"), value(metrics, "configuration_last_reload_successful")) == (3, 0)
+
+
 @pytest.mark.parametrize("why", [*Refusal, "not_a_review"])
 def test_a_refusal_is_counted_by_its_word(metrics, why):
     """Each refusal counts under its own word."""

@@ -1,0 +1,92 @@
+"""One policy's turn in a review, as it is kept: who, matched or not, asked or not, what came of it.
+
+Times are seconds on the driver's clock; only differences mean something.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from gateway.deciding.verdicts import Answer, Deny, Failure
+from gateway.patching import Operation
+from gateway.policies import FailurePolicy, Mode, Policy
+from gateway.reasons import Reason
+
+
+class Source(StrEnum):
+    """Where an answer came from."""
+
+    ASKED = "asked"
+    """The worker was asked for this turn."""
+
+    MEMO = "memo"
+    """The same question had its verdict already, in this review."""
+
+    SHARED = "shared"
+    """The same question was open in this review, and its verdict served both."""
+
+    NOBODY = "nobody"
+    """Nobody was asked: the failure was known without (configuration, budget, namespace, version)."""
+
+
+UNDECIDED: Final = frozenset({Reason.CONDITION_ERROR, Reason.NAMESPACE_UNKNOWN})
+"""Failures of matching: kube-apiserver calls nobody, and a webhook that is not called is never reinvoked."""
+
+
+def refuses(failure: Failure, policy: Policy) -> bool:
+    """Whether the policy's failurePolicy lets a failure refuse the request; what it cannot ignore always does."""
+    return policy.failure_policy is FailurePolicy.FAIL or not failure.ignorable
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """One policy's turn in one round, called or not.
+
+    ``round`` is 0, or 1 when reinvoked; ``index`` is the policy's place in the plan. ``matched`` False: ``why`` names
+    what said no (rules, objectSelector, namespaceSelector, matchConditions: NAME, reinvocation), and all that follows
+    is empty. Where nobody can tell, ``matched`` is True with a failure, as not knowing is not allowing.
+    ``document_key`` and ``document_size`` are the SHA-256 and the bytes of the document put to the policy, 0 where
+    nobody was asked; the document itself is not kept: a chain of twenty would hold the object twenty times.
+    ``answer`` is what the turn came to, a failure found while applying included; ``changes`` is what it changed, as our
+    own difference; ``would_change`` is that of a policy whose mode is warn or audit, which was not applied.
+    """
+
+    round: int
+    index: int
+    label: str
+    policy: Policy
+    matched: bool
+    why: str = ""
+    source: Source = Source.NOBODY
+    document_key: bytes = b""
+    document_size: int = 0
+    started: float = 0.0
+    ended: float = 0.0
+    answer: Answer | None = None
+    changes: tuple[Operation, ...] = ()
+    would_change: tuple[Operation, ...] = ()
+
+    @property
+    def enforced(self) -> bool:
+        """Whether what the policy says counts: its mode is neither warn nor audit."""
+        return self.policy.mode is Mode.ENFORCE
+
+    @property
+    def called(self) -> bool:
+        """Whether kube-apiserver would have called a webhook: it knew that the webhook judges."""
+        return self.matched and not (isinstance(self.answer, Failure) and self.answer.reason in UNDECIDED)
+
+    @property
+    def failed_open(self) -> bool:
+        """A failure that the policy's failurePolicy let pass."""
+        return self.enforced and isinstance(self.answer, Failure) and not self.failed_closed
+
+    @property
+    def failed_closed(self) -> bool:
+        """A failure that refuses the request."""
+        return self.enforced and isinstance(self.answer, Failure) and refuses(self.answer, self.policy)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether this turn refuses the request."""
+        return self.failed_closed or (self.enforced and isinstance(self.answer, Deny))

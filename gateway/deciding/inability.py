@@ -1,0 +1,29 @@
+"""Failures that nobody was asked for, in kube-apiserver's own words: it has a status for each, beside failurePolicy."""
+
+from gateway.deciding.verdicts import Failure
+from gateway.matching import Undecidable
+from gateway.policies import Policy
+from gateway.reasons import Reason
+
+
+def undecided(matching: Undecidable) -> Failure:
+    """Nobody can tell whether the policy judges the request."""
+    return Failure(
+        reason=matching.reason,
+        message=matching.message,
+        hint=matching.hint,
+        details=matching.details,
+        ignorable=matching.ignorable,
+    )
+
+
+def dry_run_unsupported(policy: Policy) -> Failure:
+    """A dry run of a policy that has side effects even then (NewDryRunUnsupportedErr)."""
+    return Failure(
+        reason=Reason.DRY_RUN_UNSUPPORTED,
+        message=f'admission webhook "{policy.name}" does not support dry run',
+        hint=f"sideEffects is {policy.side_effects}; None or NoneOnDryRun would permit it",
+        details={},
+        # A status error of its own, not an error of the call: refused under Ignore as well.
+        ignorable=False,
+    )

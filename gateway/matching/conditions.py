@@ -1,0 +1,129 @@
+"""matchConditions: "All of the following conditions must be true for the webhook to be called".
+
+* Every condition is evaluated before anything is decided. Costing more together than one webhook's budget is an error,
+  whatever they say: it is kube-apiserver's first question.
+* Any false: not matched, even where another one is an error or would need an authorization ("If any condition false,
+  skip calling webhook always").
+* Else a missing authorization is asked for, even where another condition is an error: its answer may make it false.
+* Else any error: nobody can tell, and failurePolicy decides. An authorization that nobody can tell is such an error, of
+  each condition that depends on it: an expression would take it for "not allowed", and who is not allowed may be whom
+  the policy is for, or whom it spares.
+* An expression sees the object as it now is, and the request as CreateAdmissionRequest makes it: ``kind`` is that of
+  the object in hand, ``resource`` and ``subResource`` are the client's own, and what is empty is absent. ``uid`` and
+  the objects are not in it.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from gateway.conditions import (
+    LARGEST_COST,
+    LARGEST_COST_PER_WEBHOOK,
+    OUT_OF_BUDGET,
+    Authorization,
+    AuthorizationCheck,
+    EvaluationError,
+    NeedsAuthorization,
+)
+from gateway.matching.outcomes import MATCHED, Matched, NotMatched, Undecidable
+from gateway.matching.wording import aggregate, forbidden
+from gateway.policies import MatchCondition, Policy
+from gateway.reasons import Reason
+from gateway.review import Request
+
+Authorizations = Mapping[AuthorizationCheck, Authorization]
+
+
+def by_conditions(
+    policy: Policy, request: Request, current: Callable[[], Any], authorizations: Authorizations
+) -> Matched | NotMatched | NeedsAuthorization | Undecidable:
+    """Whether all conditions are true for the request, on the object that ``current`` gives."""
+    variables = Variables(request, current)
+    told = {check: said for check, said in authorizations.items() if not said.error}
+    wrong: str | None = None
+    errors: list[str] = []
+    needed: list[NeedsAuthorization] = []
+    budget, dearest = LARGEST_COST_PER_WEBHOOK, len(policy.match_conditions) * LARGEST_COST
+    for each in policy.match_conditions:
+        evaluation = each.condition.weigh(variables, told)
+        budget, dearest = budget - evaluation.cost, dearest - LARGEST_COST
+        if budget < 0:
+            return _undecidable(policy, request, [OUT_OF_BUDGET])
+        match evaluation.outcome:
+            case False:
+                wrong = wrong or each.name
+            case EvaluationError(message=message):
+                errors.append(_error(each, message))
+            case NeedsAuthorization(check=check) if check in authorizations:
+                errors.append(_error(each, authorizations[check].error))
+            case NeedsAuthorization() as missing:
+                needed.append(missing)
+        if wrong is not None and dearest <= budget:
+            break  # whatever the others say and cost
+    if wrong is not None:
+        return NotMatched(why=f"matchConditions: {wrong}")
+    if needed:
+        return needed[0]
+    return _undecidable(policy, request, errors) if errors else MATCHED
+
+
+def _error(condition: MatchCondition, message: str) -> str:
+    if condition.condition.error is not None:
+        return f"compilation error: {condition.condition.error}"
+    return f"expression '{condition.condition.expression}' resulted in error: {message}"
+
+
+def _undecidable(policy: Policy, request: Request, errors: list[str]) -> Undecidable:
+    resource = request.request_resource
+    message, details = forbidden(resource.group, resource.resource, request.name, aggregate(errors))
+    return Undecidable(
+        reason=Reason.CONDITION_ERROR,
+        message=message,
+        details=details,
+        hint=f"the matchConditions of policy {policy.name} have no value for this request: guard them with has()",
+    )
+
+
+class Variables:
+    """What expressions can name, made from a request; each is worked out only if an expression names it."""
+
+    def __init__(self, request: Request, current: Callable[[], Any]) -> None:
+        self._request = request
+        self._current = current
+
+    @cached_property
+    def object(self) -> Any:
+        """The object as it is now."""
+        return self._current()
+
+    @property
+    def old_object(self) -> Any:
+        """The old object."""
+        return self._request.old_object
+
+    @cached_property
+    def request(self) -> Mapping[str, Any]:
+        """The AdmissionRequest, as kube-apiserver's CreateAdmissionRequest makes it for expressions."""
+        request = self._request
+        original = msgspec.to_builtins(request.request_resource)
+        members = {
+            "kind": msgspec.to_builtins(request.kind),
+            "resource": original,
+            "subResource": request.request_sub_resource,
+            "requestKind": msgspec.to_builtins(request.request_kind),
+            "requestResource": original,
+            "requestSubResource": request.request_sub_resource,
+            "name": request.name,
+            "namespace": request.namespace,
+            "operation": request.operation,
+        }
+        user = msgspec.to_builtins(request.user_info)
+        return {
+            **{key: value for key, value in members.items() if value},
+            "userInfo": {key: value for key, value in user.items() if value},
+            "dryRun": request.dry_run,
+            "options": request.options,
+        }

@@ -1,0 +1,71 @@
+"""Which resources are the same objects in another version or group: k8s.io/apimachinery's EquivalentResourceRegistry.
+
+Resources are registered one after another, each with the kind of its objects, subresources on their own ("main
+resources are stored with subresource empty"). Those of one group and resource in several versions are equivalent;
+across groups, those that share an identity (deployments of apps and of extensions once did). Order of registration is
+the order in which they are tried.
+
+The API server's own table is in its memory. Here it is a value: from a test's case, from discovery in a cluster, or
+empty, where nobody knows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway.review import GroupVersionKind, GroupVersionResource
+
+GroupResource = tuple[str, str]
+"""Group and resource."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServedResource:
+    """One registration: a resource, or a subresource of it, and the kind of its objects (None: it is not known)."""
+
+    resource: GroupVersionResource
+    kind: GroupVersionKind | None
+    sub_resource: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Equivalents:
+    """The table. ``served`` is in order of registration; ``identities`` names groups' resources that are one."""
+
+    served: tuple[ServedResource, ...] = ()
+    identities: Mapping[GroupResource, str] = field(default_factory=dict)
+    _families: dict[tuple[str | GroupResource, str], list[ServedResource]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    _known: set[GroupResource] = field(init=False, repr=False, compare=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        for each in self.served:
+            self._known.add(_group_resource(each.resource))
+            self._families.setdefault((self._identity(each.resource), each.sub_resource), []).append(each)
+
+    def knows(self, resource: GroupVersionResource) -> bool:
+        """Whether the table speaks of this group's resource at all: then what it doesn't list isn't served."""
+        return _group_resource(resource) in self._known
+
+    def of(self, resource: GroupVersionResource, sub_resource: str) -> tuple[ServedResource, ...]:
+        """What is the same as ``resource`` and its subresource, in order of registration, ``resource`` itself left out.
+
+        "exclude attr.GetResource(), which we already checked"
+        """
+        if not self.knows(resource):
+            return ()
+        family = self._families.get((self._identity(resource), sub_resource), ())
+        return tuple(each for each in family if each.resource != resource)
+
+    def _identity(self, resource: GroupVersionResource) -> str | GroupResource:
+        # Without a name of its own, "GroupResource#String is used as the identity".
+        return self.identities.get(_group_resource(resource)) or _group_resource(resource)
+
+
+def _group_resource(resource: GroupVersionResource) -> GroupResource:
+    return resource.group, resource.resource
+
+
+EMPTY: Final = Equivalents()
+"""Nobody knows which resources are equivalent."""
