@@ -6,15 +6,19 @@ import click
 from click.shell_completion import get_completion_class
 
 from gateway import __version__
+from gateway.cli.check import check
 from gateway.cli.demo import demo
+from gateway.cli.render import render
+from gateway.cli.review import review
 from gateway.cli.serve import serve
+from gateway.cli.streams import CommandGroup
 
 __all__ = ["main"]
 
 _NAME = "admission-gateway"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name=_NAME)
 def main() -> None:
     """One admission webhook for kube-apiserver, and behind it policies as small workers."""
@@ -31,4 +35,7 @@ def completion(shell: str) -> None:
 
 
 main.add_command(serve)
+main.add_command(check)
+main.add_command(render)
+main.add_command(review)
 main.add_command(demo)

@@ -30,7 +30,7 @@ from gateway.serving.app import Gateway, Settings, serve_until
 from gateway.serving.certificates import CertificateError
 from gateway.serving.listener import ListenError
 from gateway.serving.tls import TlsError
-from gateway.sources import SourceError
+from gateway.sources import SourceError, read
 from gateway.telemetry import configure_logs
 
 _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
@@ -56,7 +56,7 @@ def demo(**values: Any) -> None:
     answered = False
     try:
         reviews = _reviews(examples / "reviews")
-        configuration = loaded((examples / "policies",))
+        configuration = loaded(read((examples / "policies",)))
         settings = Settings(
             listen=values["listen"],
             admin_listen=values["admin_listen"],

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
-from gateway.deciding import Call, Decision, Deny, Failure, Outcome
-from gateway.patching import Operation
+from gateway.cli.wording import change, outcome, sentences, title
+from gateway.deciding import Call, Decision, Outcome
 from gateway.policies import Configuration, Phase
 from gateway.serving.app import Gateway
 
@@ -44,8 +43,8 @@ def story(number: int, path: Path, decisions: Sequence[Decision]) -> Iterator[st
         yield f"{number:>2}  {path.name}: no answer"
         return
     last = decisions[-1]
-    verdict = click.style(_verdict(last), fg=_COLOURS[last.outcome], bold=True)
-    yield f"{number:>2}  {_title(last):<{_TITLE_WIDTH}} {verdict}"
+    verdict = click.style(outcome(last.outcome.value, last.response.status), fg=_COLOURS[last.outcome], bold=True)
+    yield f"{number:>2}  {title(last.request):<{_TITLE_WIDTH}} {verdict}"
     lines = [line for decision in decisions for call in decision.calls for line in _told(call)]
     if not any(call.matched for decision in decisions for call in decision.calls):
         lines = ["    no policy is about this request"]
@@ -72,30 +71,12 @@ def closing(
     yield f"Health and metrics: http://{admin[0]}:{admin[1]}/readyz?verbose and /metrics"
 
 
-def _title(decision: Decision) -> str:
-    request = decision.request
-    resource = request.resource.resource + (f"/{request.sub_resource}" if request.sub_resource else "")
-    name = request.name or ((request.object or {}).get("metadata") or {}).get("generateName", "")
-    place = f"{request.namespace}/{name}" if request.namespace else name
-    return f"{request.operation} {resource} {place}"
-
-
-def _verdict(decision: Decision) -> str:
-    status = decision.response.status
-    if status is None:
-        return decision.outcome.value
-    return f"{decision.outcome.value}, {status.code} {status.reason}".rstrip()
-
-
 def _told(call: Call) -> Iterator[str]:
     name = call.policy.policy
-    match call.answer:
-        case Deny(message=message):
-            yield from _said(name, click.style("denies ", fg="red"), message)
-        case Failure(reason=reason, message=message):
-            yield from _said(name, click.style("failed ", fg="yellow"), f"{reason}: {message}")
+    for verb, colour, text in sentences(call):
+        yield from _said(name, click.style(f"{verb:<7}", fg=colour), text)
     for operation in call.changes[:_CHANGES_SHOWN]:
-        yield f"    {name:<{_NAME_WIDTH}} {_change(operation)}"
+        yield f"    {name:<{_NAME_WIDTH}} {change(operation, _WIDTH - _NAME_WIDTH - 13)}"
         name = ""
     if len(call.changes) > _CHANGES_SHOWN:
         yield f"    {'':<{_NAME_WIDTH}} and {len(call.changes) - _CHANGES_SHOWN} more changes"
@@ -106,13 +87,3 @@ def _said(name: str, verb: str, message: str) -> Iterator[str]:
     yield f"    {name:<{_NAME_WIDTH}} {verb} {first}"
     for line in more:
         yield f"    {'':<{_NAME_WIDTH}}         {line}"
-
-
-def _change(operation: Operation) -> str:
-    verb = click.style(f"{operation.op:<7}", fg="cyan")
-    value = "" if operation.op == "remove" else f" = {msgspec.json.encode(operation.value).decode()}"
-    return f"{verb} {_short(operation.path + value, _WIDTH - _NAME_WIDTH - 13)}"
-
-
-def _short(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - 1] + "…"

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -10,12 +11,12 @@ import click
 import uvloop
 
 from gateway.cli.options import ADDRESS, SECONDS, chosen_limits, limit_options, option
-from gateway.policies import Configuration
-from gateway.serving.app import Gateway, Settings, serve_until, start_unless
+from gateway.policies import Configuration, SourceText, load
+from gateway.serving.app import Gateway, Settings, Watched, serve_until, start_unless
 from gateway.serving.certificates import CertificateError
 from gateway.serving.listener import ListenError
 from gateway.serving.tls import TlsError
-from gateway.sources import SourceError, load_configuration
+from gateway.sources import Source, SourceError
 from gateway.telemetry import Metrics, configure_logs
 
 WRONG_CONFIGURATION: Final = 1
@@ -42,11 +43,16 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option("--worker-wait", type=SECONDS, default=3.0, help="Seconds that the start waits for the workers.")
 @option("--drain", type=SECONDS, default=25.0, help="Seconds at most to serve on after SIGTERM.")
 @option("--drain-at-least", type=SECONDS, default=0.0, help="Seconds at least to serve on after SIGTERM.")
+@option(
+    "--reload-interval", type=SECONDS, default=1.0, help="Seconds from look to look at the files; 0: only on SIGHUP."
+)
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
 @limit_options
 def serve(policies: tuple[Path, ...], **values: Any) -> None:
     """Serve the policies in POLICIES to kube-apiserver, until SIGTERM or SIGINT; then drain and exit 0.
+
+    Changed files are taken over while serving, all together and only without mistakes; SIGHUP reads them at once.
 
     Every limit has a flag of its own too, such as --limit-body-bytes; docs/reference/limits.md lists them.
     """
@@ -57,7 +63,9 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
         level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.limit_hit("log_lines")
     )
     try:
-        configuration = loaded(policies)
+        source = Source(policies)
+        watched = Watched(source=source, texts=source.read())
+        configuration = loaded(watched.texts)
         settings = Settings(
             listen=values["listen"],
             admin_listen=values["admin_listen"],
@@ -69,11 +77,12 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
             worker_wait_seconds=values["worker_wait"],
             drain_seconds=values["drain"],
             drain_at_least_seconds=values["drain_at_least"],
+            reload_interval_seconds=values["reload_interval"],
             limits=limits,
             transport_limits=transport_limits,
             patch_limits=patch_limits,
         )
-        uvloop.run(_serve(configuration, settings, metrics))
+        uvloop.run(_serve(Gateway(configuration, settings, metrics, watched=watched)))
     except (SourceError, TlsError, CertificateError, ListenError) as error:
         fail(str(error), COULD_NOT)
     finally:
@@ -90,13 +99,9 @@ def _check_tls(values: dict[str, Any]) -> None:
         raise click.UsageError("no certificate: give --tls-cert and --tls-key, or --tls-dev-dir for development")
 
 
-def loaded(policies: tuple[Path, ...]) -> Configuration:
-    """The configuration, with its mistakes told; exit 1 if it must not be served.
-
-    Raises:
-        SourceError: a file cannot be read.
-    """
-    configuration = load_configuration(policies)
+def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION) -> Configuration:
+    """The configuration in these texts, with its mistakes told; exit ``unknown`` if it must not be served."""
+    configuration = load(texts)
     for warning in configuration.warnings:
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     for error in configuration.errors:
@@ -104,7 +109,7 @@ def loaded(policies: tuple[Path, ...]) -> Configuration:
     if configuration.fatal:
         fail(
             f"{len(configuration.errors)} mistakes, and who judges cannot be known: nothing is served",
-            WRONG_CONFIGURATION,
+            unknown,
         )
     if configuration.errors:
         click.secho(
@@ -119,11 +124,11 @@ def fail(message: str, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
-async def _serve(configuration: Configuration, settings: Settings, metrics: Metrics) -> None:
-    gateway = Gateway(configuration, settings, metrics)
+async def _serve(gateway: Gateway) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
     started = await start_unless(stop, gateway)
     if started is None:
         return

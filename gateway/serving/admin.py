@@ -1,7 +1,8 @@
 """The admin listener: ``/livez``, ``/readyz``, ``/metrics``, over plain HTTP, on loopback by default.
 
 Health is shown as Kubernetes' own components show it: ``ok``; with ``?verbose``, or if a check fails, one line for
-each check (``[+]config ok``, ``[-]certificates failed: why``) and a last line that sums up. Alive means that this
+each check (``[+]config ok``, ``[-]certificates failed: why``) and a last line that sums up. A check that holds may have
+a note (``[+]config ok: the last good one ...``): something that nobody needs to be kept away for. Alive means that this
 process still turns its loop. Ready "depends on configuration and certificates, never on workers, Redis or the
 collector": a gateway that is not ready gets no traffic, and a lost worker is for the failurePolicy to answer.
 """
@@ -23,6 +24,9 @@ _LOG: Final = structlog.get_logger(__name__)
 Checks = Callable[[], Mapping[str, str | None]]
 """The readiness checks by name: None is fine, a text says what is wrong."""
 
+Notes = Callable[[], Mapping[str, str]]
+"""By a check's name, what is to be said although it holds."""
+
 Metrics = Callable[[], tuple[str, bytes]]
 """The metrics in an exposition format: Content-Type and body."""
 
@@ -32,8 +36,9 @@ _ALIVE: Final[Mapping[str, str | None]] = {"ping": None}
 class AdminListener:
     """Serves health and metrics. Says nothing of reviews."""
 
-    def __init__(self, *, checks: Checks, metrics: Metrics, limits: Limits | None = None) -> None:
+    def __init__(self, *, checks: Checks, metrics: Metrics, notes: Notes = dict, limits: Limits | None = None) -> None:
         self._checks = checks
+        self._notes = notes
         self._metrics = metrics
         self._limits = limits or Limits()
         self._connections: Connections | None = None
@@ -77,10 +82,10 @@ class AdminListener:
             return answer(Refusal.INTERNAL, f"{path} failed; see the gateway's log")
 
     def _livez(self, *, verbose: bool) -> web.Response:
-        return _health("livez", _ALIVE, verbose=verbose)
+        return _health("livez", _ALIVE, {}, verbose=verbose)
 
     def _readyz(self, *, verbose: bool) -> web.Response:
-        return _health("readyz", self._checks(), verbose=verbose)
+        return _health("readyz", self._checks(), self._notes(), verbose=verbose)
 
     def _metrics_page(self, *, verbose: bool) -> web.Response:
         del verbose
@@ -88,14 +93,20 @@ class AdminListener:
         return _page(200, body, content_type)
 
 
-def _health(name: str, checks: Mapping[str, str | None], *, verbose: bool) -> web.Response:
+def _health(name: str, checks: Mapping[str, str | None], notes: Mapping[str, str], *, verbose: bool) -> web.Response:
     """Kubernetes' form of a health endpoint: `k8s.io/apiserver/pkg/server/healthz`."""
     failed = any(why is not None for why in checks.values())
     if not failed and not verbose:
         return _page(200, b"ok\n")
-    lines = [f"[+]{check} ok" if why is None else f"[-]{check} failed: {why}" for check, why in checks.items()]
+    lines = [_line(check, why, notes.get(check)) for check, why in checks.items()]
     lines.append(f"{name} check {'failed' if failed else 'passed'}")
     return _page(503 if failed else 200, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _line(check: str, why: str | None, note: str | None) -> str:
+    if why is not None:
+        return f"[-]{check} failed: {why}"
+    return f"[+]{check} ok" if note is None else f"[+]{check} ok: {note}"
 
 
 def _page(status: int, body: bytes, content_type: str = "text/plain; charset=utf-8") -> web.Response:

@@ -2,7 +2,7 @@
 
 Start: read everything first, so that a mistake refuses the start before anything listens. Then the admin listener
 (alive, not ready), the workers, the front. Stop: the front goes on serving while it drains, then the workers go, the
-admin listener last.
+admin listener last. Between the two, the configuration is watched, and followed by the next (``reload``).
 """
 
 import asyncio
@@ -14,16 +14,19 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Plan, make_plan
 from gateway.patching import PatchLimits
-from gateway.policies import Configuration, Phase
+from gateway.policies import Configuration, SourceText
 from gateway.serving.admin import AdminListener
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
+from gateway.serving.counting import Counting
 from gateway.serving.front import Front
-from gateway.serving.judge import Consumer, Judge, Panel, refusal
+from gateway.serving.generation import Generation, Target
+from gateway.serving.judge import Consumer, Judge, refusal
 from gateway.serving.limits import Limits
-from gateway.serving.refusals import Refusal
+from gateway.serving.reload import Reload, Report
+from gateway.serving.rollout import Rollout
 from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
+from gateway.sources import Source
 from gateway.telemetry import DecisionLog, Metrics
 from gateway.transports import TransportLimits, Workers
 
@@ -48,19 +51,31 @@ class Settings:
     drain_seconds: float = 25.0
     """How long a stopping gateway goes on serving: less than the 30 s of a pod's terminationGracePeriodSeconds."""
     drain_at_least_seconds: float = 0.0
+    reload_interval_seconds: float = 1.0
+    """From look to look at the policy files. A mounted ConfigMap is itself a minute late; an editor's user waits for
+    two looks. 0: only when asked to."""
     limits: Limits = field(default_factory=Limits)
     transport_limits: TransportLimits = field(default_factory=TransportLimits)
     patch_limits: PatchLimits = field(default_factory=PatchLimits)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Watched:
+    """Where a configuration was read from, to be watched, and the texts that were found there."""
+
+    source: Source
+    texts: tuple[SourceText, ...]
+
+
 class Gateway:
-    """Serves one configuration.
+    """Serves one configuration, and those that follow it.
 
     Args:
         configuration: complete (not ``fatal``).
         settings: see Settings.
         metrics: where to count.
         consumers: shown each decision, besides metrics and the decision log.
+        watched: where the configuration comes from; None: it stays as it is.
     """
 
     def __init__(
@@ -69,35 +84,55 @@ class Gateway:
         settings: Settings,
         metrics: Metrics | None = None,
         consumers: Sequence[Consumer] = (),
+        *,
+        watched: Watched | None = None,
     ) -> None:
-        if configuration.fatal:
-            raise ValueError("a configuration whose chain is not known must not be served")
-        self.configuration = configuration
         self.settings = settings
         self.metrics = metrics or Metrics()
         self.certificates: DevelopmentCertificates | None = None
-        self.workers = Workers(configuration, settings.transport_limits, changed=self._standings_changed)
-        self._plans: dict[Phase, Plan] = {}
-        self._standings_changed()
+        events = Counting(self.metrics, lambda: self._generation)
+        self._report = Report(events)
+        self._rollout = Rollout(
+            configuration,
+            watched.texts if watched else (),
+            limits=settings.transport_limits,
+            wait_seconds=settings.worker_wait_seconds,
+            events=self._report,
+        )
+        self._reload = (
+            Reload(watched.source, self._rollout, self._report, interval=settings.reload_interval_seconds)
+            if watched
+            else None
+        )
+        self._reloading: asyncio.Task[None] | None = None
         self._serving = False
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
-        panel = Panel(plan=self._plans.__getitem__, asker=self.workers, namespaces=configuration.namespaces)
         self._judge = Judge(
-            panel,
-            events=self.metrics,
+            lambda: self._generation,
+            events=events,
             consumers=(self.metrics, DecisionLog(), *consumers),
             depth=settings.limits.depth,
             patch_limits=settings.patch_limits,
         )
-        self.front = Front(
-            judge=self._judge,
-            refuse=refusal,
-            not_ready=self._not_ready,
-            limits=settings.limits,
-            events=_Events(self.metrics),
+        self.front = Front(judge=self._judge, refuse=refusal, gate=self, limits=settings.limits, events=events)
+        self.admin = AdminListener(
+            checks=self._checks, notes=self._notes, metrics=self._exposition, limits=settings.limits
         )
-        self.admin = AdminListener(checks=self._checks, metrics=self._exposition, limits=settings.limits)
+
+    @property
+    def _generation(self) -> Generation:
+        return self._rollout.current
+
+    @property
+    def configuration(self) -> Configuration:
+        """What is served now."""
+        return self._generation.configuration
+
+    @property
+    def workers(self) -> Workers:
+        """The workers of what is served now."""
+        return self._generation.workers
 
     async def start(self) -> tuple[Address, Address]:
         """Start everything.
@@ -112,19 +147,26 @@ class Gateway:
         self._certificate_file = cert
         self._served_certificate = validity_of(cert)
         context = server_context(cert, key, self.settings.client_ca)
-        self.metrics.know((*self.configuration.mutating, *self.configuration.validating))
-        self.metrics.configuration_errors.set(len(self.configuration.errors))
+        self.metrics.know(self._generation.policies(), self._generation.entry_names())
+        self.metrics.loaded(self._generation.loaded.timestamp(), errors=len(self.configuration.errors))
         for error in self.configuration.errors:
             _LOG.error("a mistake in the configuration", place=str(error.place), mistake=error.message)
         try:
             admin = await self.admin.start(*self.settings.admin_listen)
-            await self.workers.start(wait_seconds=self.settings.worker_wait_seconds)
+            await self._rollout.start()
             front = await self.front.start(*self.settings.listen, context)
         except BaseException:
             await self._close()
             raise
         self._serving = True
+        if self._reload is not None:
+            self._reloading = asyncio.create_task(self._reload.run())
         return front, admin
+
+    def reload(self) -> None:
+        """Read the configuration again, now."""
+        if self._reload is not None:
+            self._reload.now()
 
     def _certificate(self) -> tuple[Path, Path]:
         if self.settings.tls_dev_dir is not None:
@@ -148,21 +190,29 @@ class Gateway:
 
     async def _close(self) -> None:
         await self.front.stop()
-        await self.workers.close()
+        if self._reloading is not None:
+            self._reloading.cancel()
+            await asyncio.gather(self._reloading, return_exceptions=True)
+        await self._rollout.close()
         await self.admin.stop()
 
     # -------------------------------------------------------------------------------------------------- state
 
-    def _standings_changed(self) -> None:
-        for phase in Phase:
-            self._plans[phase] = make_plan(phase, self.configuration.policies(phase), self.workers.standings(phase))
-
-    def _not_ready(self) -> str | None:
+    def not_ready(self) -> str | None:
+        """Why no review can be judged yet, or None when it can."""
         return None if self._serving else "the gateway is starting or stopping"
+
+    def knows(self, target: Target) -> bool:
+        """Whether what is served now has such a target."""
+        return self._generation.knows(target)
 
     def _checks(self) -> dict[str, str | None]:
         """What readiness depends on: configuration and certificates; never on workers."""
-        return {"configuration": self._not_ready(), "certificate": self._certificate_problem()}
+        return {"configuration": self.not_ready(), "certificate": self._certificate_problem()}
+
+    def _notes(self) -> dict[str, str]:
+        note = self._report.note
+        return {} if note is None else {"configuration": note}
 
     def _certificate_problem(self) -> str | None:
         """What is wrong with the certificate that is served, or with the file that a restart would read."""
@@ -180,22 +230,6 @@ class Gateway:
         self.metrics.body_bytes.set(self.front.load.body_bytes)
         self.metrics.connections.set(self.front.connections)
         return self.metrics.exposition()
-
-
-class _Events:
-    """The front's events, counted."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def answered(self, phase: Phase, status: int, seconds: float, body_bytes: int) -> None:
-        """Decisions are counted where they are made."""
-
-    def refused(self, why: Refusal) -> None:
-        self._metrics.refused(why)
-
-    def limit_hit(self, limit: str) -> None:
-        self._metrics.limit_hit(limit)
 
 
 async def start_unless(stop: asyncio.Event, gateway: Gateway) -> tuple[Address, Address] | None:

@@ -18,7 +18,6 @@ connections, or the time for it is over.
 
 import asyncio
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, Protocol, cast
@@ -31,7 +30,8 @@ from gateway.reasons import Reason
 from gateway.serving.body import BodyReader, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections
-from gateway.serving.header import admitted, target
+from gateway.serving.generation import Target
+from gateway.serving.header import Gate, admitted, requested
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.load import Load
@@ -53,8 +53,12 @@ class Reply:
 class Judge(Protocol):
     """Makes an answer of a body, whatever it holds. Cancelled when the client hangs up."""
 
-    async def __call__(self, phase: Phase, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
-        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``)."""
+    async def __call__(self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
+        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``).
+
+        Raises:
+            Refused: it gets no verdict: the target has vanished since the header came.
+        """
 
 
 class Refuse(Protocol):
@@ -100,12 +104,12 @@ _LIMIT_OF: Final = {
 
 
 class Front:
-    """Serves ``/mutate`` and ``/validate`` over TLS. One per process.
+    """Serves ``/mutate`` and ``/validate``, and the entries below them, over TLS. One per process.
 
     Args:
         judge: answers what has come through.
         refuse: makes the review for a body that is too large.
-        not_ready: why no review can be judged yet, or None when it can; asked for each request.
+        gate: knows what can be asked; asked for each request.
         limits: every bound.
         events: who counts.
     """
@@ -115,13 +119,13 @@ class Front:
         *,
         judge: Judge,
         refuse: Refuse,
-        not_ready: Callable[[], str | None],
+        gate: Gate,
         limits: Limits | None = None,
         events: FrontEvents | None = None,
     ) -> None:
         self._judge = judge
         self._refuse = refuse
-        self._not_ready = not_ready
+        self._gate = gate
         self._limits = limits or Limits()
         self._events: FrontEvents = events or NoEvents()
         self._draining = False
@@ -192,20 +196,20 @@ class Front:
     async def _judged(self, request: web.BaseRequest) -> web.Response:
         """The answer to a request that comes through; Refused otherwise."""
         started = monotonic()
-        path, timeout = target(request)
-        phase = admitted(request, path, self._not_ready)
+        path, timeout = requested(request)
+        target = admitted(request, path, self._gate)
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)
         try:
-            reply = await self._ask(cast("Connection", request.protocol), phase, body, started, ends)
+            reply = await self._ask(cast("Connection", request.protocol), target, body, started, ends)
         finally:
             self.load.release(len(body))
-        self._events.answered(phase, reply.status, monotonic() - started, len(body))
+        self._events.answered(target.phase, reply.status, monotonic() - started, len(body))
         return web.Response(
             status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
         )
 
-    async def _ask(self, connection: Connection, phase: Phase, body: bytes, started: float, ends: float) -> Reply:
+    async def _ask(self, connection: Connection, target: Target, body: bytes, started: float, ends: float) -> Reply:
         """The judge's reply; the last net under it: whatever happens in there, there is an answer."""
         overloaded = self.load.overloaded
         if overloaded:
@@ -215,7 +219,7 @@ class Front:
         connection.review = task, ends + self._limits.overrun_seconds
         self.load.reviews += 1
         try:
-            return await self._judge(phase, body, started, ends, overloaded=overloaded)
+            return await self._judge(target, body, started, ends, overloaded=overloaded)
         except asyncio.CancelledError:
             overdue = connection.review is None
             if task.cancelling() and not overdue:
@@ -223,9 +227,16 @@ class Front:
                 raise
             # Overdue; or something inside was cancelled, and took the judge with it.
             task.uncancel()
-            _LOG.exception("a review was broken off inside the gateway", phase=phase.value, overdue=overdue)
+            _LOG.exception(
+                "a review was broken off inside the gateway",
+                phase=target.phase.value,
+                entry=target.entry,
+                overdue=overdue,
+            )
+        except Refused:
+            raise
         except Exception:  # noqa: BLE001 - the last net: it is logged with its traceback, and answered
-            _LOG.exception("a review failed inside the gateway", phase=phase.value)
+            _LOG.exception("a review failed inside the gateway", phase=target.phase.value, entry=target.entry)
         finally:
             self.load.reviews -= 1
             connection.review = None

@@ -1,18 +1,34 @@
-"""What the header of a request tells: which phase is asked, for how long, and whether the body can be a review."""
+"""What the header of a request tells: who is asked, for how long, and whether the body can be a review.
 
-from collections.abc import Callable
-from typing import Final
+Paths: ``/mutate`` and ``/validate`` are all policies of a phase, ``/mutate/ENTRY`` and ``/validate/ENTRY`` those of one
+entry. An entry's name is compared as it was sent, without decoding: kube-apiserver sends it as it was registered, and
+names have no character that anybody would encode.
+"""
+
+from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
 from aiohttp import web
 
 from gateway.policies import Phase
+from gateway.serving.generation import Target
 from gateway.serving.refusals import Refusal, Refused, quote
 
 _PHASES: Final = {"/mutate": Phase.MUTATING, "/validate": Phase.VALIDATING}
+_TARGETS: Final = {path: Target(phase) for path, phase in _PHASES.items()}
 
 
-def target(request: web.BaseRequest) -> tuple[str, str | None]:
+class Gate(Protocol):
+    """Who knows what can be asked at this moment."""
+
+    def not_ready(self) -> str | None:
+        """Why no review can be judged yet, or None when it can."""
+
+    def knows(self, target: Target) -> bool:
+        """Whether there is such a target."""
+
+
+def requested(request: web.BaseRequest) -> tuple[str, str | None]:
     """The path, and the value of the query parameter ``timeout``; None without one."""
     written = request.raw_path
     if not written.startswith("/"):
@@ -25,17 +41,16 @@ def target(request: web.BaseRequest) -> tuple[str, str | None]:
     return path, next((value for name, value in parse_qsl(query) if name == "timeout"), None)
 
 
-def admitted(request: web.BaseRequest, path: str, not_ready: Callable[[], str | None]) -> Phase:
-    """Which phase is asked, if the header is as it should be; Refused if not.
-
-    ``not_ready`` says why no review can be judged yet, or None.
-    """
-    phase = _PHASES.get(path)
-    if phase is None:
+def admitted(request: web.BaseRequest, path: str, gate: Gate) -> Target:
+    """Who is asked, if the header is as it should be; Refused if not."""
+    target = _TARGETS.get(path) or _entry(path)
+    if target is None:
         raise Refused(Refusal.PATH, f"nothing at {quote(path)}; POST an AdmissionReview to {' or '.join(_PHASES)}")
+    if not gate.knows(target):
+        raise unknown(target)
     if request.method != "POST":
         raise Refused(Refusal.METHOD, f"{quote(request.method)} is not for {path}; POST an AdmissionReview")
-    why = not_ready()
+    why = gate.not_ready()
     if why is not None:
         raise Refused(Refusal.NOT_READY, f"no review can be judged yet: {why}")
     content_type = request.headers.get("Content-Type")
@@ -45,7 +60,26 @@ def admitted(request: web.BaseRequest, path: str, not_ready: Callable[[], str | 
     if encoding.lower() != "identity":
         why = f"Content-Encoding {quote(encoding)} is not supported; send the AdmissionReview as it is"
         raise Refused(Refusal.CONTENT_ENCODING, why)
-    return phase
+    return target
+
+
+def unknown(target: Target) -> Refused:
+    """There is no such entry. Not knowing is not allowing: this is no verdict, and the registration's failurePolicy
+    decides.
+    """
+    path = next(path for path, phase in _PHASES.items() if phase is target.phase)
+    text = (
+        f"nothing at {quote(f'{path}/{target.entry}')}: the configuration has no such entry; `admission-gateway check` "
+        "shows those that there are, `admission-gateway render` registers them"
+    )
+    return Refused(Refusal.PATH, text)
+
+
+def _entry(path: str) -> Target | None:
+    head, slash, name = path[1:].partition("/")
+    phase = _PHASES.get(f"/{head}")
+    # More than one segment is no name of an entry; nor is none.
+    return Target(phase, name) if phase and slash and name and "/" not in name else None
 
 
 def _require_json(request: web.BaseRequest, content_type: str | None) -> None:

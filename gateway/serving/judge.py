@@ -1,13 +1,16 @@
 """From the bytes of an AdmissionReview to the bytes of its answer. Whatever happens on the way, there is an answer.
 
 * A body that is no review: HTTP 400 and one line of text, because without a uid there is no review to answer.
+* An entry that has vanished since the header came: HTTP 404, as if it had never been there.
 * Everything else: HTTP 200 and an AdmissionReview with the same uid, in the same version. Even if all of this is
   broken.
+
+A review is decided by one panel, the one in force when its body was there. A panel that is followed by another during
+the review goes on to its end.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
@@ -19,6 +22,8 @@ from gateway.reasons import Reason
 from gateway.review import DEPTH, Request, Response, ReviewError, Status, decode, encode
 from gateway.serving.driver import Asker, Driver, Namespaces
 from gateway.serving.front import Reply
+from gateway.serving.generation import Target
+from gateway.serving.header import unknown
 from gateway.serving.refusals import line
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -36,20 +41,32 @@ class Consumer(Protocol):
         """A decision was made. Called before its answer leaves, so it must be quick."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Panel:
-    """Who judges: ``plan`` gives the plan of a phase as it is at this moment, ``asker`` asks its workers.
+class Panel(Protocol):
+    """Who judges: a configuration at work. Each review tells it of its begin and its end."""
 
-    ``namespaces`` are the labels of the namespaces that are known, by name.
-    """
+    @property
+    def workers(self) -> Asker:
+        """Asks the workers."""
 
-    plan: Callable[[Phase], Plan]
-    asker: Asker
-    namespaces: Namespaces
+    @property
+    def namespaces(self) -> Namespaces:
+        """The labels of the namespaces that are known, by name."""
+
+    def plan(self, target: Target) -> Plan | None:
+        """The plan of a target as it is at this moment; None if there is no such target."""
+
+    def begin(self) -> None:
+        """A review is judged here."""
+
+    def end(self) -> None:
+        """It is decided, or given up."""
 
 
 class JudgeEvents(Protocol):
-    """Who counts what did not come to a decision."""
+    """Who counts what came to a decision, and what did not."""
+
+    def judged(self, entry: str | None, decision: Decision) -> None:
+        """A decision was made for an entry; None: for all policies of its phase."""
 
     def abandoned(self, phase: Phase) -> None:
         """The API server hung up before the decision."""
@@ -62,8 +79,8 @@ class Judge:
     """Judges the reviews of both phases.
 
     Args:
-        panel: who judges.
-        events: hears of what did not come to a decision.
+        panel: gives who judges at this moment.
+        events: hears of what came to a decision, and what did not.
         consumers: are shown each decision; what they raise is logged and changes nothing.
         depth: how deep a review may nest.
         patch_limits: of the changes that workers ask for.
@@ -71,7 +88,7 @@ class Judge:
 
     def __init__(
         self,
-        panel: Panel,
+        panel: Callable[[], Panel],
         *,
         events: JudgeEvents,
         consumers: Sequence[Consumer] = (),
@@ -90,40 +107,55 @@ class Judge:
         for driver in tuple(self._drivers):
             driver.break_off(why)
 
-    async def __call__(self, phase: Phase, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
-        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``)."""
+    async def __call__(self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
+        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``).
+
+        Raises:
+            Refused: there is no such target any more.
+        """
+        panel = self._panel()
+        plan = panel.plan(target)
+        if plan is None:
+            raise unknown(target)
         try:
             request = decode(body, depth=self._depth)
         except ReviewError as error:
             return self._refuse(error)
+        panel.begin()
         try:
-            decision = await self._decide(phase, request, started, ends, overloaded=overloaded)
-            response = decision.response
+            decision = await self._decide(
+                panel, plan.failing(OVERLOADED) if overloaded else plan, request, started, ends
+            )
             content = encode(
-                response, uid=request.uid, api_version=request.api_version, mutating=phase is Phase.MUTATING
+                decision.response,
+                uid=request.uid,
+                api_version=request.api_version,
+                mutating=target.phase is Phase.MUTATING,
             )
         except ReviewError as error:
             # Found late, because nobody had looked. By now there is a uid to answer.
-            _LOG.warning("a request cannot be read", uid=request.uid, error=str(error))
+            _LOG.warning("a request cannot be read", uid=request.uid, entry=target.entry, error=str(error))
             self._events.not_a_review()
             return Reply(status=200, body=refusal(request.uid, request.api_version, 400, str(error)))
         except asyncio.CancelledError:
-            self._events.abandoned(phase)
+            self._events.abandoned(target.phase)
             raise
         except Exception:  # noqa: BLE001 - logged, and answered: there is always an answer
-            _LOG.exception("a review could not be decided; it is refused", uid=request.uid, phase=phase.value)
+            _LOG.exception(
+                "a review could not be decided; it is refused",
+                uid=request.uid,
+                phase=target.phase.value,
+                entry=target.entry,
+            )
             return Reply(status=200, body=refusal(request.uid, request.api_version, 500, _INTERNAL))
-        self._show(decision)
+        finally:
+            panel.end()
+        self._show(target.entry, decision)
         return Reply(status=200, body=content)
 
-    async def _decide(
-        self, phase: Phase, request: Request, started: float, ends: float, *, overloaded: bool
-    ) -> Decision:
-        plan = self._panel.plan(phase)
-        if overloaded:
-            plan = plan.failing(OVERLOADED)
+    async def _decide(self, panel: Panel, plan: Plan, request: Request, started: float, ends: float) -> Decision:
         heart = Heart(request, plan, ends=ends, came=started, limits=self._patch_limits)
-        driver = Driver(request.uid, heart, asker=self._panel.asker, namespaces=self._panel.namespaces)
+        driver = Driver(request.uid, heart, asker=panel.workers, namespaces=panel.namespaces)
         self._drivers.add(driver)
         try:
             return await driver.decide()
@@ -135,7 +167,16 @@ class Judge:
         self._events.not_a_review()
         return Reply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
 
-    def _show(self, decision: Decision) -> None:
+    def _show(self, entry: str | None, decision: Decision) -> None:
+        self._events.judged(entry, decision)
+        if entry is None:
+            self._tell(decision)
+            return
+        # Who logs a decision logs with it through which entry it came, without knowing of entries.
+        with structlog.contextvars.bound_contextvars(entry=entry):
+            self._tell(decision)
+
+    def _tell(self, decision: Decision) -> None:
         for consumer in self._consumers:
             try:
                 consumer.decided(decision)

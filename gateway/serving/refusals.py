@@ -3,7 +3,7 @@
     ====================  ======  ==================================================================================
     refusal               status  when
     ====================  ======  ==================================================================================
-    PATH                  404     neither ``/mutate`` nor ``/validate``
+    PATH                  404     neither ``/mutate`` nor ``/validate``, nor an entry of the configuration below them
     METHOD                405     not POST
     NOT_READY             503     no complete configuration yet: "not knowing is not allowing"
     CONTENT_TYPE          415     absent, not ``application/json``, or in another charset than UTF-8

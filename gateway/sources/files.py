@@ -39,6 +39,10 @@ class _File:
     state: tuple[int, ...]
 
 
+State = tuple[_File, ...] | str
+"""How files were found at one moment; or why they could not be."""
+
+
 def load_configuration(paths: Sequence[Path]) -> Configuration:
     """What the files and directories say together.
 
@@ -55,6 +59,11 @@ def read(paths: Sequence[Path]) -> tuple[SourceText, ...]:
         SourceError: nothing is named, a path does not exist or cannot be read, is too large or no regular file, or a
             directory has no file to read.
     """
+    return read_at_once(paths)[0]
+
+
+def read_at_once(paths: Sequence[Path]) -> tuple[tuple[SourceText, ...], State]:
+    """The same, and the state in which the files were when they were read. Raises SourceError."""
     if not paths:
         raise SourceError("policies: no file and no directory is named; name at least one")
     for _ in range(MAX_ATTEMPTS):
@@ -66,12 +75,20 @@ def read(paths: Sequence[Path]) -> tuple[SourceText, ...]:
                 raise
             continue
         if _find(paths) == before:
-            return texts
+            return texts, tuple(before)
     names = ", ".join(map(_printable, paths))
     raise SourceError(
         f"policies: {names}: the files changed while they were read, {MAX_ATTEMPTS} times in a row; "
         "put new files in place at once, as a mounted ConfigMap does, and start again"
     )
+
+
+def look(paths: Sequence[Path]) -> State:
+    """The state of the files without reading them: equal states are equal texts. Never raises."""
+    try:
+        return tuple(_find(paths))
+    except SourceError as error:
+        return str(error)
 
 
 def _find(paths: Sequence[Path]) -> list[_File]:
@@ -92,7 +109,8 @@ def _state(file: Path) -> tuple[int, ...]:
         found = file.stat()
     except OSError:
         return ()  # reading it says why
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    # The time of change too: a file that could not be read may have been given other permissions.
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _listing(directory: Path) -> list[Path]:

@@ -2,7 +2,8 @@
 something.
 
 Labels hold reason codes, phases and configured names; never anything that a request brings along: namespace × kind ×
-policy has made six million series elsewhere.
+policy has made six million series elsewhere. When the configuration changes, the series of what is no longer configured
+go as soon as its last review is decided; what stays goes on counting.
 """
 
 from collections.abc import Iterable
@@ -54,6 +55,8 @@ REFUSALS: Final = (
 )
 """Why a request was refused before there was a review to decide. Any other word is counted as ``other``."""
 
+RELOADS: Final = ("failed", "invalid", "loaded", "unchanged", "unreadable", "waiting")
+"""What can come of a reload: ``gateway.serving.reload`` says what each means."""
 
 _VERDICTS: Final = {Allow: "allow", Deny: "deny", Failure: "failure"}
 
@@ -70,6 +73,7 @@ class Metrics:
     ================================================  ==========================  =====================================
     admission_gateway_reviews_total                   phase, outcome              2 phases, 3 outcomes
     admission_gateway_review_seconds                  phase                       2 phases
+    admission_gateway_entry_reviews_total             phase, entry, outcome       configured entries, 3 outcomes
     admission_gateway_policy_verdicts_total           phase, policy, verdict      configured policies, 3 kinds of answer
     admission_gateway_policy_failures_total           phase, policy, reason       configured policies, reason codes
     admission_gateway_failed_open_total               phase, policy               configured policies
@@ -80,12 +84,15 @@ class Metrics:
     admission_gateway_body_bytes_in_flight            (none)
     admission_gateway_connections                     (none)
     admission_gateway_configuration_errors            (none)
+    admission_gateway_configuration_reloads_total     result                      RELOADS
+    admission_gateway_configuration_last_reload_...   (none)                      ...successful: 0 or 1
+    admission_gateway_configuration_loaded_...        (none)                      ...timestamp_seconds
     ================================================  ==========================  =====================================
     """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._series: dict[tuple[object, ...], Counter | Histogram] = {}
+        self._series: dict[tuple[Counter | Histogram, tuple[str, ...]], Counter | Histogram] = {}
         self._reviews = self._counter("reviews", "Reviews decided.", "phase", "outcome")
         self._seconds = Histogram(
             f"{PREFIX}review_seconds",
@@ -94,17 +101,26 @@ class Metrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
+        self._entries = self._counter("entry_reviews", "Reviews decided through an entry.", "phase", "entry", "outcome")
         self._verdicts = self._counter("policy_verdicts", "What policies answered.", "phase", "policy", "verdict")
         self._failures = self._counter("policy_failures", "Policies that could not judge.", "phase", "policy", "reason")
         self._open = self._counter("failed_open", "Failures let pass by failurePolicy Ignore.", "phase", "policy")
         self._refusals = self._counter("http_refusals", "Requests refused without a review.", "why")
         self._limits = self._counter("limit_hits", "How often a limit was hit.", "limit")
         self._abandoned = self._counter("abandoned_reviews", "Reviews whose API server hung up.", "phase")
-        self.in_flight = Gauge(f"{PREFIX}reviews_in_flight", "Reviews being decided.", registry=self.registry)
-        self.body_bytes = Gauge(f"{PREFIX}body_bytes_in_flight", "Bytes of their bodies.", registry=self.registry)
-        self.connections = Gauge(f"{PREFIX}connections", "TLS connections.", registry=self.registry)
-        self.configuration_errors = Gauge(
-            f"{PREFIX}configuration_errors", "Mistakes in the configuration that is served.", registry=self.registry
+        self.in_flight = self._gauge("reviews_in_flight", "Reviews being decided.")
+        self.body_bytes = self._gauge("body_bytes_in_flight", "Bytes of their bodies.")
+        self.connections = self._gauge("connections", "TLS connections.")
+        self._configuration_errors = self._gauge(
+            "configuration_errors", "Mistakes in the configuration that was read last."
+        )
+        self._reloads = self._counter("configuration_reloads", "Changes of the configuration that were read.", "result")
+        self._reload_successful = self._gauge(
+            "configuration_last_reload_successful",
+            "Whether what is served is what was read last; 0: the last good configuration is served instead.",
+        )
+        self._loaded = self._gauge(
+            "configuration_loaded_timestamp_seconds", "When the configuration that is served was read, as Unix time."
         )
         for phase in Phase:
             self._seconds.labels(phase)
@@ -115,25 +131,64 @@ class Metrics:
             self._refusals.labels(why)
         for limit in LIMITS:
             self._limits.labels(limit)
+        for result in RELOADS:
+            self._reloads.labels(result)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"{PREFIX}{name}", text, labels, registry=self.registry)
 
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"{PREFIX}{name}", text, registry=self.registry)
+
     def _of(self, metric: _Metric, *labels: str) -> _Metric:
         """The series of these labels. ``labels()`` costs 3 µs a call; their number is bounded, so they are kept."""
-        key = (id(metric), *labels)
+        key = (metric, labels)
         series = self._series.get(key)
         if series is None:
             series = self._series[key] = metric.labels(*labels)
         return cast("_Metric", series)
 
-    def know(self, policies: Iterable[Policy]) -> None:
-        """Start the counters of these policies at 0."""
+    # ------------------------------------------------------------------------------------- the configuration
+
+    def know(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]] = ()) -> None:
+        """Start the counters of these policies and entries at 0; those that have begun go on."""
         for policy in policies:
             for verdict in _VERDICTS.values():
-                self._verdicts.labels(policy.phase, policy.qualified_name, verdict)
-            self._failures.labels(policy.phase, policy.qualified_name, Reason.WORKER_UNAVAILABLE)
-            self._open.labels(policy.phase, policy.qualified_name)
+                self._of(self._verdicts, policy.phase, policy.qualified_name, verdict)
+            self._of(self._failures, policy.phase, policy.qualified_name, Reason.WORKER_UNAVAILABLE)
+            self._of(self._open, policy.phase, policy.qualified_name)
+        for phase, entry in entries:
+            for outcome in Outcome:
+                self._of(self._entries, phase, entry or "", outcome)
+
+    def forget_others(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]] = ()) -> None:
+        """Remove the series of all policies and entries but these."""
+        known_policies = {(policy.phase.value, policy.qualified_name) for policy in policies}
+        known_entries = {(phase.value, entry or "") for phase, entry in entries}
+        known: dict[Counter | Histogram, set[tuple[str, str]]] = {
+            self._verdicts: known_policies,
+            self._failures: known_policies,
+            self._open: known_policies,
+            self._entries: known_entries,
+        }
+        for metric, labels in list(self._series):
+            if metric in known and labels[:2] not in known[metric]:
+                metric.remove(*labels)
+                del self._series[metric, labels]
+
+    def loaded(self, moment: float, *, errors: int) -> None:
+        """A configuration that was read at this moment (Unix time) is served, with so many mistakes in it."""
+        self._loaded.set(moment)
+        self._configuration_errors.set(errors)
+        self._reload_successful.set(1)
+
+    def reloaded(self, result: str, *, errors: int, good: bool) -> None:
+        """The configuration was read again. ``good``: what is served is what was read."""
+        self._reloads.labels(result if result in RELOADS else "other").inc()
+        self._configuration_errors.set(errors)
+        self._reload_successful.set(good)
+
+    # ------------------------------------------------------------------------------------------------ reviews
 
     def decided(self, decision: Decision) -> None:
         """Count a decision."""
@@ -149,6 +204,10 @@ class Metrics:
                 self._of(self._failures, phase, name, call.answer.reason).inc()
                 if call.failed_open:
                     self._of(self._open, phase, name).inc()
+
+    def judged(self, entry: str, decision: Decision) -> None:
+        """Count a decision that was made for an entry."""
+        self._of(self._entries, decision.phase, entry, decision.outcome).inc()
 
     def refused(self, why: str) -> None:
         """A request was refused before it became a review."""

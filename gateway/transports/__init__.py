@@ -2,6 +2,7 @@
 
 import gateway.transports.environment  # noqa: F401 - before whatever imports gRPC
 from gateway.transports.limits import TransportLimits
+from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
 
-__all__ = ["TransportLimits", "Workers"]
+__all__ = ["TransportLimits", "WorkerPool", "Workers"]

@@ -185,6 +185,11 @@ class GrpcWorker:
         if self._channel.get_state() is grpc.ChannelConnectivity.READY:
             await self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
 
+    async def idle(self) -> None:
+        """Return when no call is open. Each call has its deadline, so this ends."""
+        while self._calls:
+            await asyncio.wait(tuple(self._calls))
+
     async def close(self) -> None:
         """Break off what is open, and the connection."""
         for task in tuple(self._calls):

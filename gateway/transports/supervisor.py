@@ -45,7 +45,10 @@ class Supervisor:
     """
 
     def __init__(self, worker: Worker, target: str, limits: TransportLimits) -> None:
+        if worker.grpc is None:
+            raise ValueError(f"worker {worker.name!r} is not one that is started")
         self._worker = worker
+        self._grpc = worker.grpc
         self._target = target
         self._limits = limits
         self._process: asyncio.subprocess.Process | None = None
@@ -88,7 +91,7 @@ class Supervisor:
                     "a worker cannot be started; see the command in its Worker document",
                     worker=self._worker.name,
                     place=str(self._worker.place),
-                    command=self._worker.grpc.command,
+                    command=self._grpc.command,
                     error=str(error),
                 )
             if self._stopping:
@@ -102,15 +105,7 @@ class Supervisor:
         # Pipes of our own: a process with asyncio's has ended only when they are closed, and a child of the worker may
         # hold them open for ever.
         with _pipe() as (life, _held), _pipe() as (heard, output):
-            process = await asyncio.create_subprocess_exec(
-                *self._worker.grpc.command,
-                stdin=life,
-                stdout=output,
-                stderr=output,
-                cwd=self._worker.grpc.directory or None,
-                env=self._environment(),
-                start_new_session=True,
-            )
+            process = await self._born(life, output)
             self._process = process
             _LOG.info("a worker is started", worker=self._worker.name, pid=process.pid, listens=self._target)
             for theirs in (life, output):
@@ -131,6 +126,28 @@ class Supervisor:
                     log.cancel()
                     await asyncio.gather(log, return_exceptions=True)
             self._log_end(process.pid, code)
+
+    async def _born(self, life: BinaryIO, output: BinaryIO) -> asyncio.subprocess.Process:
+        """The process, just started. Who is stopped meanwhile leaves none: a start that is broken off is nobody's."""
+        starting = asyncio.create_task(
+            asyncio.create_subprocess_exec(
+                *self._grpc.command,
+                stdin=life,
+                stdout=output,
+                stderr=output,
+                cwd=self._grpc.directory or None,
+                env=self._environment(),
+                start_new_session=True,
+            )
+        )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError, ValueError):
+                process = await starting
+                os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+            raise
 
     def _log_end(self, pid: int, code: int) -> None:
         if self._stopping:

@@ -10,20 +10,26 @@ from pathlib import Path
 import aiohttp
 import pytest
 import yaml
+from click.testing import CliRunner
 
-from gateway.policies import Configuration, Phase, SourceText, load
+from gateway.cli import main
+from gateway.policies import Configuration, ServiceReference, SourceText, load
+from gateway.policies.entries import make_entries
+from gateway.policies.registration import Registrar, register
 from gateway.serving.app import Gateway, Settings
 from gateway.sources import load_configuration
 from tests.docs.pages import ROOT, blocks, named, pages
 
 OURS = "admission-gateway.dev/v1alpha1"
 REVIEWS = ROOT / "examples" / "reviews"
-PHASES = {"MutatingWebhookConfiguration": Phase.MUTATING, "ValidatingWebhookConfiguration": Phase.VALIDATING}
+KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+WORDS = ("no", "one", "two", "three", "four", "five", "six")
 
 YAML = blocks("yaml")
 FAULTY = [block for block in YAML if block.before.endswith("mistakes -->")]
 CONFIGURATIONS = [block for block in YAML if OURS in block.text and block not in FAULTY]
-WEBHOOKS = [block for block in YAML if any(kind in block.text for kind in PHASES)]
+WEBHOOKS = [block for block in YAML if any(kind in block.text for kind in KINDS)]
+CHECKED = [block for block in blocks("text") if block.before.startswith("<!-- check: ")]
 
 
 def documents(text):
@@ -69,6 +75,7 @@ def test_there_are_such_blocks():
     assert CONFIGURATIONS
     assert FAULTY
     assert WEBHOOKS
+    assert CHECKED
 
 
 @pytest.mark.parametrize("block", [*blocks("yaml"), *blocks("json")], ids=str)
@@ -82,38 +89,61 @@ def test_every_block_is_what_it_says(block):
 
 @pytest.mark.parametrize("block", WEBHOOKS, ids=str)
 def test_webhook_configurations_are_kubernetes(block):
-    """A webhook configuration that a page shows passes Kubernetes' validation, and leads to a path that is served."""
-    objects = [each for each in documents(block.text) if each["kind"] in PHASES]
-    for each in objects:
-        assert each["apiVersion"] == "admissionregistration.k8s.io/v1"
-        for webhook in each["webhooks"]:
-            client = webhook.pop("clientConfig")
-            base64.b64decode(client["caBundle"], validate=True)
-            path = "/mutate" if PHASES[each["kind"]] is Phase.MUTATING else "/validate"
-            assert client["service"]["path"] == path
-            assert set(webhook.pop("admissionReviewVersions")) <= {"v1", "v1beta1"}
-            assert isinstance(webhook["timeoutSeconds"], int)
-            webhook["worker"] = "any"
-        each |= {
-            "apiVersion": OURS,
-            "kind": each["kind"].replace("Webhook", "Policy"),
-            "policies": each.pop("webhooks"),
-        }
-    assert loaded(objects).errors == ()
+    """A webhook configuration that a page shows passes Kubernetes' validation."""
+    configuration = load([SourceText(name="block.yaml", content=block.text.encode())])
+    assert (configuration.errors, configuration.fatal) == ((), False)
 
 
-@pytest.mark.parametrize("block", WEBHOOKS, ids=str)
-def test_the_registration_leaves_time_for_the_examples(block):
-    """timeoutSeconds is 1 + the sum (mutating, twice under IfNeeded) or the maximum (validating) of the examples'."""
-    examples = load_configuration([ROOT / "examples" / "policies"])
-    sums = sum(each.timeout * (2 if each.reinvocation_policy == "IfNeeded" else 1) for each in examples.mutating)
-    worst = {Phase.MUTATING: sums, Phase.VALIDATING: max(each.timeout for each in examples.validating)}
-    for each in documents(block.text):
-        if each["kind"] in PHASES:
-            assert [webhook["timeoutSeconds"] for webhook in each["webhooks"]] == [1 + worst[PHASES[each["kind"]]]]
+def test_what_is_registered_is_what_render_prints():
+    """A webhook that docs/operate.md shows is the one that the command shown before it makes of the examples."""
+    entries = make_entries(load_configuration([ROOT / "examples" / "policies"]))
+    registrar = Registrar(
+        service=ServiceReference(namespace="admission-gateway", name="gateway", port=8443),
+        ca_bundle=b"THE CA BUNDLE",
+        excluded_namespaces=("kube-system", "kube-node-lease"),
+    )
+    registration = register(entries, registrar)
+    assert not registration.warnings
+    made = [webhook for each in registration.objects for webhook in each["webhooks"]]
+    shown = [each for block in WEBHOOKS if block.page == "docs/operate.md" for each in documents(block.text)]
+    webhooks = [webhook for each in shown for webhook in each["webhooks"]]
+    assert webhooks
+    assert all(webhook in made for webhook in webhooks)
+    assert f"One of the {WORDS[len(made)]} webhooks" in pages()["docs/operate.md"].text
 
 
-async def served(folder, path, review="1-pod-create.json"):
+def test_the_timeouts_are_those_of_the_examples():
+    """The sums that docs/operate.md works out for the examples are the registered timeouts."""
+    entries = make_entries(load_configuration([ROOT / "examples" / "policies"]))
+    text = pages()["docs/operate.md"].text
+    assert [entry.timeout_seconds for entry in entries.mutating] == [2, 5, 2]
+    assert "1 + 1 = 2, 1 + 2 × (1 + 1) = 5, and 1 + 1 = 2" in text
+    assert {entry.timeout_seconds for entry in entries.validating} == {3}
+    assert "1 + 2 = 3" in text
+    longest = max(entry.timeout_seconds for entry in (*entries.mutating, *entries.validating))
+    # "Above": the next multiple of 5.
+    assert f"25 + {longest} + 10, so {(25 + longest + 10) // 5 * 5 + 5}" in text
+
+
+@pytest.mark.parametrize("block", CHECKED, ids=str)
+def test_a_report_of_check_is_what_check_says(block, monkeypatch):
+    """A report that stands behind a path is the one that `check` prints for it."""
+    monkeypatch.chdir(ROOT)
+    path = block.before.removeprefix("<!-- check: ").removesuffix(" -->")
+    assert CliRunner().invoke(main, ["check", path]).output == block.text
+
+
+def test_the_warning_about_webhooks_is_what_check_says(tmp_path, monkeypatch):
+    """The warning that docs/policies.md shows is the one about the webhook that it shows."""
+    monkeypatch.chdir(tmp_path)
+    Path("quota.yaml").write_text(named("docs/policies.md", "quota.yaml"))
+    output = CliRunner().invoke(main, ["check", "quota.yaml"]).output
+    shown = [each.text for each in blocks("text", pages_of="docs/policies.md") if each.text.startswith("quota.yaml:")]
+    assert shown
+    assert all(f"warning: {text}" in output for text in shown)
+
+
+async def served(folder, path, review="1-pod-create.json", paths=("mutate", "validate")):
     """What a gateway that serves a configuration answers, by path, to one of the example reviews."""
     settings = Settings(
         listen=("127.0.0.1", 0), admin_listen=("127.0.0.1", 0), tls_dev_dir=folder / "tls", worker_wait_seconds=20
@@ -124,11 +154,11 @@ async def served(folder, path, review="1-pod-create.json"):
         context = ssl.create_default_context(cafile=gateway.certificates.ca_file)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
             answers = {}
-            for phase in ("mutate", "validate"):
+            for each in paths:
                 headers = {"Content-Type": "application/json"}
-                url = f"https://{host}:{port}/{phase}?timeout=10s"
+                url = f"https://{host}:{port}/{each}?timeout=10s"
                 async with session.post(url, data=(REVIEWS / review).read_bytes(), headers=headers) as response:
-                    answers[phase] = await response.json()
+                    answers[each] = await response.json()
             return answers
     finally:
         await gateway.stop(drain=False)
@@ -170,10 +200,40 @@ def test_the_tests_of_the_guide_pass(tmp_path, monkeypatch):
 
 
 async def test_the_message_of_denied_is_that_of_the_examples(tmp_path):
-    """What docs/denied.md shows is what the example policies say to a privileged pod without labels."""
-    answers = await served(tmp_path, ROOT / "examples" / "policies", "7-pod-privileged.json")
+    """What docs/denied.md shows is what the examples, sharing an entry, say to a privileged pod without labels."""
+    for file in (ROOT / "examples" / "policies").iterdir():
+        text = file.read_text()
+        agreeing = text.replace("failurePolicy: Ignore", "failurePolicy: Fail") if file.stem == "validating" else text
+        (tmp_path / file.name).write_text(agreeing)
+    path = "validate/group.required-labels.samples.example.com"
+    answers = await served(tmp_path, tmp_path, "7-pod-privileged.json", [path])
+    lines = answers[path]["response"]["status"]["message"].splitlines()
     text = pages()["docs/denied.md"].text
-    assert all(line in text for line in answers["validate"]["response"]["status"]["message"].splitlines())
+    assert len(lines) == 2
+    assert all(line in text for line in [*lines, '"group.required-labels.samples.example.com" denied the request'])
+
+
+async def test_the_warning_of_denied_is_that_of_a_mode(tmp_path):
+    """The warning that docs/denied.md shows is what a policy says under mode warn."""
+    worker = named("README.md", "labels.py").replace(", so that somebody can be asked about this pod", "")
+    (tmp_path / "labels.py").write_text(worker)
+    policies = named("README.md", "policies.yaml").replace("  sideEffects", "  mode: warn\n  sideEffects")
+    (tmp_path / "policies.yaml").write_text(policies)
+    response = (await served(tmp_path, tmp_path / "policies.yaml"))["validate"]["response"]
+    assert response["allowed"]
+    assert all(f"Warning: {text}\n" in pages()["docs/denied.md"].text for text in response["warnings"])
+
+
+def test_the_review_of_the_guide_is_what_review_says(tmp_path):
+    """What docs/write-a-policy.md shows of `review` is what it prints for the policies that it shows."""
+    for name in ("tiers.py", "tiers.yaml"):
+        (tmp_path / name).write_text(named("docs/write-a-policy.md", name))
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    command = [Path(sys.executable).parent / "admission-gateway", "review", "--policies", "tiers.yaml"]
+    done = subprocess.run(
+        [*command, "examples/reviews/1-pod-create.json"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert done.stdout in [block.text for block in blocks("text", pages_of="docs/write-a-policy.md")]
 
 
 def test_the_demonstration_says_what_the_readme_shows(tmp_path):

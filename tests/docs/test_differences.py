@@ -1,14 +1,17 @@
 """Differences from separate webhooks that no other test states; docs/differences.md lists them all."""
 
+import json
+
 import pytest
 
+from gateway.conditions import EvaluationError
 from gateway.deciding import Ask, Deny, Failure
 from gateway.documents import Document
-from gateway.policies import Phase, ReinvocationPolicy
+from gateway.policies import Phase, ReinvocationPolicy, SourceText, load
 from gateway.reasons import Reason
 from gateway.transports.messages import outcome_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from tests.world import decide, label, patch, policy
+from tests.world import condition, decide, label, patch, policy
 
 
 @pytest.mark.parametrize(
@@ -69,3 +72,51 @@ def test_each_call_is_a_review_of_its_own():
     """Nothing is remembered from one call to the next: a policy under Never is asked again when kube-apiserver is."""
     policies = [policy("a", reinvocation_policy=ReinvocationPolicy.NEVER)]
     assert [decide(policies, {"a": label("a")})[1].asked() for _ in range(2)] == [["a"], ["a"]]
+
+
+def test_a_condition_error_keeps_nobody_else_from_being_heard():
+    """While validating, a policy that cannot be matched refuses, and the others are asked and told all the same."""
+    error = condition(EvaluationError(message="no such key: nope"))
+    policies = [
+        policy("a", phase=Phase.VALIDATING, match_conditions=(error,)),
+        policy("b", phase=Phase.VALIDATING, index=1),
+    ]
+    decision, world = decide(policies, {"b": Deny(message="no")})
+    assert world.asked() == ["b"]
+    lines = decision.response.status.message.splitlines()
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["b.test.example.com", "no"],
+        ["a.test.example.com", "CONDITION_ERROR"],
+    ]
+
+
+def native(**client_config):
+    """What is said of a webhook with this clientConfig: path and message of each mistake."""
+    webhook = {
+        "name": "a.example.com",
+        "clientConfig": client_config,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    document = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "a"},
+        "webhooks": [webhook],
+    }
+    loaded = load([SourceText(name="a.json", content=json.dumps(document).encode())])
+    return [(error.place.path, error.message) for error in loaded.errors]
+
+
+def test_twenty_mistakes_of_a_path_are_told():
+    """A path of a hundred slashes is told twenty times, and not a hundred."""
+    said = native(service={"namespace": "a", "name": "a", "path": "/" * 100})
+    assert {path for path, _ in said} == {"webhooks[0].clientConfig.service.path"}
+    assert len(said) == 20
+
+
+def test_a_bad_address_in_a_url_is_told_without_detail():
+    """Go says of which field of the address something is wrong; here it is only said that it cannot be read."""
+    ((path, message),) = native(url="https://[::zz]/")
+    assert path == "webhooks[0].clientConfig.url"
+    assert 'invalid host: ParseAddr("::zz"): unable to parse IP' in message

@@ -20,7 +20,9 @@ _TEST = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
 FOREIGN = {
     "curl": {"--cacert", "--data-binary"},
     "kube-apiserver": {"--admission-control-config-file", "--max-mutating-requests-inflight"},
-    "benchmarks/reviews.py": {"--seconds", "--rounds"},
+    "benchmarks": {"--seconds", "--rounds"},
+    "etcd": {"--max-request-bytes"},
+    "kubectl": {"--dry-run"},
 }
 """Flags of other programs that the pages speak of."""
 

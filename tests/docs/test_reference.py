@@ -1,11 +1,26 @@
 """What is generated says what the source says, and nothing that the source says is missing."""
 
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
 from docs.generator import COMMAND, FOLDER, ROOT, drifted, pages
 from docs.generator.contract import FILE
+from gateway.cli import main
+from gateway.deciding import Allow
+from gateway.policies import FailurePolicy, Selector, SideEffects
 from gateway.policies.later import GRPC, POLICY, WORKER
+from gateway.policies.model import Requirement
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from tests.docs.pages import ROOT as PROJECT
+from tests.docs.pages import named
 from tests.docs.pages import pages as written
+from tests.world import decide, policy, request
+
+PROD = Selector(requirements=(Requirement(key="env", operator="In", values=("prod",)),))
 
 
 def test_the_references_are_those_of_the_source():
@@ -48,3 +63,53 @@ def test_every_field_of_a_later_version_is_told():
     of_webhooks = {"clientConfig", "admissionReviewVersions"}
     fields = {*(POLICY.keys() - of_webhooks), *WORKER, *(f"grpc.{name}" for name in GRPC)}
     assert not {name for name in fields if f"`{name}`" not in text}
+
+
+@pytest.mark.parametrize(
+    ("fields", "on", "reason"),
+    [
+        ({"side_effects": SideEffects.SOME}, {"dryRun": True}, Reason.DRY_RUN_UNSUPPORTED),
+        ({"namespace_selector": PROD}, {}, Reason.NAMESPACE_UNKNOWN),
+    ],
+)
+def test_what_refuses_always_is_told(fields, on, reason):
+    """A reason of which docs/reference/reasons.md says "whatever the failurePolicy" refuses under Ignore as well."""
+    chosen = policy("a", failure_policy=FailurePolicy.IGNORE, **fields)
+    decision, _ = decide([chosen], {"a": Allow()}, on=request(**on), namespaces={"t": None})
+    row = next(line for line in pages()[FOLDER / "reasons.md"].splitlines() if f"`{reason}`" in line)
+    assert decision.calls[0].answer.reason is reason
+    assert f"| {decision.response.status.code}, whatever the failurePolicy |" in row
+
+
+def members(value):
+    """The names of all members of a JSON value, but for those of free form."""
+    if isinstance(value, list):
+        return set().union(*map(members, value))
+    if not isinstance(value, dict):
+        return set()
+    return set(value).union(*(members(each) for name, each in value.items() if name not in {"object", "details"}))
+
+
+def told(section):
+    """The words of a section of docs/reference/documents.md."""
+    text = pages()[FOLDER / "documents.md"].split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return set(re.findall(r"\w+", text))
+
+
+def test_every_member_of_a_report_is_told(tmp_path, monkeypatch):
+    """docs/reference/documents.md names each member of what `check` and `review` print."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quota.yaml").write_text(named("docs/policies.md", "quota.yaml"))
+    (tmp_path / "faulty.yaml").write_text(named("docs/policies.md", "faulty.yaml"))
+    checked = CliRunner().invoke(main, ["check", "quota.yaml", "faulty.yaml", "-o", "json"])
+    # `details` is Kubernetes' own, and rules are as they are written.
+    of_rules = {"operations", "apiGroups", "apiVersions", "resources", "scope"}
+    assert not members(json.loads(checked.stdout)) - of_rules - told("check")
+    review = PROJECT / "examples" / "reviews" / "1-pod-create.json"
+    reviewed = CliRunner().invoke(main, ["review", "--policies", "quota.yaml", str(review), "-o", "json"])
+    refused = json.loads(reviewed.stdout.splitlines()[-1])
+    assert (refused["phase"], refused["allowed"]) == ("validating", False)
+    keys_are_data = {
+        name for entry in refused["entries"] for call in entry["policies"] for name in call["auditAnnotations"]
+    }
+    assert not members(refused) - set(refused["auditAnnotations"]) - keys_are_data - told("review")

@@ -112,7 +112,7 @@ async def test_what_was_judged_stays_judged(judged, monkeypatch):
 
 async def test_a_change_that_breaks_us_changes_nothing(judged, monkeypatch):
     """An exception while a patch is applied, under Ignore: allowed without a patch, with a warning."""
-    monkeypatch.setattr("gateway.deciding.heart.apply_change", broken)
+    monkeypatch.setattr("gateway.deciding.applying.apply_change", broken)
     async with judged(MUTATING, always(LABEL), failurePolicy="Ignore") as (served, log):
         response = (await served.send(message(MUTATING))).response
         assert response["allowed"]

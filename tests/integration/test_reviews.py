@@ -89,7 +89,8 @@ async def test_an_unknown_namespace_is_not_skipped(gateway):
         about = policy("judge", namespaceSelector=selector)
         async with gateway(configuration(source(workers={"scripted": target}, validating=[about]))) as served:
             status = (await served.send(message(VALIDATING))).response["status"]
-            assert (status["code"], status["message"].partition(":")[0]) == (500, "NAMESPACE_UNKNOWN")
+            assert (status["code"], status["message"]) == (404, 'namespaces "t" not found')
+            assert status["details"]["causes"][0]["reason"] == "NAMESPACE_UNKNOWN"
 
 
 @pytest.mark.parametrize(("environment", "asked"), [("production", True), ("test", False)])

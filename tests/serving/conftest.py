@@ -34,8 +34,8 @@ class Recorder:
         self.asked = []
         self.events = []
 
-    async def __call__(self, phase, body, started, ends, *, overloaded):
-        self.asked.append((phase, body, started, ends, overloaded))
+    async def __call__(self, target, body, started, ends, *, overloaded):
+        self.asked.append((target, body, started, ends, overloaded))
         return Reply(status=200, body=b'{"judged": %d}' % len(body))
 
     def answered(self, phase, status, seconds, body_bytes):
@@ -46,6 +46,17 @@ class Recorder:
 
     def limit_hit(self, limit):
         self.events.append(("limit", limit))
+
+
+class Gate:
+    """Says whether reviews can be judged, and which targets there are: the phases, and these entries."""
+
+    def __init__(self, not_ready, entries):
+        self.not_ready = not_ready
+        self.entries = entries
+
+    def knows(self, target):
+        return target.entry is None or target in self.entries
 
 
 def refuse(uid, api_version, code, message):
@@ -148,14 +159,14 @@ def loop(request) -> Iterator[Loop]:
 
 @pytest.fixture
 def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
-    """Start a front: `serve(judge, not_ready=..., client_ca=..., **limits)`."""
+    """Start a front: `serve(judge, not_ready=..., entries=..., client_ca=..., **limits)`."""
     running = []
     client_context = ssl.create_default_context(cafile=certificates.ca_file)
 
-    def start(judge=None, *, not_ready=lambda: None, client_ca=None, **limits):
+    def start(judge=None, *, not_ready=lambda: None, entries=(), client_ca=None, **limits):
         judge = judge or Recorder()
         events = judge if isinstance(judge, Recorder) else Recorder()
-        front = Front(judge=judge, refuse=refuse, not_ready=not_ready, limits=Limits(**limits), events=events)
+        front = Front(judge=judge, refuse=refuse, gate=Gate(not_ready, entries), limits=Limits(**limits), events=events)
         context = server_context(certificates.cert_file, certificates.key_file, client_ca)
         address = loop.run(front.start("127.0.0.1", 0, context))
         served = Served(loop, front, address, client_context, judge)

@@ -16,7 +16,13 @@ class Admin:
     def __init__(self, loop):
         self.state = {"config": None, "certificates": None}
         self.loop = loop
-        self.listener = AdminListener(checks=self.checks, metrics=self.metrics, limits=Limits(shutdown_seconds=0.05))
+        self.notes = {}
+        self.listener = AdminListener(
+            checks=self.checks,
+            notes=lambda: self.notes,
+            metrics=self.metrics,
+            limits=Limits(shutdown_seconds=0.05),
+        )
         self.address = loop.run(self.listener.start("127.0.0.1", 0))
 
     def checks(self):
@@ -74,6 +80,16 @@ def test_a_failed_check_is_a_503_that_says_which_and_why(admin, target):
     assert admin.get("/livez")[0] == 200
     admin.state = {"config": None}
     assert admin.get("/readyz")[::2] == (200, "ok\n")
+
+
+def test_a_note_is_no_failure(admin):
+    """What is to be said about a check that holds is said when somebody asks, and keeps nobody away."""
+    admin.notes = {"config": "the last good one is served"}
+    assert admin.get("/readyz")[::2] == (200, "ok\n")
+    expected = "[+]config ok: the last good one is served\n[+]certificates ok\nreadyz check passed\n"
+    assert admin.get("/readyz?verbose")[::2] == (200, expected)
+    admin.state = {"config": "none", "certificates": None}
+    assert "[-]config failed: none\n" in admin.get("/readyz")[2]
 
 
 def test_metrics_are_passed_on(admin):

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from gateway.policies import Phase
 from gateway.serving.front import Reply
+from gateway.serving.generation import Target
+from gateway.serving.header import unknown
 from gateway.serving.refusals import Refusal
 
 JSON = {"Content-Type": "application/json"}
@@ -50,7 +52,7 @@ class Waiting:
         self.begun = threading.Event()
         self.cancelled = threading.Event()
 
-    async def __call__(self, phase, body, started, ends, *, overloaded):
+    async def __call__(self, target, body, started, ends, *, overloaded):
         self.begun.set()
         try:
             await asyncio.get_running_loop().create_future()
@@ -60,6 +62,25 @@ class Waiting:
 
 
 # ---------------------------------------------------------------------------------- what is judged
+
+
+def test_an_entry_is_judged_as_such(serve):
+    """The path of an entry that there is reaches the judge with its name."""
+    served = serve(entries=[Target(Phase.VALIDATING, "group.a.example.com")])
+    assert served.post(path="/validate/group.a.example.com?timeout=10s")[0] == 200
+    assert served.judge.asked[0][0] == (Phase.VALIDATING, "group.a.example.com")
+
+
+def test_an_entry_that_vanishes_while_its_body_comes_is_a_404(serve):
+    """Where the judge knows it no more, the answer is the same as if it had never been there."""
+
+    async def judge(target, body, started, ends, *, overloaded):
+        raise unknown(target)
+
+    served = serve(judge, entries=[Target(Phase.MUTATING, "a")])
+    status, _, body = served.post(path="/mutate/a")
+    assert status == 404
+    assert b"no such entry" in body
 
 
 def test_recorded_requests_reach_the_judge_as_they_were_sent(serve, recordings, answered):
@@ -78,8 +99,8 @@ def test_recorded_requests_reach_the_judge_as_they_were_sent(serve, recordings, 
         status, headers, reply = answered(connection)
         assert (status, headers["Content-Type"]) == (200, "application/json")
         assert json.loads(reply) == {"judged": len(body)}
-        phase, received, *_ = served.judge.asked[-1]
-        assert (phase.value, received) == (recording["phase"], body)
+        target, received, *_ = served.judge.asked[-1]
+        assert (target.phase.value, target.entry, received) == (recording["phase"], None, body)
     assert len(served.judge.asked) == len(http1) > 100
     assert served.front.connections == 1
 
@@ -109,7 +130,7 @@ def test_the_budget_is_that_of_the_target(serve, target, seconds):
 def test_a_reply_goes_out_as_it_is(serve):
     """Status, body and type of the judge's reply are the answer's, without the versions of our libraries."""
 
-    async def judge(phase, body, started, ends, *, overloaded):
+    async def judge(target, body, started, ends, *, overloaded):
         return Reply(status=400, body=b"no review\n", content_type="text/plain")
 
     status, headers, body = serve(judge).post()
@@ -366,11 +387,11 @@ def test_reviews_beyond_the_limit_are_judged_as_overloaded(serve):
     waiting = Waiting()
     told = []
 
-    async def judge(phase, body, started, ends, *, overloaded):
+    async def judge(target, body, started, ends, *, overloaded):
         told.append(overloaded)
         if overloaded:
             return Reply(status=200, body=b"too many")
-        return await waiting(phase, body, started, ends, overloaded=overloaded)
+        return await waiting(target, body, started, ends, overloaded=overloaded)
 
     served = serve(judge, reviews_in_flight=1)
     first = served.tls()
@@ -460,7 +481,7 @@ def test_an_idle_connection_is_not_taken_for_an_unfinished_header(serve, answere
 def test_a_client_that_takes_no_answer_loses_its_connection(serve):
     """Answers that pile up unread are given up. (The first one vanishes in TLS's and the kernel's buffers.)"""
 
-    async def judge(phase, body, started, ends, *, overloaded):
+    async def judge(target, body, started, ends, *, overloaded):
         return Reply(status=200, body=b"x" * 50_000_000)
 
     served = serve(judge, write_seconds=0.05)
@@ -672,7 +693,7 @@ def test_whatever_comes_without_tls_the_next_request_is_served(one_front, sent):
 def test_a_failing_judge_is_a_500_and_one_log_line(serve, logs):
     """An exception of our own is an answer to the client, and a traceback in the log only."""
 
-    async def judge(phase, body, started, ends, *, overloaded):
+    async def judge(target, body, started, ends, *, overloaded):
         raise ZeroDivisionError("a secret of ours")
 
     served = serve(judge)
@@ -688,7 +709,7 @@ def test_a_failing_judge_is_a_500_and_one_log_line(serve, logs):
 def test_a_judge_that_cancels_itself_is_a_500(serve):
     """A cancellation from inside is not taken for a hang-up: the client gets its answer."""
 
-    async def judge(phase, body, started, ends, *, overloaded):
+    async def judge(target, body, started, ends, *, overloaded):
         raise asyncio.CancelledError
 
     assert serve(judge).post()[0] == 500
@@ -750,7 +771,7 @@ def test_stop_waits_for_what_is_in_hand(serve, answered):
     """A review that is being judged when we stop gets its answer; no new connection is accepted."""
     begun, go = threading.Event(), threading.Event()
 
-    async def judge(phase, body, started, ends, *, overloaded):
+    async def judge(target, body, started, ends, *, overloaded):
         begun.set()
         await asyncio.get_running_loop().run_in_executor(None, go.wait)
         return Reply(status=200, body=b"late but right")

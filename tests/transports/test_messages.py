@@ -14,6 +14,7 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.world import policy
 
 CHARACTERS = 100
+FORMS = (ChangeKind.JSON_PATCH, ChangeKind.MERGE_PATCH, ChangeKind.OBJECT)
 
 
 def ask(phase=Phase.MUTATING, **fields):
@@ -51,14 +52,14 @@ def test_an_allow():
     assert said == Allow(warnings=("w",), audit_annotations={"k": "v"}, version="3")
 
 
-@pytest.mark.parametrize("kind", ChangeKind)
+@pytest.mark.parametrize("kind", FORMS)
 def test_a_change_in_each_form(kind):
     """The three forms of a change are told apart, and their bytes are not looked at."""
     change = answer(allow=pb.Allow(**{kind: b"\x00 whatever"})).change
     assert (change.kind, change.content) == (kind, b"\x00 whatever")
 
 
-@pytest.mark.parametrize("kind", ChangeKind)
+@pytest.mark.parametrize("kind", FORMS)
 def test_an_empty_change_is_a_change(kind):
     """A change that is set to nothing is not the same as none: it is for the applying to refuse."""
     assert answer(allow=pb.Allow(**{kind: b""})).change.content == b""

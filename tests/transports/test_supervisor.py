@@ -107,6 +107,22 @@ async def test_it_is_started_again(log):
     assert {entry["code"] for entry in events(log, "a worker has ended and is started again")} == {3}
 
 
+async def test_who_is_stopped_while_it_starts_is_gone(tmp_path):
+    """However early it is stopped, no process is left: neither one that was not there yet, nor one just born."""
+    born = tmp_path / "born"
+    for turns in range(12):
+        async with supervised(*shell(f"echo $$ >> {born}; exec sleep 1000")):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+    assert still_alive(born) == []
+
+
+def still_alive(born):
+    """The processes whose ids are in this file, if it is there, and that still run."""
+    pids = born.read_text().split() if born.exists() else []
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
 async def test_the_pauses_grow_and_end(log, monkeypatch):
     """Between restarts the pause doubles from the first to the longest, and stays there."""
     pauses = []

@@ -13,7 +13,7 @@ from gateway.documents import Document
 from gateway.policies import Configuration, Phase, Worker
 from gateway.policies.model import GrpcTarget
 from gateway.reasons import Reason
-from gateway.transports import TransportLimits, Workers
+from gateway.transports import TransportLimits, WorkerPool, Workers
 from gateway.transports import workers as module
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.running import until
@@ -299,3 +299,130 @@ async def test_a_command_without_a_target_has_a_socket_of_its_own():
         path = Path(workers._workers[name].target.removeprefix("unix:"))
         await until(path.exists)
     assert not path.parent.exists()
+
+
+# --------------------------------------------------------------------------------- one configuration after another
+
+
+@asynccontextmanager
+async def following(*configurations, **limits):
+    """Workers of several configurations with one pool, each the follower of the one before; not started."""
+    made, limits = [], TransportLimits(**limits)
+    pool = WorkerPool(limits)
+    for configuration in configurations:
+        made.append(Workers(configuration, limits, pool=pool, before=made[-1] if made else None))
+    try:
+        yield made
+    finally:
+        for workers in made:
+            await workers.close()
+        await pool.close()
+
+
+async def test_an_unchanged_worker_keeps_its_connection():
+    """A Worker that says the same in the next configuration is the same connection, and asked through both."""
+    async with scripted("judge", review=always(deny("no"))) as target:
+        known = configured(judge(), labels=target)
+        async with following(known, known) as (first, second):
+            await first.start(wait_seconds=10)
+            await second.start()
+            assert second._workers["labels"] is first._workers["labels"]
+            await first.close()
+            assert (await asked(second, judge())).message == "no"
+
+
+async def test_an_unchanged_question_keeps_its_standing(tmp_path):
+    """While its worker is away, a policy that says the same can be asked in the next configuration too, and the start
+    does not wait; one with other settings cannot.
+    """
+    address = f"unix:{tmp_path}/w.sock"
+    before = configured(judge(), judge("other", index=1), labels=address)
+    after = configured(judge(), judge("other", index=1, settings=b'{"a":1}'), labels=address)
+    async with following(before, before, after) as (first, second, third):
+        async with scripted("judge", "other", address=address):
+            await first.start(wait_seconds=10)
+        await second.start(wait_seconds=10)
+        assert (standing(second), standing(second, "other")) == ("1", "1")
+        await third.start()
+        await until(lambda: standing(third, "other") is not None)
+        assert (standing(third), standing(third, "other").reason) == ("1", Reason.CONFIGURATION)
+
+
+async def test_new_settings_are_validated_anew():
+    """Of an unchanged worker, the settings that have changed are put to it, and count."""
+
+    async def validate(request, context):
+        refused = pb.ValidateSettingsRequest.FromString(request).settings != b"{}"
+        errors = [pb.SettingsError(message="no")] if refused else []
+        return pb.ValidateSettingsResponse(errors=errors).SerializeToString()
+
+    async with scripted("judge", validate=validate) as target:
+        before, after = configured(judge(), labels=target), configured(judge(settings=b'{"a":1}'), labels=target)
+        async with following(before, after) as (first, second):
+            await first.start(wait_seconds=10)
+            await second.start(wait_seconds=10)
+            assert (standing(first), standing(second).reason) == ("1", Reason.CONFIGURATION)
+
+
+async def test_a_worker_is_given_up_when_its_last_call_has_ended():
+    """Calls in flight end before the connection does, also those that outlive every configuration that names it."""
+    review, answers = Gate(deny("late")), []
+    async with scripted("judge", review=review) as target:
+        known = configured(judge(), labels=target)
+        async with following(known, Configuration()) as (first, second):
+            await first.start(wait_seconds=10)
+            connection = first._workers["labels"]
+            first.ask(question(judge()), answers.append)
+            await asyncio.wait_for(review.asked.wait(), 10)
+            await second.start()
+            await first.close()
+            review.open.set()
+            await until(lambda: answers)
+            assert [answer.message for answer in answers] == ["late"]
+            await until(lambda: not second._pool._reached)
+            assert not connection._calls
+
+
+async def test_a_worker_that_is_named_again_is_not_given_up():
+    """Who is named again while the last calls end stays as it is."""
+    review, answers = Gate(deny("late")), []
+    async with scripted("judge", review=review) as target:
+        known = configured(judge(), labels=target)
+        async with following(known, known) as (first, second):
+            await first.start(wait_seconds=10)
+            connection = first._workers["labels"]
+            first.ask(question(judge()), answers.append)
+            await asyncio.wait_for(review.asked.wait(), 10)
+            await first.close()
+            await second.start()
+            review.open.set()
+            await until(lambda: answers)
+            await asyncio.sleep(0)
+            assert second._workers["labels"] is connection
+            assert isinstance(await asked(second, judge()), Deny)
+
+
+async def test_two_processes_of_ours_are_never_at_one_target(tmp_path):
+    """The second is started when the first has gone, and its policies say so until then."""
+    script = (
+        "import os, socket, sys; p = os.environ['ADMISSION_WORKER_LISTEN'][5:]; s = socket.socket(socket.AF_UNIX);"
+        "s.bind(p); s.listen(); sys.stdin.read()"
+    )
+
+    def known(*more):
+        target = GrpcTarget(target=f"unix:{tmp_path}/w.sock", command=("python", "-c", script, *more))
+        return Configuration(workers={"labels": Worker(name="labels", grpc=target)}, validating=(judge(),))
+
+    async with following(known("1"), known("2"), worker_stop_seconds=0.1) as (first, second):
+        await first.start()
+        supervisor = first._held["labels"].supervisor
+        await until(lambda: supervisor.pid)
+        await second.start()
+        await until(lambda: standing(second) is not None)
+        assert "another process that the gateway started is still at" in standing(second).message
+        assert "labels" not in second._workers
+        (tmp_path / "w.sock").unlink(missing_ok=True)
+        await first.close()
+        await until(lambda: "labels" in second._workers)
+        assert supervisor.pid is None
+        await until(lambda: second._held["labels"].supervisor.pid)

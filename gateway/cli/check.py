@@ -1,0 +1,219 @@
+"""``admission-gateway check``: is a configuration right, and what does it mean?
+
+The report goes to the standard output, mistakes included: they are what was asked for. As JSON it is one document,
+``apiVersion: admission-gateway.dev/check/v1alpha1``, ``kind: ConfigurationCheck``; within a version, members are added
+and none is taken away or comes to mean something else:
+
+=============================  ====================================================================================
+member                         value
+=============================  ====================================================================================
+valid                          true: no errors
+fatal                          true: who judges cannot be known; such a configuration is never served, and
+                               ``phases`` is null
+errors, warnings               lists of {file, line, path, message}: line from 1, Kubernetes' field path ("" for the
+                               file as a whole) and Kubernetes' message
+phases.mutating,               {calls, worstSeconds, waitSeconds, entries}: how many webhooks are registered; how
+phases.validating              long their policies may take by their own timeouts, and how long the API server
+                               waits, for one request and each entry called once (mutating: the sum, validating: the
+                               largest). An entry under IfNeeded may be called a second time.
+…entries[]                     {name, path, isolated, policies, failurePolicy, matchPolicy, reinvocationPolicy,
+                               sideEffects, enforcing, rules, worstSeconds, timeoutSeconds, apart}: as registered,
+                               before exclusions; reinvocationPolicy is null in the validating phase
+…entries[].policies[]          {configuration, index, name, worker, policy, mode, timeoutSeconds, fault}: fault is null,
+                               or says what is wrong with it, so that it fails whenever it is asked
+…entries[].apart               null, or why it is not one entry with an earlier one: {policy, other, field, value,
+                               otherValue, resource, operation}: policies as CONFIGURATION/NAME; resource and
+                               operation are "" unless field is "rules"
+idle                           the policies without rules, which are never called: CONFIGURATION/NAME
+=============================  ====================================================================================
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
+from gateway.policies import Configuration, ConfigurationError, Phase, Policy, Rule, Scope
+from gateway.policies.agreement import Difference
+from gateway.policies.entries import Entries, Entry, make_entries
+from gateway.sources import SourceError, load_configuration
+
+_API_VERSION: Final = "admission-gateway.dev/check/v1alpha1"
+_KIND: Final = "ConfigurationCheck"
+
+_HOW: Final = {Phase.MUTATING: "one after another", Phase.VALIDATING: "all at once"}
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", type=click.Path(path_type=Path), nargs=-1, required=True)
+# No variable: the words differ from command to command.
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
+)
+def check(paths: tuple[Path, ...], output: str) -> None:
+    """Tell all mistakes in the files and directories PATH..., and what the configuration means.
+
+    Which calls kube-apiserver makes, who is behind each, why a policy is not in an earlier one, and how long they may
+    take. Exit 0 if there is no mistake, 1 if there is, 2 if a file cannot be read.
+    """
+    try:
+        configuration = load_configuration(paths)
+    except SourceError as error:
+        fail(str(error), COULD_NOT)
+    entries = make_entries(configuration)
+    if output == "json":
+        click.echo(json.dumps(_document(configuration, entries), indent=2, ensure_ascii=False))
+    else:
+        _tell(configuration, entries)
+    sys.exit(WRONG_CONFIGURATION if configuration.errors else 0)
+
+
+def _document(configuration: Configuration, entries: Entries) -> dict[str, Any]:
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": _KIND,
+        "valid": not configuration.errors,
+        "fatal": configuration.fatal,
+        "errors": [_finding(error) for error in configuration.errors],
+        "warnings": [_finding(warning) for warning in configuration.warnings],
+        "phases": None if configuration.fatal else {phase.value: _phase(entries, phase) for phase in Phase},
+        "idle": [policy.qualified_name for policy in entries.idle],
+    }
+
+
+def _finding(finding: ConfigurationError) -> dict[str, Any]:
+    place = finding.place
+    return {"file": place.file, "line": place.line, "path": place.path, "message": finding.message}
+
+
+def _phase(entries: Entries, phase: Phase) -> dict[str, Any]:
+    return {
+        "calls": len(entries.of(phase)),
+        "worstSeconds": entries.worst_seconds(phase),
+        "waitSeconds": entries.wait_seconds(phase),
+        "entries": [_entry(entry) for entry in entries.of(phase)],
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "path": entry.path,
+        "isolated": entry.isolated,
+        "policies": [_policy(policy) for policy in entry.policies],
+        "failurePolicy": entry.failure_policy.value,
+        "matchPolicy": entry.match_policy.value,
+        "reinvocationPolicy": entry.reinvocation_policy.value if entry.phase is Phase.MUTATING else None,
+        "sideEffects": entry.side_effects.value,
+        "enforcing": entry.enforcing,
+        "rules": [_rule(rule) for rule in entry.rules],
+        "worstSeconds": entry.worst_seconds,
+        "timeoutSeconds": entry.timeout_seconds,
+        "apart": None if entry.split is None else _apart(entry.split),
+    }
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    return {
+        "configuration": policy.configuration,
+        "index": policy.index,
+        "name": policy.name,
+        "worker": policy.worker,
+        "policy": policy.policy,
+        "mode": policy.mode.value,
+        "timeoutSeconds": policy.timeout,
+        "fault": policy.fault,
+    }
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "operations": rule.operations,
+        "apiGroups": rule.api_groups,
+        "apiVersions": rule.api_versions,
+        "resources": rule.resources,
+        "scope": rule.scope.value,
+    }
+
+
+def _apart(split: Difference) -> dict[str, str]:
+    return {
+        "policy": split.policy.qualified_name,
+        "other": split.other.qualified_name,
+        "field": split.field,
+        "value": split.value,
+        "otherValue": split.other_value,
+        "resource": split.resource,
+        "operation": split.operation,
+    }
+
+
+def _tell(configuration: Configuration, entries: Entries) -> None:
+    for error in configuration.errors:
+        click.secho(str(error), fg="red")
+    for warning in configuration.warnings:
+        click.secho(f"warning: {warning}", fg="yellow")
+    if configuration.fatal:
+        click.secho(f"{_count(configuration)}; who judges cannot be known, so nothing would be served", bold=True)
+        return
+    click.secho(_count(configuration), bold=True)
+    for phase in Phase:
+        for line in _told(entries, phase):
+            click.echo(line)
+    for policy in entries.idle:
+        click.echo(f"\nNever called, because it has no rules: {policy.qualified_name}")
+
+
+def _count(configuration: Configuration) -> str:
+    errors, warnings = len(configuration.errors), len(configuration.warnings)
+    return f"{_number(errors, 'error')}, {_number(warnings, 'warning')}"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _told(entries: Entries, phase: Phase) -> Iterator[str]:
+    calls = entries.of(phase)
+    order = f", {_HOW[phase]}" if len(calls) > 1 else ""
+    yield ""
+    yield click.style(f"{phase.value.capitalize()}: {_number(len(calls), 'call')}{order}", bold=True)
+    for entry in calls:
+        yield from _told_entry(entry)
+    if calls:
+        worst, wait = entries.worst_seconds(phase), entries.wait_seconds(phase)
+        yield f"  worst case {worst:g} s; kube-apiserver waits up to {wait} s"
+
+
+def _told_entry(entry: Entry) -> Iterator[str]:
+    words = [entry.failure_policy.value, entry.match_policy.value]
+    if entry.phase is Phase.MUTATING:
+        words.append(f"reinvocation {entry.reinvocation_policy.value}")
+    words += ["isolated"] * entry.isolated + ["not enforced"] * (not entry.enforcing)
+    name = click.style(entry.name, fg="cyan")
+    yield f"  {name}  {', '.join(words)}; timeoutSeconds {entry.timeout_seconds} for {entry.worst_seconds:g} s"
+    for label, rule in zip(_labels("rules"), map(_shown_rule, entry.rules), strict=False):
+        yield f"      {label}{rule}"
+    for label, policy in zip(_labels("policies"), entry.policies, strict=False):
+        fault = click.style("  has mistakes, so it fails", fg="red") if policy.fault else ""
+        yield f"      {label}{policy.qualified_name}{fault}"
+    if entry.split is not None:
+        yield f"      apart     {entry.split}"
+
+
+def _labels(first: str) -> Iterator[str]:
+    yield f"{first:<10}"
+    while True:
+        yield " " * 10
+
+
+def _shown_rule(rule: Rule) -> str:
+    versions = [
+        f"{group}/{version}" if group else version for group in rule.api_groups for version in rule.api_versions
+    ]
+    scope = "" if rule.scope is Scope.ALL else f", {rule.scope.value}"
+    return f"{' '.join(rule.operations)} of {' '.join(rule.resources)} ({' '.join(versions)}{scope})"

@@ -1,0 +1,190 @@
+"""``admission-gateway review``: what would become of these requests? Decided as ``serve`` decides, without a cluster.
+
+The workers of the configuration are reached (and started, where that is the gateway's to do) as by ``serve``; there is
+no listener and no certificate. Each review takes the API server's way through the registration entries: how, and what
+cannot be known offline, is ``gateway.serving.walk``'s to say.
+
+Exit codes, for scripts and pipelines:
+
+    ====  ==========================================================================================================
+    0     every request is allowed
+    1     at least one is refused: denied, or by the failurePolicy of somebody who could not judge; as the API server
+          would refuse it
+    2     at least one could not be decided: a file cannot be read or holds no AdmissionReview, or the configuration
+          cannot be served. The other files are decided all the same.
+    ====  ==========================================================================================================
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import uvloop
+
+from gateway.cli.decision_document import decision_document
+from gateway.cli.options import SECONDS, chosen_limits, limit_options, option
+from gateway.cli.review_files import FileError, documents
+from gateway.cli.review_text import told
+from gateway.cli.serve import COULD_NOT, fail, loaded
+from gateway.patching import PatchLimits
+from gateway.policies import Configuration, Phase
+from gateway.review import Request, ReviewError, decode
+from gateway.serving.generation import Generation
+from gateway.serving.limits import Limits
+from gateway.serving.walk import Walk, Walker, after_mutation
+from gateway.sources import SourceError, read
+from gateway.telemetry import configure_logs
+from gateway.transports import TransportLimits, WorkerPool
+
+ALLOWED: Final = 0
+DENIED: Final = 1
+
+_PHASES: Final = {
+    "mutate": (Phase.MUTATING,),
+    "validate": (Phase.VALIDATING,),
+    "both": (Phase.MUTATING, Phase.VALIDATING),
+}
+
+_PATIENCE_SECONDS: Final = 1.0
+"""After this long somebody at a terminal wants to know what is waited for."""
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@option(
+    "--policies", type=click.Path(path_type=Path), multiple=True, required=True, help="File or directory; repeatable."
+)
+@option("--phase", type=click.Choice(tuple(_PHASES)), default="both", help="both: validate what mutate made of it.")
+@option("--worker-wait", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
+@option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="What is logged."
+)
+# No variable: the words differ from command to command.
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
+)
+@limit_options
+def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> None:
+    """Decide the AdmissionReviews in FILE... (JSON or YAML, one or several; - is standard input) as serve would.
+
+    Exit 0 if all are allowed, 1 if one is refused, 2 if one could not be decided.
+    """
+    limits, transport_limits, patch_limits = chosen_limits(values)
+    stop_logs = configure_logs(level=values["log_level"], form="text")
+    try:
+        configuration = loaded(read(policies), unknown=COULD_NOT)
+        deciding = _Deciding(
+            configuration,
+            phases=_PHASES[values["phase"]],
+            as_json=values["output"] == "json",
+            limits=(limits, transport_limits, patch_limits),
+            wait_seconds=values["worker_wait"],
+        )
+        # Before the loop: standard input may take its time, and a signal must end that.
+        reviews = deciding.read(files)
+        code = uvloop.run(deciding.run(reviews)) if reviews else COULD_NOT
+    except SourceError as error:
+        fail(str(error), COULD_NOT)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        # Not 1, which would say that somebody was denied.
+        fail("interrupted", COULD_NOT)
+    finally:
+        stop_logs()
+    sys.exit(code)
+
+
+class _Deciding:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        phases: tuple[Phase, ...],
+        as_json: bool,
+        limits: tuple[Limits, TransportLimits, PatchLimits],
+        wait_seconds: float,
+    ) -> None:
+        self._configuration = configuration
+        self._phases = phases
+        self._as_json = as_json
+        self._limits, self._transport_limits, self._patch_limits = limits
+        self._wait_seconds = wait_seconds
+        self._code = ALLOWED
+
+    def read(self, files: Sequence[str]) -> list[tuple[str, bytes]]:
+        """The reviews in these files, each with what it is called; what is wrong with a file is told."""
+        found: list[tuple[str, bytes]] = []
+        for name in files:
+            try:
+                found += documents(name)
+            except FileError as error:
+                self._could_not(name, str(error))
+        return found
+
+    async def run(self, reviews: Sequence[tuple[str, bytes]]) -> int:
+        """Decide all of them; the exit code."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine of a loop that runs
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        async with self._workers() as generation:
+            walker = Walker(generation, self._patch_limits)
+            for source, body in reviews:
+                await self._decide(walker, source, body)
+        return self._code
+
+    @asynccontextmanager
+    async def _workers(self) -> AsyncIterator[Generation]:
+        """The configuration at work; nothing of it is left at the end."""
+        pool = WorkerPool(self._transport_limits)
+        generation = Generation(self._configuration, pool, limits=self._transport_limits)
+        names = ", ".join(sorted(self._configuration.workers))
+        patience = asyncio.get_running_loop().call_later(
+            _PATIENCE_SECONDS, lambda: click.echo(f"waiting for the workers: {names}", err=True)
+        )
+        try:
+            await generation.start(wait_seconds=self._wait_seconds)
+            patience.cancel()
+            yield generation
+        finally:
+            patience.cancel()
+            await generation.close()
+            await pool.close()
+
+    async def _decide(self, walker: Walker, source: str, body: bytes) -> None:
+        try:
+            request = self._decoded(body)
+            for phase in self._phases:
+                walk = await walker.walk(phase, request)
+                self._show(source, walk)
+                if not walk.allowed:
+                    return
+                request = after_mutation(walk)
+        except ReviewError as error:
+            self._could_not(source, str(error))
+
+    def _decoded(self, body: bytes) -> Request:
+        if len(body) > self._limits.body_bytes:
+            raise ReviewError(
+                f"the review has {len(body)} bytes, more than {self._limits.body_bytes} (--limit-body-bytes): serve "
+                "refuses it with code 413"
+            )
+        return decode(body, depth=self._limits.depth)
+
+    def _show(self, source: str, walk: Walk) -> None:
+        if not walk.allowed and self._code == ALLOWED:
+            self._code = DENIED
+        if self._as_json:
+            click.echo(decision_document(source, walk))
+        else:
+            for line in told(source, walk, first=walk.phase is self._phases[0]):
+                click.echo(line)
+
+    def _could_not(self, source: str, why: str) -> None:
+        self._code = COULD_NOT
+        click.secho(f"admission-gateway: {source}: {why}", fg="red", err=True)

@@ -1,0 +1,72 @@
+"""``review``'s report for people: what each request comes to, in whose name, and who changed what."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import click
+
+from gateway.cli.wording import change, clean, outcome, sentences, title
+from gateway.deciding import Call
+from gateway.patching import Operation
+from gateway.policies import Mode, Phase
+from gateway.serving.walk import Visit, Walk
+
+_WIDTH: Final = 112
+"""Columns, as of the demonstration."""
+_CHANGES_SHOWN: Final = 20
+
+_VERBS: Final = {Phase.MUTATING: "mutate", Phase.VALIDATING: "validate"}
+
+
+def told(source: str, walk: Walk, *, first: bool) -> Iterator[str]:
+    """The lines about one phase of a review; with ``first``, what the review is about goes before."""
+    if first:
+        yield click.style(f"{clean(source)}: {title(walk.request)}", bold=True)
+    word = outcome("allowed" if walk.allowed else "refused", walk.status)
+    yield f"  {_VERBS[walk.phase]:<8} {click.style(word, fg='green' if walk.allowed else 'red', bold=True)}"
+    if walk.status is not None:
+        for line in clean(walk.status.message).splitlines() or [""]:
+            yield f"    {line}"
+    called = [visit for visit in walk.visits if any(call.matched for call in visit.decision.calls)]
+    for visit in walk.visits:
+        yield from _visit(visit)
+    if not called:
+        yield "    no policy is about this request"
+    for warning in walk.warnings:
+        yield f"    warning: {clean(warning)}"
+    for key, value in walk.audit_annotations.items():
+        yield f"    audit: {clean(f'{key}: {value}')}"
+
+
+def _visit(visit: Visit) -> Iterator[str]:
+    yield f"    entry {visit.entry.name}{', reinvoked' if visit.round else ''}"
+    for call in visit.decision.calls:
+        who = f"{click.style(call.label, bold=call.matched)}{_mode(call)}{', again' if call.round else ''}"
+        yield f"      {who}: {_verdict(call)}"
+        for sentence in sentences(call):
+            for line in sentence.text.splitlines():
+                yield f"        {line}"
+        yield from _changes(call.changes)
+        yield from _changes(call.would_change)
+
+
+def _mode(call: Call) -> str:
+    return "" if call.policy.mode is Mode.ENFORCE else f" (mode {call.policy.mode})"
+
+
+def _verdict(call: Call) -> str:
+    if not call.matched:
+        return f"not matched: {clean(call.why)}"
+    for sentence in sentences(call):
+        ignored = ", let pass by failurePolicy Ignore" if call.failed_open else ""
+        return click.style(sentence.verb, fg=sentence.colour) + ignored
+    if call.would_change:
+        return "allows, and would change"
+    return "allows, and changes" if call.changes else "allows"
+
+
+def _changes(operations: tuple[Operation, ...]) -> Iterator[str]:
+    for operation in operations[:_CHANGES_SHOWN]:
+        yield f"        {change(operation, _WIDTH - 16)}"
+    if len(operations) > _CHANGES_SHOWN:
+        yield f"        and {len(operations) - _CHANGES_SHOWN} more changes"

@@ -1,0 +1,62 @@
+"""The command's standard streams, which whoever started it may have closed, filled or left.
+
+* A closed descriptor 0, 1 or 2 is given to the next file or socket that is opened: a report would be written into a
+  connection, and libuv ends the process when it is to close one ("Assertion `fd > STDERR_FILENO' failed"). So closed
+  ones lead nowhere instead, for this process and for the workers that it starts.
+* An output that cannot be written is no verdict. Click exits with 1 when a pipe's reader has left, and shows a
+  traceback when a disk is full; here 1 means mistakes, or a denial. So both are "could not".
+"""
+
+import contextlib
+import errno
+import os
+import sys
+from typing import Any, Final
+
+import click
+
+from gateway.cli.serve import COULD_NOT
+
+_OUTPUT_ERRORS: Final = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+class CommandGroup(click.Group):
+    """A group of commands whose standard streams may be in any state."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Invoke the command; exit 2 if its output cannot be written, with a word on why unless its reader has left."""
+        _open_closed()
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            # A file's error has its name, and is somebody else's to tell.
+            if error.errno not in _OUTPUT_ERRORS or error.filename is not None:
+                raise
+            if error.errno != errno.EPIPE:
+                _tell(f"admission-gateway: the output cannot be written: {error.strerror}")
+        _give_up_output()
+        sys.exit(COULD_NOT)
+
+
+def _open_closed() -> None:
+    for descriptor, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest free number is taken, which is this one: those below it are open by now.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+            # Python found it closed, and has None there.
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
+
+
+def _tell(message: str) -> None:
+    # It may be the standard error that cannot be written.
+    with contextlib.suppress(OSError):
+        click.secho(message, fg="red", err=True)
+
+
+def _give_up_output() -> None:
+    """What is still buffered goes nowhere; else the interpreter would fail to write it once more as it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)

@@ -1,0 +1,202 @@
+"""Hot reload: the source is looked at again and again, and what it says now is taken over whole, or not at all.
+
+    ================================  ==========  ==================================================================
+    the new texts                     result      what follows
+    ================================  ==========  ==================================================================
+    cannot be read                    unreadable  the last good configuration stays; again when something has changed
+    have any mistake                  invalid     the same; all mistakes are in the log
+    a policy would lose its worker    waiting     the same; again whenever a worker has described itself
+    are those in force                unchanged   what was wrong meanwhile is forgotten
+    are new and sound                 loaded      the next review is decided by them
+    broke something inside the        failed      the last good configuration stays
+    gateway
+    ================================  ==========  ==================================================================
+
+"The last good one stays" is said in the log, once for each new text, in the metrics, and in ``/readyz?verbose`` as long
+as it holds. The gateway stays ready: it has a complete configuration.
+
+A start is more lenient than a reload: there is no good version to keep, so policies with mistakes stand in the chain
+as failures, and the others are served.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+import structlog
+
+from gateway.policies import Configuration, SourceText, load
+from gateway.serving.generation import Blocker, Generation
+from gateway.serving.rollout import Rollout
+from gateway.sources import Source, SourceError
+
+_LOG: Final = structlog.get_logger(__name__)
+
+_SHOWN: Final = 500
+"""Characters of a reason on /readyz, which is read in a terminal. The log has all of them."""
+
+
+class ReloadEvents(Protocol):
+    """Who counts reloads."""
+
+    def reloaded(self, result: str, *, errors: int, good: bool) -> None:
+        """A new text came to this result. ``good``: what is served is what the source says."""
+
+    def loaded(self, generation: Generation) -> None:
+        """This generation is in force now. Those before may still be deciding reviews."""
+
+    def retired(self) -> None:
+        """The generation before decides no review any more."""
+
+
+class Report:
+    """What is said of reloads: log, metrics, and the note on /readyz. A RolloutEvents."""
+
+    def __init__(self, events: ReloadEvents) -> None:
+        self._events = events
+        self._stale: str | None = None
+        self._since = datetime.now(UTC)
+
+    @property
+    def note(self) -> str | None:
+        """Why what is served is not what the source says; None where it is."""
+        if self._stale is None:
+            return None
+        return f"the last good configuration, of {_time(self._since)}, is served, because {self._stale}"
+
+    def unreadable(self, error: SourceError) -> None:
+        """The source cannot be read."""
+        _LOG.error("the configuration cannot be read; the last good one stays", error=str(error))
+        self._stays("unreadable", str(error), errors=1)
+
+    def invalid(self, configuration: Configuration) -> None:
+        """There are mistakes in it."""
+        for error in configuration.errors:
+            _LOG.error("a mistake in the new configuration", place=str(error.place), mistake=error.message)
+        first, *more = configuration.errors
+        _LOG.error("the new configuration is not loaded; the last good one stays", mistakes=len(configuration.errors))
+        others = f" (and {len(more)} more mistakes, see the log)" if more else ""
+        self._stays("invalid", f"the new one has a mistake: {first}{others}", errors=len(configuration.errors))
+
+    def waiting(self, blockers: Sequence[Blocker]) -> None:
+        """Policies would be lost."""
+        for blocker in blockers:
+            _LOG.warning(
+                "a policy cannot be asked in the new configuration",
+                policy=blocker.policy,
+                phase=blocker.phase.value,
+                why=blocker.why,
+            )
+        _LOG.warning(
+            "the new configuration is not loaded yet; the last good one stays until these policies can be asked",
+            policies=[blocker.policy for blocker in blockers],
+        )
+        others = f" (and {len(blockers) - 1} more policies, see the log)" if len(blockers) > 1 else ""
+        self._stays("waiting", f"in the new one {blockers[0]}{others}", errors=0)
+
+    def unchanged(self, generation: Generation) -> None:
+        """The source says, or says again, what is in force."""
+        _LOG.info("the configuration is the one that is served")
+        self._stale = None
+        self._events.reloaded("unchanged", errors=len(generation.configuration.errors), good=True)
+
+    def adopted(self, generation: Generation) -> None:
+        """The new one is in force."""
+        self._stale = None
+        self._since = generation.loaded
+        for warning in generation.configuration.warnings:
+            _LOG.warning("a warning about the configuration", place=str(warning.place), warning=warning.message)
+        _LOG.info(
+            "a new configuration is in force",
+            mutating=len(generation.configuration.mutating),
+            validating=len(generation.configuration.validating),
+            workers=len(generation.configuration.workers),
+        )
+        self._events.loaded(generation)
+        self._events.reloaded("loaded", errors=0, good=True)
+
+    def retired(self) -> None:
+        """The one before is not at work any more."""
+        self._events.retired()
+
+    def failed(self, error: Exception) -> None:
+        """A mistake of our own."""
+        _LOG.error("a reload failed inside the gateway; the last good configuration stays", exc_info=error)
+        self._stays("failed", f"loading the new one failed: {type(error).__name__}, see the log", errors=0)
+
+    def _stays(self, result: str, why: str, *, errors: int) -> None:
+        line = " ".join(why.split())
+        self._stale = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
+        self._events.reloaded(result, errors=errors, good=False)
+
+
+class Reload:
+    """Watches a source, and proposes what it says.
+
+    Args:
+        source: was read for the configuration in force.
+        rollout: takes proposals.
+        report: says what came of it.
+        interval: seconds from look to look; 0: only ``now`` looks.
+    """
+
+    def __init__(self, source: Source, rollout: Rollout, report: Report, *, interval: float) -> None:
+        self._source = source
+        self._rollout = rollout
+        self._report = report
+        self._interval = interval
+        self._asked = asyncio.Event()
+        self._tried: tuple[SourceText, ...] | None = None
+
+    def now(self) -> None:
+        """Read the source at once, whether or not it looks changed."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            asked = await self._pause()
+            try:
+                if asked or await asyncio.to_thread(self._source.changed):
+                    await self._read(again=asked)
+            except Exception as error:  # noqa: BLE001 - told; the next look may go better
+                self._report.failed(error)
+
+    async def _pause(self) -> bool:
+        """Until the next look; whether somebody has asked for it."""
+        try:
+            await asyncio.wait_for(self._asked.wait(), self._interval or None)
+        except TimeoutError:
+            return False
+        self._asked.clear()
+        return True
+
+    async def _read(self, *, again: bool) -> None:
+        try:
+            # In a thread: files may be slow, and 10,000 namespaces take seconds to parse.
+            texts = await asyncio.to_thread(self._source.read)
+        except SourceError as error:
+            self._tried = None
+            await self._rollout.withdraw()
+            self._report.unreadable(error)
+            return
+        if texts == self._rollout.current.texts:
+            self._tried = None
+            await self._rollout.withdraw()
+            self._report.unchanged(self._rollout.current)
+        elif again or texts != self._tried:
+            self._tried = texts
+            await self._try(texts)
+
+    async def _try(self, texts: tuple[SourceText, ...]) -> None:
+        configuration = await asyncio.to_thread(load, texts)
+        if configuration.fatal or configuration.errors:
+            await self._rollout.withdraw()
+            self._report.invalid(configuration)
+        else:
+            await self._rollout.propose(configuration, texts)
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,189 @@
+"""The API server's walk over the entries of a phase, without an API server: what a request would come to.
+
+Which of the two ways through a phase, ``/mutate`` as one chain or entry by entry? Entry by entry, because that is what
+happens in a cluster that registered what ``render`` printed: which message a user sees, who is alone with it, and who
+is reinvoked depend on the entries.
+
+* Mutating: one entry after another, each on the object as those before it left it. The first refusal ends the walk.
+  One further round at most: an entry under IfNeeded that was called is called again if a later one has changed the
+  object; a mark that is made in the second round counts for the entries still to come. (kube-apiserver's rule, and
+  within an entry the heart's.)
+* Validating: all entries on the same object. All are waited for. The API server answers with the refusal that came
+  first in time; here that is the first in order.
+* An entry is called if a policy of it is meant. Of an isolated one the API server itself checks rules, selectors and
+  conditions, so what goes wrong in that is refused in its own words, without a webhook's name.
+* An entry's time is its registered timeoutSeconds, less what the gateway keeps back for the rounded second.
+
+What cannot be known here is left out: the API server's own defaulting, conversion and validation between the phases,
+and what a registration excludes besides (``render``).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any, Final
+
+import msgspec
+
+from gateway.deciding import Decision, Heart, make_plan
+from gateway.patching import DEFAULT_LIMITS, Operation, PatchLimits, difference
+from gateway.policies import Phase, ReinvocationPolicy
+from gateway.policies.entries import Entry
+from gateway.review import Request, Status, denial_code
+from gateway.review.response import clean_warnings
+from gateway.serving.budget import budget
+from gateway.serving.driver import Driver
+from gateway.serving.generation import Generation
+
+ROUNDS: Final = 2
+"""kube-apiserver reinvokes at most once."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Visit:
+    """One entry's turn: the round, from 0, and what the gateway decides there. ``called``: the API server calls it."""
+
+    entry: Entry
+    round: int
+    decision: Decision
+
+    @property
+    def called(self) -> bool:
+        """Whether the API server calls the entry for this request."""
+        return any(call.called if self.entry.isolated else call.matched for call in self.decision.calls)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Walk:
+    """What a phase comes to.
+
+    ``request`` is what the phase began with, ``object`` what it left (equal where it refused). ``status`` is that of a
+    refusal, in the API server's full wording, by ``refused_by``; None if the request is allowed.
+    """
+
+    phase: Phase
+    request: Request
+    object: Any
+    visits: tuple[Visit, ...]
+    refused_by: Entry | None = None
+    status: Status | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request passes this phase."""
+        return self.status is None
+
+    @property
+    def changes(self) -> tuple[Operation, ...]:
+        """What the phase changes in the object, as one difference."""
+        return difference(self.request.object, self.object)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the client is warned of."""
+        return clean_warnings([text for visit in self.visits for text in visit.decision.response.warnings])
+
+    @property
+    def audit_annotations(self) -> Mapping[str, str]:
+        """What the gateway adds to the audit event, under the API server's keys: ``ENTRY/KEY``."""
+        found: dict[str, str] = {}
+        for visit in self.visits:
+            for key, value in visit.decision.response.audit_annotations.items():
+                found.setdefault(f"{visit.entry.name}/{key}", value)
+        return found
+
+
+class Walker:
+    """Walks requests through the entries of a generation.
+
+    Args:
+        generation: started.
+        limits: of the patches that workers send.
+    """
+
+    def __init__(self, generation: Generation, limits: PatchLimits = DEFAULT_LIMITS) -> None:
+        self._generation = generation
+        self._limits = limits
+
+    async def walk(self, phase: Phase, request: Request) -> Walk:
+        """What ``request`` comes to in this phase.
+
+        Raises:
+            ReviewError: the request cannot be read as far as somebody needs it.
+        """
+        return await (self._mutating(request) if phase is Phase.MUTATING else self._validating(request))
+
+    async def _mutating(self, request: Request) -> Walk:
+        visits: list[Visit] = []
+        current = request
+        changed = False
+        asked: set[str] = set()
+        marked: set[str] = set()
+        for number in range(ROUNDS):
+            if number and not changed:
+                break
+            for entry in self._generation.entries.mutating:
+                if number and entry.name not in marked:
+                    continue
+                visit = await self._visit(entry, number, current)
+                visits.append(visit)
+                if not visit.decision.response.allowed:
+                    return _walk(Phase.MUTATING, request, request, visits)
+                if visit.decision.patch:
+                    current = _with(request, visit.decision.object)
+                    changed = True
+                    marked |= asked
+                    asked.clear()
+                if visit.called and entry.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
+                    asked.add(entry.name)
+        return _walk(Phase.MUTATING, request, current, visits)
+
+    async def _validating(self, request: Request) -> Walk:
+        entries = self._generation.entries.validating
+        visits = await asyncio.gather(*(self._visit(entry, 0, request) for entry in entries))
+        return _walk(Phase.VALIDATING, request, request, visits)
+
+    async def _visit(self, entry: Entry, number: int, request: Request) -> Visit:
+        generation = self._generation
+        # Not as registered: whoever checks rules, selectors and conditions of an isolated policy, here it is us.
+        plan = make_plan(entry.phase, entry.policies, generation.workers.standings(entry.phase))
+        now = monotonic()
+        heart = Heart(request, plan, ends=now + budget(f"{entry.timeout_seconds}s"), came=now, limits=self._limits)
+        driver = Driver(request.uid, heart, asker=generation.workers, namespaces=generation.namespaces)
+        return Visit(entry=entry, round=number, decision=await driver.decide())
+
+
+def _with(request: Request, after: Any) -> Request:
+    """The same request about another object."""
+    return Request(request.api_version, {**request.members, "object": msgspec.Raw(msgspec.json.encode(after))})
+
+
+def after_mutation(walk: Walk) -> Request:
+    """The request as the validating phase sees it, as far as the gateway has changed it."""
+    return _with(walk.request, walk.object) if walk.changes else walk.request
+
+
+def _walk(phase: Phase, request: Request, after: Request, visits: Sequence[Visit]) -> Walk:
+    first = next((visit for visit in visits if not visit.decision.response.allowed), None)
+    return Walk(
+        phase=phase,
+        request=request,
+        object=after.object,
+        visits=tuple(visits),
+        refused_by=None if first is None else first.entry,
+        status=None if first is None else _status(first),
+    )
+
+
+def _status(visit: Visit) -> Status:
+    """kube-apiserver's ToStatusErr: "admission webhook %q denied the request: " and the message, else the reason, else
+    "without explanation".
+    """
+    status = visit.decision.response.status or Status(code=0)
+    status = replace(status, code=denial_code(status.code))
+    if not visit.called:
+        return status
+    denied = f'admission webhook "{visit.entry.name}" denied the request'
+    text = status.message or status.reason
+    return replace(status, message=f"{denied}: {text}" if text else f"{denied} without explanation")

@@ -1,0 +1,180 @@
+"""The workers that are reached: a connection each, and a process where the gateway starts it; shared by the
+configurations that name them.
+
+While one configuration follows another, both are there. The rules of their sharing:
+
+* A Worker that says the same in both is one connection and one process. Nothing of it is stopped, started or asked to
+  reconnect.
+* What no configuration holds any more is given up when its calls have ended, and not before: a call with side effects
+  outlives its review.
+* A process that the gateway started is alone at its target. (Two at one TCP port share its connections on Linux, and
+  the end of the first one removes the socket file of the second: nobody knows who answers.) So a worker with both
+  ``command`` and ``target`` is not started while another of ours is there. One without ``target`` gets a socket of its
+  own each time, and follows its predecessor without a gap.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from gateway.policies import Worker
+from gateway.policies.targets import socket_path, target_hosts
+from gateway.transports.grpc import GrpcWorker
+from gateway.transports.limits import TransportLimits
+from gateway.transports.supervisor import Supervisor
+
+_LOG: Final = structlog.get_logger(__name__)
+
+_Key = tuple[str, str, tuple[str, ...], str]
+"""What makes two Workers the same: name, target, command, and the directory in which the command is started."""
+
+_PREFIX: Final = "admission-gateway-"
+
+_LAST_SOCKET: Final = f"{10**9}.sock"
+"""As long as a socket's name gets: one is made for each Worker that is reached, and nobody reaches a billion."""
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class ReachedWorker:
+    """One Worker, reached. ``holders`` counts the configurations that hold it; ``gone`` is set when nothing is left."""
+
+    key: _Key
+    connection: GrpcWorker
+    supervisor: Supervisor | None
+    socket: Path | None
+    holders: int = 0
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class WorkerPool:
+    """Connects to workers, starts those that are ours to start, and stops what nobody holds.
+
+    Args:
+        limits: of the calls, and of how long a worker may take to stop.
+    """
+
+    def __init__(self, limits: TransportLimits | None = None) -> None:
+        self._limits = limits or TransportLimits()
+        self._reached: dict[_Key, ReachedWorker] = {}
+        self._leaving: set[ReachedWorker] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sockets: tempfile.TemporaryDirectory[str] | None = None
+        self._numbers = itertools.count()
+
+    def take(self, worker: Worker) -> ReachedWorker | None:
+        """Hold a gRPC worker, which is connected to (and started) if nobody holds it yet.
+
+        Returns:
+            The worker; None while another process of ours is at its target.
+        """
+        key = _key(worker)
+        reached = self._reached.get(key)
+        if reached is None:
+            if self._occupant(key) is not None:
+                return None
+            reached = self._reached[key] = self._reach(worker, key)
+        reached.holders += 1
+        return reached
+
+    async def wait_for(self, worker: Worker) -> ReachedWorker:
+        """The same, as soon as its target is free."""
+        while (reached := self.take(worker)) is None:
+            occupant = self._occupant(_key(worker))
+            if occupant is not None:
+                await occupant.gone.wait()
+        return reached
+
+    def release(self, reached: ReachedWorker) -> None:
+        """Hold it no more. The last one who does so gives it up."""
+        reached.holders -= 1
+        if not reached.holders:
+            task = asyncio.create_task(self._leave(reached))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Leave nothing behind, whoever holds it: no call, no connection, no process, no socket."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        everybody = {*self._reached.values(), *self._leaving}
+        self._reached.clear()
+        await asyncio.gather(*(self._end(reached) for reached in everybody), return_exceptions=True)
+        if self._sockets is not None:
+            self._sockets.cleanup()
+            self._sockets = None
+
+    # --------------------------------------------------------------------------------------------- one worker
+
+    def _reach(self, worker: Worker, key: _Key) -> ReachedWorker:
+        assert worker.grpc is not None  # noqa: S101 - _key has looked
+        socket = None if worker.grpc.target else self._socket()
+        target = key[1] or f"unix:{socket}"
+        supervisor = Supervisor(worker, target, self._limits) if worker.grpc.command else None
+        connection = GrpcWorker(worker.name, target, self._limits)
+        if supervisor is not None:
+            supervisor.start()
+        return ReachedWorker(key=key, connection=connection, supervisor=supervisor, socket=socket)
+
+    def _socket(self) -> Path:
+        self._sockets = self._sockets or _socket_directory()
+        # Numbered, not named: a Worker's name may have 253 characters, a socket's path 107.
+        return Path(self._sockets.name) / f"{next(self._numbers)}.sock"
+
+    def _occupant(self, key: _Key) -> ReachedWorker | None:
+        """Whose process is at the target at which this one would listen."""
+        _, target, command, _ = key
+        if not target or not command:
+            return None
+        everybody = (*self._reached.values(), *self._leaving)
+        return next((each for each in everybody if each.supervisor and each.connection.target == target), None)
+
+    async def _leave(self, reached: ReachedWorker) -> None:
+        await reached.connection.idle()
+        if reached.holders or self._reached.get(reached.key) is not reached:
+            return  # somebody has taken it again, or it has left already
+        del self._reached[reached.key]
+        self._leaving.add(reached)
+        _LOG.info("a worker is given up: no configuration names it", worker=reached.connection.name)
+        await self._end(reached)
+
+    async def _end(self, reached: ReachedWorker) -> None:
+        try:
+            await reached.connection.close()
+        finally:
+            if reached.supervisor is not None:
+                await reached.supervisor.stop()
+            if reached.socket is not None:
+                with contextlib.suppress(OSError):
+                    reached.socket.unlink(missing_ok=True)
+            self._leaving.discard(reached)
+            reached.gone.set()
+
+
+def _socket_directory() -> "tempfile.TemporaryDirectory[str]":
+    """A directory that only this user can enter, where a socket's path can be a gRPC name.
+
+    TMPDIR may be too long for a socket, or hold what gRPC reads as something else. Such a channel is lame: it is never
+    connected, and ending it blocks the whole process for ever.
+    """
+    made = tempfile.TemporaryDirectory(prefix=_PREFIX)
+    if target_hosts(f"unix:{made.name}/{_LAST_SOCKET}") is not None:
+        return made
+    made.cleanup()
+    return tempfile.TemporaryDirectory(prefix=_PREFIX, dir="/tmp")
+
+
+def _key(worker: Worker) -> _Key:
+    grpc = worker.grpc
+    if grpc is None:
+        raise ValueError(f"worker {worker.name!r} is not one that speaks gRPC")
+    path = socket_path(grpc.target, grpc.directory) if grpc.target else None
+    # A relative socket is beside the file that names it.
+    target = grpc.target if path is None else f"unix:{path}"
+    return worker.name, target, grpc.command, grpc.directory if grpc.command else ""

@@ -1,0 +1,211 @@
+"""``check``: every mistake at once, and what a configuration means."""
+
+import json
+
+import pytest
+import yaml
+
+GROUP = "admission-gateway.dev/v1alpha1"
+RULES = [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]
+
+
+def policy(name, **fields):
+    """An entry of ``policies``."""
+    return {"name": f"{name}.example.com", "worker": "w", "rules": RULES, "sideEffects": "None"} | fields
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A file with a Worker and these policies."""
+
+    def write(*mutating, validating=()):
+        worker = {"metadata": {"name": "w"}, "kind": "Worker", "spec": {"grpc": {"target": "dns:///w:50051"}}}
+        documents = [worker] + [
+            {"kind": f"{phase}PolicyConfiguration", "metadata": {"name": "team"}, "policies": list(policies)}
+            for phase, policies in (("Mutating", mutating), ("Validating", validating))
+        ]
+        path = tmp_path / "policies.yaml"
+        path.write_text(yaml.safe_dump_all([{"apiVersion": GROUP} | each for each in documents], sort_keys=False))
+        return path
+
+    return write
+
+
+def report(run, *paths, code=0):
+    """The JSON report."""
+    done = run("check", *paths, "-o", "json")
+    assert (done.code, done.err) == (code, "")
+    return json.loads(done.out)
+
+
+def test_the_meaning(run, written):
+    """A sound configuration: its calls in order, who is in each, why they are apart, how long they may take; exit 0."""
+    path = written(
+        policy("a", timeoutSeconds=1),
+        policy("b", timeoutSeconds=2),
+        policy("c", failurePolicy="Ignore", timeoutSeconds=0.5, reinvocationPolicy="IfNeeded"),
+        policy("i", isolate=True, timeoutSeconds=4),
+        validating=[policy("v", timeoutSeconds=3, mode="audit"), policy("w", timeoutSeconds=7, mode="warn")],
+    )
+    done = run("check", path)
+    assert (done.code, done.err) == (0, "")
+    assert (
+        done.out
+        == """\
+0 errors, 0 warnings
+
+Mutating: 3 calls, one after another
+  chain.a.example.com  Fail, Equivalent, reinvocation Never; timeoutSeconds 4 for 3 s
+      rules     CREATE of pods (v1)
+      policies  team/a.example.com
+                team/b.example.com
+  chain.c.example.com  Ignore, Equivalent, reinvocation IfNeeded; timeoutSeconds 2 for 0.5 s
+      rules     CREATE of pods (v1)
+      policies  team/c.example.com
+      apart     team/c.example.com: failurePolicy: Ignore, where team/b.example.com has Fail
+  i.example.com  Fail, Equivalent, reinvocation Never, isolated; timeoutSeconds 5 for 4 s
+      rules     CREATE of pods (v1)
+      policies  team/i.example.com
+  worst case 7.5 s; kube-apiserver waits up to 11 s
+
+Validating: 1 call
+  group.v.example.com  Ignore, Equivalent, not enforced; timeoutSeconds 8 for 7 s
+      rules     CREATE of pods (v1)
+      policies  team/v.example.com
+                team/w.example.com
+  worst case 7 s; kube-apiserver waits up to 8 s
+"""
+    )
+
+
+def test_all_mistakes_at_once(run, written):
+    """Each mistake is a line FILE:LINE: PATH: MESSAGE on the output; what it means is told all the same; exit 1."""
+    path = written(policy("a", rules=[{}]), policy("b", failurePolicy="Maybe", sideEffects="Some"))
+    done = run("check", path)
+    lines = done.out.splitlines()
+    mistakes = [line.split(": ", 1)[1] for line in lines if line.startswith(f"{path}:")]
+    assert (done.code, done.err) == (1, "")
+    assert 'policies[1].failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"' in mistakes
+    assert "policies[0].rules[0].operations: Required value" in mistakes
+    assert f"{len(mistakes)} errors, 0 warnings" in lines
+    assert sum(line.endswith("has mistakes, so it fails") for line in lines) == 2
+
+
+def test_native_mistakes(run, tmp_path):
+    """A native configuration's mistakes are in Kubernetes' words, with Kubernetes' paths."""
+    path = tmp_path / "native.yaml"
+    path.write_text(
+        "apiVersion: admissionregistration.k8s.io/v1\n"
+        "kind: ValidatingWebhookConfiguration\n"
+        "metadata: {name: images}\n"
+        "webhooks:\n"
+        "- name: images.example.com\n"
+        "  clientConfig: {url: 'https://images.example.com'}\n"
+        "  sideEffects: None\n"
+        "  admissionReviewVersions: [v1]\n"
+        "  rules: [{apiGroups: [''], apiVersions: [v1], resources: [pods]}]\n"
+    )
+    done = run("check", path)
+    assert done.out.splitlines()[0] == f"{path}:9: webhooks[0].rules[0].operations: Required value"
+    assert done.code == 1
+
+
+def test_who_judges_is_unknown(run, tmp_path):
+    """Where the chain cannot be known, nothing is said about calls; in JSON, phases is null; exit 1."""
+    path = tmp_path / "policies.yaml"
+    path.write_text("kind: Worker\n---\nkind: Unknown\napiVersion: v1\n")
+    done = run("check", path)
+    assert "who judges cannot be known" in done.out
+    assert "call" not in done.out
+    document = report(run, path, code=1)
+    assert (document["fatal"], document["phases"]) == (True, None)
+
+
+def test_the_report(run, written):
+    """The JSON report is the documented one: findings, phases, entries, and why they are apart."""
+    path = written(
+        policy("a", timeoutSeconds=1, settings={"x": 1}),
+        policy("b", rules=[RULES[0] | {"apiVersions": ["v2"]}]),
+        policy("none", rules=[]),
+        policy("wrong", matchPolicy="Never"),
+    )
+    document = report(run, path, code=1)
+    assert {key: document[key] for key in ("apiVersion", "kind", "valid", "fatal", "idle")} == {
+        "apiVersion": "admission-gateway.dev/check/v1alpha1",
+        "kind": "ConfigurationCheck",
+        "valid": False,
+        "fatal": False,
+        "idle": ["team/none.example.com"],
+    }
+    (error,) = document["errors"]
+    assert error["message"] == 'Unsupported value: "Never": supported values: "Equivalent", "Exact"'
+    assert (error["file"], error["path"]) == (str(path), "policies[3].matchPolicy")
+    assert [warning["path"] for warning in document["warnings"]] == ["policies[2].rules"]
+    assert document["phases"]["validating"] == {"calls": 0, "worstSeconds": 0, "waitSeconds": 0, "entries": []}
+    first, second, third = document["phases"]["mutating"]["entries"]
+    assert first == {
+        "name": "chain.a.example.com",
+        "path": "/mutate/chain.a.example.com",
+        "isolated": False,
+        "policies": [
+            {
+                "configuration": "team",
+                "index": 0,
+                "name": "a.example.com",
+                "worker": "w",
+                "policy": "a",
+                "mode": "enforce",
+                "timeoutSeconds": 1,
+                "fault": None,
+            }
+        ],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "reinvocationPolicy": "Never",
+        "sideEffects": "None",
+        "enforcing": True,
+        "rules": [RULES[0] | {"scope": "*"}],
+        "worstSeconds": 1,
+        "timeoutSeconds": 2,
+        "apart": None,
+    }
+    assert second["apart"] == {
+        "policy": "team/b.example.com",
+        "other": "team/a.example.com",
+        "field": "rules",
+        "value": "v2",
+        "otherValue": "v1",
+        "resource": "pods",
+        "operation": "CREATE",
+    }
+    assert third["policies"][0]["fault"].startswith("policies[3].matchPolicy: Unsupported value")
+
+
+def test_validating_has_no_reinvocation(run, written):
+    """In the report, reinvocationPolicy of a validating entry is null."""
+    (entry,) = report(run, written(validating=[policy("v")]))["phases"]["validating"]["entries"]
+    assert entry["reinvocationPolicy"] is None
+
+
+def test_several_paths(run, written, tmp_path):
+    """Files and directories make one configuration together, as they do for serve."""
+    path = written(policy("a"))
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "b.yaml").write_text(path.read_text().replace("team", "other").replace("name: w\n", "name: w2\n"))
+    assert report(run, path, more)["phases"]["mutating"]["entries"][0]["policies"][0]["configuration"] == "other"
+
+
+@pytest.mark.parametrize("arguments", [["missing.yaml"], []])
+def test_what_cannot_be_checked(run, tmp_path, arguments):
+    """A file that is not there, or no file at all, is exit 2, with nothing on the output."""
+    done = run("check", *(tmp_path / name for name in arguments))
+    assert (done.code, done.out) == (2, "")
+    assert done.err
+
+
+def test_no_colour_in_a_file(run_process, written):
+    """What goes to a file or a pipe has no colours."""
+    done = run_process("check", written(policy("a", matchPolicy="Never"), policy("none", rules=[])))
+    assert "\x1b" not in done.out
+    assert "warning: " in done.out

@@ -1,0 +1,359 @@
+"""``admission-gateway review``: what would become of a request, told without a cluster; and nothing left running."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.integration.process import COMMAND, PATIENCE
+from tests.integration.running import policy, source
+from tests.traffic import recording
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+ALLOWED, DENIED, COULD_NOT = 0, 1, 2
+
+CREATE = recording("pod-create.1v").body
+
+
+@pytest.fixture
+def nobody(tmp_path):
+    """A file with one policy on pods, whose worker never comes: fields of the policy -> path."""
+
+    def write(**fields):
+        path = tmp_path / "policies.yaml"
+        path.write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, validating=[policy("judge", **fields)]))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def free(tmp_path):
+    """A file with a policy that is about nothing that is asked here: whatever is reviewed is allowed at once."""
+    services = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}
+    path = tmp_path / "free.yaml"
+    path.write_text(
+        source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, validating=[policy("judge", rules=[services])])
+    )
+    return path
+
+
+@pytest.fixture
+def reviewed(run):
+    """Run ``review`` with these policies on these files, waiting for no worker; more flags follow."""
+
+    def review(policies, *arguments):
+        return run("review", "--policies", policies, "--worker-wait", 0, *arguments)
+
+    return review
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file with this content."""
+
+    def write(content, name="review.json"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def told(done):
+    """What the command has to say. (gRPC complains of the loops of other tests in this process, which have gone.)"""
+    return [line for line in done.err.splitlines() if line.startswith("admission-gateway: ")]
+
+
+# -------------------------------------------------------------------------------------- the examples, in full
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """The documents of all examples, by file and phase; the exit code."""
+    files = sorted(map(str, (EXAMPLES / "reviews").glob("*.json")))
+    done = subprocess.run(
+        [COMMAND, "review", "--policies", EXAMPLES / "policies", "-o", "json", *files],
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+    )
+    documents = [json.loads(line) for line in done.stdout.splitlines()]
+    return {(Path(each["source"]).name, each["phase"]): each for each in documents}, done.returncode
+
+
+def test_each_review_has_a_document_for_each_phase(examples):
+    """One line of JSON for each review and phase, in one versioned form; one refusal makes exit code 1."""
+    documents, code = examples
+    files = {path.name for path in (EXAMPLES / "reviews").glob("*.json")}
+    assert documents.keys() == {(name, phase) for name in files for phase in ("mutating", "validating")}
+    assert {(each["apiVersion"], each["kind"]) for each in documents.values()} == {
+        ("admission-gateway.dev/review/v1alpha1", "ReviewDecision")
+    }
+    assert code == DENIED
+
+
+def test_validate_sees_what_mutate_made(examples):
+    """The object of the validating phase is the one that the mutating phase left, patches included."""
+    documents, _ = examples
+    mutated = documents["1-pod-create.json", "mutating"]
+    validated = documents["1-pod-create.json", "validating"]
+    assert mutated["object"]["metadata"]["labels"]["team"] == "unassigned"
+    assert validated["object"] == mutated["object"]
+    assert {"op": "add", "path": "/metadata/labels/team", "value": "unassigned"} in mutated["patch"]
+    assert validated["patch"] == []
+
+
+def test_a_refusal_is_the_api_servers(examples):
+    """Status, code and full wording; and whose answer it is."""
+    documents, _ = examples
+    document = documents["7-pod-privileged.json", "validating"]
+    entry = document["refusedBy"]
+    assert document["allowed"] is False
+    assert document["status"]["message"].startswith(f'admission webhook "{entry}" denied the request: privileged')
+    assert (document["status"]["code"], document["status"]["reason"]) == (403, "Forbidden")
+    (visit,) = [visit for visit in document["entries"] if visit["name"] == entry]
+    (call,) = [call for call in visit["policies"] if call["refuses"]]
+    assert (call["verdict"], call["reason"], call["matched"], call["source"]) == ("deny", "DENIED", True, "asked")
+
+
+def test_why_a_policy_is_not_asked(examples):
+    """Each policy says whether it matched, and if not, what said no."""
+    documents, _ = examples
+    document = documents["6-pod-exec.json", "validating"]
+    calls = [call for visit in document["entries"] for call in visit["policies"]]
+    assert calls
+    assert {(call["matched"], call["why"], call["verdict"]) for call in calls} == {(False, "rules", None)}
+    assert {visit["called"] for visit in document["entries"]} == {False}
+
+
+def test_the_text_says_the_same(run_process):
+    """For people: the verdict, the message as the client sees it, and who changed what."""
+    files = [EXAMPLES / "reviews" / name for name in ("1-pod-create.json", "7-pod-privileged.json")]
+    done = run_process("review", "--policies", EXAMPLES / "policies", *files)
+    assert done.code == DENIED
+    lines = done.out.splitlines()
+    assert lines[0].endswith("1-pod-create.json: CREATE pods t/p1")
+    assert "  mutate   allowed" in lines
+    assert '        add     /metadata/labels/team = "unassigned"' in lines
+    assert "  validate refused, 403 Forbidden" in lines
+    assert any(" denied the request: privileged containers are not allowed" in line for line in lines)
+    assert "\x1b" not in done.out
+    assert "[error" not in done.err
+
+
+def test_nothing_is_left_running(run_process):
+    """The worker that was started has ended when the command has."""
+    marker = {"ADMISSION_REVIEW_TEST": str(os.getpid())}
+    run_process("review", "--policies", EXAMPLES / "policies", EXAMPLES / "reviews" / "1-pod-create.json", env=marker)
+    left = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"ADMISSION_REVIEW_TEST={os.getpid()}".encode() in entry.read_bytes().split(b"\0"):
+                left.append(entry)
+        except OSError:
+            continue
+    assert left == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_review_is_no_verdict(nobody, file, number):
+    """While it waits for a worker, it says for whom; a signal ends it with exit code 2, and no traceback."""
+    process = subprocess.Popen(
+        [COMMAND, "review", "--policies", nobody(), "--worker-wait", "60", file(CREATE)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr.readline() == "waiting for the workers: scripted\n"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (COULD_NOT, "")
+    assert "Traceback" not in err
+
+
+# ------------------------------------------------------------------------------------------------ exit codes
+
+
+def test_allowed_is_0(reviewed, free, file):
+    """Nobody is about this request."""
+    done = reviewed(free, file(CREATE))
+    assert (done.code, told(done)) == (ALLOWED, [])
+    assert "no policy is about this request" in done.out
+
+
+def test_a_failure_under_fail_is_1(reviewed, nobody, file):
+    """A worker that cannot be asked refuses the request, as serve would."""
+    done = reviewed(nobody(), file(CREATE))
+    assert done.code == DENIED
+    assert "denied the request: CONFIGURATION: worker 'scripted' is not reached yet" in done.out
+
+
+def test_a_failure_under_ignore_is_0(reviewed, nobody, file):
+    """It is let pass, loudly."""
+    done = reviewed(nobody(failurePolicy="Ignore"), file(CREATE))
+    assert done.code == ALLOWED
+    assert "failed, let pass by failurePolicy Ignore" in done.out
+    assert "    warning: judge.test.example.com: not judged" in done.out
+
+
+def test_the_mode_is_told(reviewed, nobody, file):
+    """What is not enforced does not refuse."""
+    done = reviewed(nobody(mode="warn"), file(CREATE))
+    assert done.code == ALLOWED
+    assert "judge.test.example.com (mode warn): failed" in done.out
+
+
+def test_what_could_not_be_decided_is_2_and_the_others_are_decided(reviewed, nobody, file, tmp_path):
+    """A file that is missing does not keep the others from being decided."""
+    done = reviewed(nobody(), tmp_path / "none.json", file(CREATE))
+    assert done.code == COULD_NOT
+    assert f"admission-gateway: {tmp_path}/none.json: cannot be read: No such file or directory" in done.err
+    assert "refused" in done.out
+
+
+@pytest.mark.parametrize(("phase", "phases"), [("mutate", ["mutating"]), ("validate", ["validating"])])
+def test_one_phase_only(reviewed, free, file, phase, phases):
+    """As asked."""
+    done = reviewed(free, file(CREATE), "--phase", phase, "-o", "json")
+    assert [json.loads(line)["phase"] for line in done.out.splitlines()] == phases
+
+
+def test_the_same_bytes_each_time(reviewed, nobody, file):
+    """The JSON form depends on nothing but review, configuration and workers."""
+    arguments = (nobody(), file(CREATE), "-o", "json")
+    assert reviewed(*arguments).out == reviewed(*arguments).out
+
+
+# ------------------------------------------------------------------------------------------------- the files
+
+
+FORMS = {
+    "JSON lines": lambda one: (one.strip() + b"\n") * 3,
+    "JSON, one after another": lambda one: one.strip() * 3,
+    "indented JSON": lambda one: (json.dumps(json.loads(one), indent=2).encode() + b"\n") * 3,
+    "YAML documents": lambda one: yaml.safe_dump_all([json.loads(one)] * 3).encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_may_hold_several_reviews(reviewed, free, file, form):
+    """Each is decided, and called by its number."""
+    path = file(FORMS[form](CREATE), "several")
+    done = reviewed(free, path, "-o", "json", "--phase", "validate")
+    documents = [json.loads(line) for line in done.out.splitlines()]
+    assert (done.code, [each["source"] for each in documents]) == (ALLOWED, [f"{path} ({n})" for n in (1, 2, 3)])
+    assert {each["request"]["name"] for each in documents} == {"p1"}
+    assert all(each["object"] == json.loads(CREATE)["request"]["object"] for each in documents)
+
+
+def test_standard_input(free):
+    """``-`` is read to its end."""
+    done = subprocess.run(
+        [COMMAND, "review", "--policies", free, "--worker-wait", "0", "-"],
+        input=CREATE,
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stderr) == (ALLOWED, b"")
+    assert done.stdout.startswith(b"<stdin>: CREATE pods t/p1\n")
+
+
+BAD = {
+    "an empty file": ("", "there is no AdmissionReview in it"),
+    "blanks": (" \n\n", "there is no AdmissionReview in it"),
+    "no JSON": ("{", "not JSON: line 1 column 2"),
+    "half a review behind a whole one": (CREATE + CREATE[:100], "not JSON: line 2"),
+    "no YAML": ("a: [", "not YAML: line "),
+    "no UTF-8": (b"\xff\xfe", "not UTF-8: byte 0"),
+    "a list": ("[]", "not an AdmissionReview"),
+    "a number": ("5", "not an AdmissionReview"),
+    "another kind": ('{"apiVersion": "v1", "kind": "Pod"}', "not an AdmissionReview"),
+    "another version": (CREATE.replace(b"admission.k8s.io/v1", b"admission.k8s.io/v2"), "apiVersion is not one of"),
+    "no request": ('{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}', "has no request"),
+    "no uid": (json.dumps({**json.loads(CREATE), "request": {"a": 1}}), "uid is missing"),
+    "an object that is none": (
+        json.dumps({**json.loads(CREATE), "request": json.loads(CREATE)["request"] | {"object": 5}}),
+        "request.object is neither a JSON object nor null",
+    ),
+    "too deep": ('{"a":' * 5000 + "1" + "}" * 5000, "deep"),
+    "a long number": ('{"a": ' + "1" * 5000 + "}", "not JSON that can be read"),
+    "not a number": ("apiVersion: .nan\n", "line 1"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_review_is_told_in_one_line(reviewed, nobody, file, name):
+    """Which file, what is wrong; exit code 2; the next file is decided."""
+    content, why = BAD[name]
+    path = file(content, "bad")
+    done = reviewed(nobody(), path, file(CREATE))
+    assert done.code == COULD_NOT
+    (line,) = told(done)
+    assert line.startswith(f"admission-gateway: {path}")
+    assert why in line
+    assert "refused, 500 InternalError" in done.out
+
+
+def test_a_directory_is_no_review(reviewed, free, tmp_path):
+    """It cannot be read as a file."""
+    done = reviewed(free, tmp_path)
+    assert done.code == COULD_NOT
+    assert "Is a directory" in done.err
+
+
+def test_a_review_that_serve_would_not_take(reviewed, free, file):
+    """The limits are those of serve."""
+    done = reviewed(free, file(CREATE), "--limit-body-bytes", 100)
+    assert done.code == COULD_NOT
+    assert "more than 100 (--limit-body-bytes)" in done.err
+
+
+CONFIGURATIONS = {
+    "an unknown kind": ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "who judges cannot be known"),
+    "no object": ("# nothing\n", "there is no object in this file"),
+    "no YAML": ("a: [\n", "cannot be read as YAML"),
+    "an empty file": ("", "the file is empty"),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_configuration_that_cannot_be_served(reviewed, file, tmp_path, name):
+    """Nothing is decided, and it is not taken for a denial: exit code 2."""
+    text, why = CONFIGURATIONS[name]
+    done = reviewed(file(text, "policies.yaml"), file(CREATE))
+    assert (done.code, done.out) == (COULD_NOT, "")
+    assert why in done.err
+
+
+def test_policies_that_cannot_be_read(reviewed, file, tmp_path):
+    """Likewise."""
+    done = reviewed(tmp_path / "none", file(CREATE))
+    assert (done.code, done.out) == (COULD_NOT, "")
+    assert "cannot be read: No such file" in done.err
+
+
+def test_a_policy_with_a_mistake_is_a_failure(reviewed, nobody, file):
+    """As serve would start with it: the mistake is told, and the policy fails where it matches."""
+    done = reviewed(nobody(timeoutSeconds=99), file(CREATE))
+    assert done.code == DENIED
+    assert "policies[0].timeoutSeconds: Invalid value" in done.err
+    assert "CONFIGURATION" in done.out
+
+
+def test_what_would_move_the_cursor_is_not_printed(reviewed, nobody, file):
+    """A request's own texts are somebody else's."""
+    review = json.loads(CREATE)
+    review["request"]["name"] = "a\x1b[2Jb"
+    done = reviewed(nobody(), file(json.dumps(review)))
+    assert "a?[2Jb" in done.out
+    assert "\x1b" not in done.out

@@ -1,0 +1,71 @@
+"""What a command finds at its start: standard streams that are closed, full or left, a TMPDIR of no use for sockets.
+
+No verdict is made up, nothing aborts or hangs, nothing shows a traceback.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.process import COMMAND, PATIENCE
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+REVIEW = ["review", "--policies", str(EXAMPLES / "policies"), str(EXAMPLES / "reviews" / "1-pod-create.json")]
+CHECK = ["check", str(EXAMPLES / "policies")]
+RENDER = ["render", str(EXAMPLES / "policies"), "--url", "https://gateway.example.com"]
+
+
+def run(arguments, redirections="", environment=None, **kwargs):
+    """The command, run by a shell with these redirections."""
+    return subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" "$@" {redirections}', COMMAND, *arguments],
+        stderr=kwargs.pop("stderr", subprocess.PIPE),
+        timeout=PATIENCE,
+        check=False,
+        # The sample workers are started by the name of the interpreter.
+        env=os.environ | {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}"} | (environment or {}),
+        **kwargs,
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [CHECK, RENDER, REVIEW], ids=lambda each: each[0])
+def test_an_output_that_cannot_be_written_is_told(arguments):
+    """A full disk is status 2 and a line: status 1 would say that somebody was denied, or is mistaken."""
+    ended = run(arguments, "> /dev/full")
+    assert ended.returncode == 2
+    assert b"admission-gateway: the output cannot be written: No space left on device" in ended.stderr
+    assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [CHECK, REVIEW], ids=lambda each: each[0])
+def test_a_reader_that_has_left_is_no_verdict(arguments):
+    """``| head -1`` ends the command quietly, with status 2."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = run(arguments, stdout=writer)
+    finally:
+        os.close(writer)
+    assert ended.returncode == 2
+    assert ended.stderr == b""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_changes_nothing_but_what_is_seen(closed):
+    """The requests are decided, by workers that run, whichever of the standard streams is closed."""
+    ended = run(REVIEW, closed, stdout=subprocess.PIPE)
+    assert ended.returncode == 0
+    assert (b"allowed" in ended.stdout) is (">&-" not in closed.split())
+
+
+@pytest.mark.parametrize("name", ["x" * 120, "a#b", "a%41?"])
+def test_a_temporary_directory_that_holds_no_sockets_is_not_used(tmp_path, name):
+    """One too long for a socket's path, or with what gRPC reads otherwise: the workers are reached all the same."""
+    (tmp_path / name).mkdir()
+    ended = run(REVIEW, environment={"TMPDIR": str(tmp_path / name)}, stdout=subprocess.PIPE)
+    assert ended.returncode == 0
+    assert b"not judged" not in ended.stdout
+    assert list((tmp_path / name).iterdir()) == []

@@ -1,0 +1,451 @@
+"""Hot reload of a real gateway with real files and a real worker process: whole or not at all, and nothing lost."""
+
+import asyncio
+import base64
+import json
+import re
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.integration.client import AsyncClient, Client, post
+from tests.integration.running import policy, source, until
+from tests.traffic import recording
+
+TELLER = Path(__file__).parent / "teller.py"
+MUTATING = recording("pod-create.0m").body
+VALIDATING = recording("pod-create.1v").body
+TELL = "test/tell.test.example.com"
+
+QUICK = ("--reload-interval", 0.02, "--worker-wait", 30)
+
+
+def worker(name="teller", **grpc):
+    return {"command": ["python", str(TELLER), name]} | grpc
+
+
+def configured(word, *, grpc=None, mutating=(), **fields):
+    """A policy file: the policy ``tell`` with this word in its settings, and mutating policies with the same."""
+    settings = {"settings": {"word": word}}
+    return source(
+        workers={"teller": grpc or worker()},
+        mutating=[policy(name, worker="teller", **settings) for name in mutating],
+        validating=[policy("tell", worker="teller", **settings, **fields)],
+    )
+
+
+class ConfigMap:
+    """A directory as the kubelet mounts a ConfigMap: links into ``..data``, a link itself that is swapped."""
+
+    def __init__(self, folder):
+        self.path = folder / "mounted"
+        self.path.mkdir()
+        self._versions = 0
+
+    def put(self, **files):
+        """Another version of the ConfigMap, all at once."""
+        self._versions += 1
+        version = self.path / f"..{self._versions}"
+        version.mkdir()
+        for name, text in files.items():
+            (version / f"{name}.yaml").write_text(text)
+        (self.path / "..data_tmp").symlink_to(version.name)
+        (self.path / "..data_tmp").rename(self.path / "..data")
+        for name in files:
+            if not (self.path / f"{name}.yaml").is_symlink():
+                (self.path / f"{name}.yaml").symlink_to(f"..data/{name}.yaml")
+        for link in self.path.glob("*.yaml"):
+            if not link.exists():
+                link.unlink()
+
+
+def replace(path, text):
+    """A new file in the place of the old one."""
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").rename(path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "policies.yaml"
+
+
+@pytest.fixture
+def started(serve, path):
+    """Serve the file ``path`` with this text."""
+
+    def start(text, *flags):
+        path.write_text(text)
+        return serve("--policies", path, *QUICK, *flags).ready()
+
+    return start
+
+
+def told(process, trust):
+    """What the validating policy tells: word, name, pid."""
+    with Client(process.port, trust) as client:
+        answered = client.send(post(VALIDATING, "/validate?timeout=10s"))
+    assert answered.response["allowed"], answered
+    annotations = answered.response["auditAnnotations"]
+    return tuple(annotations[f"tell.test.example.com_{key}"] for key in ("word", "name", "pid"))
+
+
+async def reloaded(process, result="loaded", times=1):
+    """Wait until so many reloads have come to this result."""
+    await until(lambda: process.metric("configuration_reloads_total", result=result) >= times)
+
+
+# -------------------------------------------------------------------------------------------------- good ones
+
+
+async def test_a_swapped_config_map_is_taken_over(serve, tmp_path, trust):
+    """A mounted ConfigMap that changes is served as it is now, by the worker process that was there before."""
+    mounted = ConfigMap(tmp_path)
+    mounted.put(policies=configured("one"))
+    process = serve("--policies", mounted.path, *QUICK).ready()
+    word, _, pid = told(process, trust)
+    loaded = process.metric("configuration_loaded_timestamp_seconds")
+    mounted.put(policies=configured("two"))
+    await reloaded(process)
+    assert (word, told(process, trust)) == ("one", ("two", "teller", pid))
+    assert process.children() == [int(pid)]
+    assert process.metric("configuration_loaded_timestamp_seconds") > loaded
+    assert process.metric("configuration_last_reload_successful") == 1
+    assert process.admin("/readyz?verbose").startswith("[+]configuration ok\n")
+    assert process.mistakes() == []
+
+
+async def test_files_that_come_and_go_are_one_configuration(serve, tmp_path, trust):
+    """Files of a directory are taken over together: a policy moves from one to another and is never away."""
+    mounted = ConfigMap(tmp_path)
+    mounted.put(policies=configured("one"))
+    process = serve("--policies", mounted.path, *QUICK).ready()
+    settings = {"worker": "teller", "settings": {"word": "two"}}
+    mounted.put(
+        workers=source(workers={"teller": worker()}),
+        validating=source(workers={}, validating=[policy("tell", **settings)]),
+    )
+    await reloaded(process)
+    assert told(process, trust)[0] == "two"
+    assert process.mistakes() == []
+
+
+async def test_sighup_reads_at_once(started, path, trust):
+    """SIGHUP reloads where nobody watches; where nothing has changed, it says so and changes nothing."""
+    process = started(configured("one"), "--reload-interval", 0)
+    process.process.send_signal(signal.SIGHUP)
+    await reloaded(process, "unchanged")
+    replace(path, configured("two"))
+    process.process.send_signal(signal.SIGHUP)
+    await reloaded(process)
+    assert told(process, trust)[0] == "two"
+
+
+async def test_a_changed_worker_follows_the_one_before(started, path, trust):
+    """A Worker that changes is started beside the one before, which is stopped when the new one has taken over."""
+    process = started(configured("one", grpc=worker("old")))
+    _, name, before = told(process, trust)
+    replace(path, configured("one", grpc=worker("new")))
+    await reloaded(process)
+    assert (name, told(process, trust)[1]) == ("old", "new")
+    await until(lambda: int(before) not in process.children())
+    assert process.children() == [int(told(process, trust)[2])]
+
+
+async def test_a_removed_worker_is_stopped(started, path, trust):
+    """A Worker that nobody names any more is stopped, without anybody else noticing."""
+    two = source(
+        workers={"teller": worker(), "other": worker("other")},
+        validating=[policy("tell", worker="teller"), policy("tell-too", worker="other", policy="tell")],
+    )
+    process = started(two)
+    assert len(process.children()) == 2
+    replace(path, configured("one"))
+    await reloaded(process)
+    await until(lambda: process.children() == [int(told(process, trust)[2])])
+    process.logged("a worker is given up: no configuration names it", worker="other")
+
+
+async def test_series_of_removed_policies_and_entries_go(started, path):
+    """The metrics of a policy and of an entry come and go with them; what stays goes on counting."""
+    process = started(configured("one", mutating=("mark",)))
+    mark = {"phase": "mutating", "policy": "test/mark.test.example.com"}
+    entry = re.search(
+        r'entry_reviews_total\{entry="([^"]*)",outcome="allowed",phase="mutating"\}', process.admin("/metrics")
+    )[1]
+    assert process.metric("policy_verdicts_total", **mark, verdict="allow") == 0
+    replace(path, configured("one"))
+    await reloaded(process)
+    await until(lambda: "mark.test.example.com" not in process.admin("/metrics"))
+    assert entry not in process.admin("/metrics")
+    replace(path, configured("one", mutating=("mark",)))
+    await reloaded(process, times=2)
+    assert process.metric("policy_verdicts_total", **mark, verdict="allow") == 0
+    assert process.metric("policy_verdicts_total", phase="validating", policy=TELL, verdict="allow") == 0
+
+
+async def test_entries_come_and_go(started, path, trust):
+    """An entry's path is there as soon as its configuration is, and a 404 as soon as it is not."""
+    process = started(configured("one"))
+    paths = {name: f"/mutate/{name}.test.example.com?timeout=10s" for name in ("mark",)}
+
+    def status():
+        with Client(process.port, trust) as client:
+            return client.send(post(MUTATING, paths["mark"])).status
+
+    assert status() == 404
+    alone = source(
+        workers={"teller": worker()},
+        mutating=[policy("mark", worker="teller", isolate=True)],
+        validating=[policy("tell", worker="teller", settings={"word": "one"})],
+    )
+    replace(path, alone)
+    await reloaded(process)
+    assert status() == 200
+    replace(path, configured("one"))
+    await reloaded(process, times=2)
+    assert status() == 404
+
+
+# --------------------------------------------------------------------------------------------------- bad ones
+
+
+MISTAKES = {
+    "no YAML": ("a: [\n", "invalid", "cannot be read as YAML"),
+    "an empty file": ("", "invalid", "the file is empty"),
+    "an unknown kind": ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "invalid", "no matches for kind"),
+    "a mistake in a policy": (
+        configured("two", timeoutSeconds=99),
+        "invalid",
+        "policies[0].timeoutSeconds: Invalid value",
+    ),
+    "a worker that is missing": (source(workers={}, validating=[policy("tell", worker="teller")]), "invalid", "worker"),
+    "settings that are refused": (configured("odd"), "waiting", "refuses the settings: settings/word: is odd"),
+    "a policy that its worker does not hold": (
+        configured("two", policy="nobody"),
+        "waiting",
+        "holds no policy 'nobody'",
+    ),
+    "a worker that does not start": (
+        configured("two", grpc={"command": ["/nonexistent/worker"]}),
+        "waiting",
+        "is not reached yet",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+async def test_the_last_good_configuration_stays(started, path, trust, name):
+    """What cannot be served is told once in the log, in the metrics and on /readyz; the gateway stays ready, and judges
+    as before. When it is put right, all that ends.
+    """
+    text, result, why = MISTAKES[name]
+    process = started(configured("one"), "--worker-wait", 1)
+    before = told(process, trust)
+    replace(path, text)
+    await reloaded(process, result)
+    assert told(process, trust) == before
+    assert process.admin("/readyz") == "ok\n"
+    (line,) = [line for line in process.admin("/readyz?verbose").splitlines() if "configuration" in line]
+    assert re.match(
+        r"\[\+\]configuration ok: the last good configuration, of \d{4}-\d\d-\d\dT[\d:]+Z, is served, because ", line
+    )
+    assert why in line
+    assert process.metric("configuration_last_reload_successful") == 0
+    assert process.metric("configuration_errors") == (1 if result == "invalid" else 0)
+    replace(path, configured("good again"))
+    await reloaded(process)
+    assert told(process, trust) == ("good again", *before[1:])
+    assert process.metric("configuration_last_reload_successful") == 1
+    assert process.metric("configuration_errors") == 0
+    assert process.admin("/readyz?verbose").startswith("[+]configuration ok\n")
+    assert process.children() == [int(before[2])]
+    messages = {
+        "invalid": "a mistake in the new configuration",
+        "waiting": "a policy cannot be asked in the new configuration",
+    }
+    process.logged("a new configuration is in force")
+    told_of = [
+        f"{line.get('place')}: {line.get('mistake')}{line.get('why')}"
+        for line in process.log()
+        if line["message"] == messages[result]
+    ]
+    assert [why in text for text in told_of].count(True) == 1, told_of
+
+
+async def test_all_mistakes_are_told(started, path):
+    """Each mistake of a configuration that is not loaded is a log line of its own, with its place."""
+    process = started(configured("one"))
+    replace(path, configured("two", timeoutSeconds=99, failurePolicy="Perhaps"))
+    process.logged("the new configuration is not loaded; the last good one stays", mistakes=2)
+    places = {entry["place"] for entry in process.log() if entry["message"] == "a mistake in the new configuration"}
+    assert {place.rpartition(" ")[2] for place in places} == {"policies[0].timeoutSeconds", "policies[0].failurePolicy"}
+    assert process.metric("configuration_errors") == 2
+
+
+async def test_a_source_that_is_gone(started, path, trust):
+    """A file that cannot be read any more changes nothing, and is taken up when it is back, as it was or not."""
+    process = started(configured("one"))
+    path.rename(path.with_suffix(".away"))
+    await reloaded(process, "unreadable")
+    assert "cannot be read: No such file" in process.admin("/readyz?verbose")
+    path.with_suffix(".away").rename(path)
+    await reloaded(process, "unchanged")
+    assert process.admin("/readyz?verbose").startswith("[+]configuration ok\n")
+    assert told(process, trust)[0] == "one"
+
+
+async def test_a_new_policy_that_cannot_be_asked_holds_nobody_up(started, path, trust):
+    """It stands in the chain as a failure; what was there before has its new settings."""
+    process = started(configured("one"))
+    new = source(
+        workers={"teller": worker()},
+        validating=[
+            policy("tell", worker="teller", settings={"word": "two"}),
+            policy("new", worker="teller", policy="nobody", failurePolicy="Ignore"),
+        ],
+    )
+    replace(path, new)
+    await reloaded(process)
+    assert told(process, trust)[0] == "two"
+    new_one = {"phase": "validating", "policy": "test/new.test.example.com"}
+    assert process.metric("policy_failures_total", **new_one, reason="CONFIGURATION") == 1
+
+
+async def test_a_candidate_is_tried_until_its_worker_is_there(started, path, tmp_path, trust):
+    """A configuration that waits for a worker is taken over as soon as that has described itself."""
+    process = started(configured("one"), "--worker-wait", 0)
+    await until(lambda: _asks(process, trust))
+    script = tmp_path / "later.sh"
+    replace(path, configured("two", grpc={"command": ["sh", str(script)]}))
+    await reloaded(process, "waiting")
+    assert told(process, trust)[0] == "one"
+    script.write_text(f"exec python {TELLER} later\n")
+    await reloaded(process)
+    assert told(process, trust)[:2] == ("two", "later")
+
+
+async def test_a_process_keeps_its_address_to_itself(started, path, tmp_path, trust):
+    """A changed command at the same target cannot run beside the one before: it is not started, and told why; with a
+    target of its own it follows.
+    """
+    target = f"unix:{tmp_path}/teller.sock"
+    process = started(configured("one", grpc=worker("old", target=target)), "--worker-wait", 0.1)
+    await until(lambda: _asks(process, trust))
+    replace(path, configured("one", grpc=worker("new", target=target)))
+    await reloaded(process, "waiting")
+    assert f"another process that the gateway started is still at {target}" in process.admin("/readyz?verbose")
+    assert (told(process, trust)[1], len(process.children())) == ("old", 1)
+    replace(path, configured("one", grpc=worker("new", target=f"{target}.2")))
+    await reloaded(process)
+    assert told(process, trust)[1] == "new"
+
+
+def _asks(process, trust):
+    """Whether the worker of the validating policy can be asked by now."""
+    with Client(process.port, trust) as client:
+        return "status" not in client.send(post(VALIDATING, "/validate?timeout=10s")).response
+
+
+# --------------------------------------------------------------------------------------------------- under load
+
+
+CONNECTIONS = 8
+RELOADS = 20
+
+
+class Traffic:
+    """Reviews on kept connections. Each must be answered by one configuration, never an older one than the last."""
+
+    def __init__(self):
+        self.words = Counter()
+        self.names = set()
+        self.ending = False
+
+    async def run(self, port, context):
+        client = await AsyncClient.connect(port, context)
+        newest = 0
+        try:
+            while not self.ending:
+                newest = self._marks((await client.send(post(MUTATING, "/mutate?timeout=10s"))).response, newest)
+                newest = self._tells((await client.send(post(VALIDATING, "/validate?timeout=10s"))).response, newest)
+        finally:
+            await client.close()
+
+    def _marks(self, response, newest):
+        operations = json.loads(base64.b64decode(response["patch"]))
+        labels = {operation["path"].rpartition("/")[2]: operation["value"] for operation in operations}
+        word, _, name = labels["mark-too"].partition(".")
+        assert labels["mark"] == word, "two configurations in one review"
+        return self._seen(word, name, newest)
+
+    def _tells(self, response, newest):
+        annotations = response["auditAnnotations"]
+        return self._seen(annotations["tell.test.example.com_word"], annotations["tell.test.example.com_name"], newest)
+
+    def _seen(self, word, name, newest):
+        assert int(word) >= newest, "a configuration that was followed by another already"
+        assert name == _name(int(word)), "a worker of another configuration"
+        self.words[word] += 1
+        self.names.add(name)
+        return int(word)
+
+
+def _name(number):
+    """Every fifth configuration has another worker."""
+    return f"w{number // 5}"
+
+
+def _text(number):
+    return configured(str(number), grpc=worker(_name(number)), mutating=("mark", "mark-too"))
+
+
+def descriptors(process):
+    return len(list(Path(f"/proc/{process.process.pid}/fd").iterdir()))
+
+
+def is_alive(pid):
+    return Path(f"/proc/{pid}").exists()
+
+
+async def test_no_review_is_lost_while_the_configuration_changes(started, path, trust):
+    """Twenty reloads under load, four of them with another worker: every review is answered, whole, by one
+    configuration, and no process and no file descriptor is left over.
+    """
+    process = started(_text(0))
+    told(process, trust)
+    traffic = Traffic()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(traffic.run(process.port, trust)) for _ in range(CONNECTIONS)]
+        for number in range(1, RELOADS + 1):
+            replace(path, _text(number))
+            await until(lambda number=number: traffic.words[str(number)] > CONNECTIONS or any(t.done() for t in tasks))
+        traffic.ending = True
+    assert set(traffic.words) == {str(number) for number in range(RELOADS + 1)}
+    assert traffic.names == {_name(number) for number in range(RELOADS + 1)}
+    await until(lambda: len(process.children()) == 1)
+    assert process.metric("configuration_reloads_total", result="loaded") == RELOADS
+    assert process.metric("connections") == 0
+    for outcome in ("denied", "failed"):
+        assert process.metric("reviews_total", phase="mutating", outcome=outcome) == 0
+        assert process.metric("reviews_total", phase="validating", outcome=outcome) == 0
+    assert process.mistakes() == []
+
+
+async def test_reloads_leave_no_file_open(started, path, trust):
+    """After any number of changes of a worker, the gateway has as many files open as after the first."""
+    process = started(configured("0", grpc=worker("w0")))
+    counts = []
+    for number in range(1, 9):
+        replace(path, configured(str(number), grpc=worker(f"w{number}")))
+        await reloaded(process, times=number)
+        assert told(process, trust)[1] == f"w{number}"
+        await until(lambda: len(process.children()) == 1)
+        counts.append(descriptors(process))
+    await until(lambda: descriptors(process) <= counts[1])
+    process.terminate()
+    children = process.children()
+    assert process.exit_code() == 0
+    assert not [pid for pid in children if is_alive(pid)]
