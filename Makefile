@@ -9,10 +9,10 @@ PROTO := admission/worker/v1/worker.proto
 GENERATED := gateway/transports/proto workers/python/admission_worker/proto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench properties proto docs lock clean
+.PHONY: help run test lint format bench bench-matching properties proto docs lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(VENV)/.run: requirements/run.txt pyproject.toml workers/python/pyproject.toml
 	@echo "Setting up $(VENV) (once; about a minute) ..."
@@ -46,6 +46,9 @@ format: $(VENV)/.dev  ## let ruff format and fix
 
 bench: $(VENV)/.dev  ## CPU per review, mutating and validating, with one worker (a quiet machine, please)
 	@$(BIN)/python benchmarks/reviews.py $(ARGS)
+
+bench-matching: $(VENV)/.dev  ## CPU to find out whether a policy judges a request: rules, selectors, conditions
+	@$(BIN)/python benchmarks/matching.py $(ARGS)
 
 proto: $(VENV)/.dev  ## generate the Python messages from proto/
 	@for out in $(GENERATED); do $(BIN)/python -m grpc_tools.protoc -Iproto --python_out=pyi_out:$$out $(PROTO) 2>/dev/null || exit 1; done

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from docs.generator import commands, contract, limits, metrics, reasons
+from docs.generator import commands, contract, documents, limits, metrics, reasons
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = Path("docs") / "reference"
@@ -16,6 +16,7 @@ COMMAND: Final = "make docs"
 
 _PAGES: Final[Mapping[str, tuple[Callable[[Path], str], str]]] = {
     "cli.md": (commands.page, "gateway/cli"),
+    "documents.md": (documents.page, "gateway/cli/check.py and decision_document.py"),
     "limits.md": (limits.page, "the modules named in it"),
     "metrics.md": (metrics.page, "gateway/telemetry/metrics.py"),
     "reasons.md": (reasons.page, "gateway/reasons.py"),

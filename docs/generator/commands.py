@@ -63,18 +63,19 @@ def _argument(argument: click.Argument) -> str:
 
 
 def _flag(option: click.Option) -> str:
-    flag = option.opts[0]
+    flag = ", ".join(option.opts)
     if option.is_flag:
         return code(flag)
     kind = option.type
     value = "{" + "|".join(map(str, kind.choices)) + "}" if isinstance(kind, click.Choice) else _value(kind)
-    return code(f"{flag} {value}")
+    return code(f"{flag} {option.metavar or value}")
 
 
 def _value(kind: "click.ParamType[Any]") -> str:
     if isinstance(kind, click.types.FloatParamType | click.types.IntParamType):
         return "NUMBER"
-    return kind.name.upper()
+    # A type of ours says its form, capitals and all: NAMESPACE/NAME[:PORT], https://HOST[:PORT].
+    return kind.name.upper() if kind.name.islower() else kind.name
 
 
 def _variable(option: click.Option) -> str:

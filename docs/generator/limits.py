@@ -65,8 +65,24 @@ _FIXED: Final = (
     _Fixed(title="Descriptions of workers", module="gateway.transports.workers", names=("RETRY_SECONDS",)),
     _Fixed(title="Files", module="gateway.sources.files", names=("MAX_FILE_BYTES", "MAX_ATTEMPTS")),
     _Fixed(title="Texts in files", module="gateway.policies.nodes", names=("MAX_DEPTH", "MAX_COST", "MAX_NUMBER")),
-    _Fixed(title="Policies", module="gateway.policies.policy", names=("MAX_TIMEOUT",)),
-    _Fixed(title="Mistakes in messages", module="gateway.policies.fields", names=("MAX_SUMMARIZED",)),
+    _Fixed(title="Policies", module="gateway.policies.webhook", names=("MAX_TIMEOUT",)),
+    _Fixed(
+        title="Match conditions", module="gateway.policies.match_conditions", names=("MAX_CONDITIONS", "MAX_COMPILED")
+    ),
+    _Fixed(title="Mistakes in messages", module="gateway.policies.fields", names=("MAX_SUMMARIZED", "MAX_MISTAKE")),
+    _Fixed(title="Values in messages", module="gateway.policies.wording", names=("MAX_QUOTED",)),
+    _Fixed(
+        title="Mistakes in a Service's path", module="gateway.policies.client_config", names=("MAX_SEGMENT_MISTAKES",)
+    ),
+    _Fixed(
+        title="Metadata of a native configuration",
+        module="gateway.policies.metadata",
+        names=("MAX_ANNOTATIONS", "MAX_REPEATED"),
+    ),
+    _Fixed(title="Entries", module="gateway.policies.entries", names=("MAX_TIMEOUT_SECONDS",)),
+    _Fixed(title="Registration objects", module="gateway.policies.registration", names=("MAX_OBJECT_BYTES",)),
+    _Fixed(title="Changes told in an audit annotation", module="gateway.deciding.composing", names=("CHANGES_TOLD",)),
+    _Fixed(title="Files of `review`", module="gateway.cli.review_files", names=("MAX_FILE_BYTES",)),
     _Fixed(title="Log lines", module="gateway.telemetry.logs", names=("QUEUE_LINES",)),
     _Fixed(title="The decision log", module="gateway.telemetry.decisions", names=("TEXT_CHARACTERS", "PATHS")),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 _LITERAL: Final = re.compile(r"``(.+?)``", re.DOTALL)
+_RULER: Final = re.compile(r"=+(?: +=+)+")
 _NOT_IN_ANCHOR: Final = re.compile(r"[^\w\- ]")
 
 
@@ -13,6 +14,31 @@ def prose(text: str) -> str:
     """A docstring's text as Markdown paragraphs, each on one line."""
     paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text).strip())
     return "\n\n".join(literals(" ".join(paragraph.split())) for paragraph in paragraphs)
+
+
+def page_of(docstring: str) -> str:
+    """A docstring with paragraphs and simple tables (two columns and more between rulers of ``=``) as Markdown."""
+    parts = re.split(r"\n\s*\n", inspect.cleandoc(docstring).strip())
+    return "\n\n".join(_simple_table(part) if _RULER.match(part) else prose(part) for part in parts)
+
+
+def _simple_table(text: str) -> str:
+    """A simple table of reStructuredText. A line goes on with the row before if its first column is blank, or if that
+    row's ends in a comma.
+    """
+    ruler, *lines = text.splitlines()
+    starts = [match.start() for match in re.finditer("=+", ruler)]
+    rows: list[list[str]] = []
+    for line in lines:
+        if _RULER.fullmatch(line.strip()):
+            continue
+        cells = [line[start:end].strip() for start, end in zip(starts, [*starts[1:], None], strict=True)]
+        if not rows or (cells[0] and not rows[-1][0].endswith(",")):
+            rows.append(cells)
+        else:
+            rows[-1] = [f"{before} {cell}".strip() for before, cell in zip(rows[-1], cells, strict=True)]
+    head, *body = ([literals(cell) for cell in row] for row in rows)
+    return table(head, body)
 
 
 def literals(text: str) -> str:

@@ -11,7 +11,9 @@ from gateway.telemetry.metrics import BUCKETS, Metrics
 
 _NAME: Final = "NAME"
 _CONFIGURATION: Final = "CONFIGURATION"
+_ENTRY: Final = "ENTRY"
 _BOUNDS: Final = {
+    "entry": "the name of each entry of the configuration: `admission-gateway check` lists them",
     "policy": "`CONFIGURATION/NAME` of each configured policy",
     "reason": "[reason codes](reasons.md), each from the first time it is given; `WORKER_UNAVAILABLE` from the start",
 }
@@ -24,7 +26,8 @@ _HEAD: Final = prose("""
     of them to alert on: [operate.md](../operate.md#metrics-and-alerts).
 
     Labels never hold anything that a request brings along, so the number of series depends on the configuration
-    alone. Counters start at 0: a policy without series is a policy that is not configured.
+    alone. Counters start at 0: a policy without series is a policy that is not configured. When a new configuration is
+    taken over, the series of policies and entries that are gone go with them.
 """)
 
 
@@ -32,7 +35,7 @@ def page(root: Path) -> str:
     """The page's text."""
     del root
     metrics = Metrics()
-    metrics.know([_policy(phase) for phase in Phase])
+    metrics.know([_policy(phase) for phase in Phase], [(phase, _ENTRY) for phase in Phase])
     families = list(metrics.registry.collect())
     return (
         "\n\n".join(

@@ -7,10 +7,12 @@ from typing import Final
 from docs.generator.markdown import anchor, code, prose, table
 from docs.generator.source import documented
 from gateway import reasons
-from gateway.deciding.composing import RETRY_AFTER_SECONDS, TRY_AGAIN
+from gateway.deciding.composing import INTERNAL_ERROR, RETRY_AFTER_SECONDS, STATUSES
 from gateway.reasons import Reason
 
 _USE: Final = re.compile(r"\bReason\.([A-Z_]+)")
+_REFUSE_ALWAYS: Final = {Reason.NAMESPACE_UNKNOWN, Reason.DRY_RUN_UNSUPPORTED}
+"""What kube-apiserver refuses under Ignore as well: no error of a call (tests/docs/test_reference.py checks it)."""
 
 _HEAD: Final = prose("""
     # Reason codes
@@ -19,8 +21,9 @@ _HEAD: Final = prose("""
     annotation. What to do about each: [denied.md](../denied.md#reason-codes).
 """)
 _TAIL: Final = prose(f"""
-    A failure refuses a request only if the policy's failurePolicy is ``Fail``; under ``Ignore`` it is a warning. With
-    code 429 the answer says ``retryAfterSeconds: {RETRY_AFTER_SECONDS}``.
+    A failure refuses a request only if the policy's failurePolicy is ``Fail``, but for those that say otherwise; under
+    ``Ignore`` it is a warning. The failures of a policy whose mode is ``warn`` or ``audit`` never refuse. With code 429
+    the answer says ``retryAfterSeconds: {RETRY_AFTER_SECONDS}``.
 """)
 
 
@@ -53,7 +56,8 @@ def _status(reason: Reason, used: frozenset[str]) -> str:
         return "the worker's, 403 if it names none"
     if reason is Reason.REQUEST_TOO_LARGE:
         return "413, whatever the failurePolicy"
-    return "429" if reason in TRY_AGAIN else "500"
+    code, _ = STATUSES.get(reason, INTERNAL_ERROR)
+    return f"{code}, whatever the failurePolicy" if reason in _REFUSE_ALWAYS else str(code)
 
 
 def _used(root: Path) -> frozenset[str]:

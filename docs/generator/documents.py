@@ -1,0 +1,46 @@
+"""documents.md: what `check -o json`, `review -o json` and `render` print, from the docstrings of what prints it."""
+
+import ast
+from pathlib import Path
+from typing import Final
+
+from docs.generator.markdown import page_of, prose
+from gateway.cli import decision_document
+
+# `gateway.cli.check` is the command of this name; the module behind it is what is meant.
+_CHECK: Final = Path("gateway") / "cli" / "check.py"
+
+_HEAD: Final = prose("""
+    # Documents that the commands print
+
+    Look up a member of what ``check``, ``review`` and ``render`` print for programs. The commands themselves:
+    [cli.md](cli.md); what they are for: [operate.md](../operate.md#register-it-with-kube-apiserver) and
+    [write-a-policy.md](../write-a-policy.md#try-it-without-a-cluster).
+""")
+_RENDER: Final = prose("""
+    Two objects of ``admissionregistration.k8s.io/v1``, which ``kubectl apply -f -`` takes: YAML documents, or with
+    ``-o json`` the items of one ``v1`` ``List``. What their reader must know goes to the standard error as lines
+    ``warning: WHO: WHAT``. What stands in each field, and why: [operate.md](../operate.md#what-is-registered).
+""")
+
+
+def page(root: Path) -> str:
+    """The page's text."""
+    return (
+        "\n\n".join(
+            [
+                _HEAD,
+                "## check",
+                page_of(_docstring(root / _CHECK)),
+                "## review",
+                page_of(decision_document.__doc__ or ""),
+                "## render",
+                _RENDER,
+            ]
+        )
+        + "\n"
+    )
+
+
+def _docstring(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text())) or ""
