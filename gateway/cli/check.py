@@ -55,13 +55,13 @@ _HOW: Final = {Phase.MUTATING: "one after another", Phase.VALIDATING: "all at on
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
 )
 def check(paths: tuple[Path, ...], output: str) -> None:
-    """Tell all mistakes in the files and directories PATH..., and what the configuration means.
+    """Tell all mistakes in the files and directories PATH... (- is the standard input), and what they mean.
 
     Which calls kube-apiserver makes, who is behind each, why a policy is not in an earlier one, and how long they may
     take. Exit 0 if there is no mistake, 1 if there is, 2 if a file cannot be read.
     """
     try:
-        configuration = load_configuration(paths)
+        configuration = load_configuration(paths, stdin=sys.stdin.buffer)
     except SourceError as error:
         fail(str(error), COULD_NOT)
     entries = make_entries(configuration)

@@ -117,7 +117,7 @@ def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tup
 # No variable: the words differ from command to command.
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Form.")
 def render(paths: tuple[Path, ...], output: str, **values: Any) -> None:
-    """Print the objects that register the policies in PATH... with kube-apiserver.
+    """Print the objects that register the policies in PATH... (- is the standard input) with kube-apiserver.
 
     A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration, with one webhook for each entry (see check).
     Say how kube-apiserver reaches the gateway: --service or --url. Exit 1 if there is a mistake in the policies.
@@ -134,7 +134,7 @@ def render(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     except ValueError as error:
         raise click.UsageError(f"--service, --url, --kube-version: {error}") from None
     try:
-        configuration = load_configuration(paths)
+        configuration = load_configuration(paths, stdin=sys.stdin.buffer)
     except SourceError as error:
         fail(str(error), COULD_NOT)
     _refuse_mistakes(configuration)

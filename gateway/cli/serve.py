@@ -108,7 +108,7 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION) -
         click.secho(f"error: {error}", fg="red", err=True)
     if configuration.fatal:
         fail(
-            f"{len(configuration.errors)} mistakes, and who judges cannot be known: nothing is served",
+            f"{_counted(len(configuration.errors))}, and who judges cannot be known: nothing is served",
             unknown,
         )
     if configuration.errors:
@@ -116,6 +116,10 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION) -
             "policies with mistakes fail, as their failurePolicy says; the others are served", fg="red", err=True
         )
     return configuration
+
+
+def _counted(mistakes: int) -> str:
+    return "1 mistake" if mistakes == 1 else f"{mistakes} mistakes"
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -76,7 +76,7 @@ class Report:
             _LOG.error("a mistake in the new configuration", place=str(error.place), mistake=error.message)
         first, *more = configuration.errors
         _LOG.error("the new configuration is not loaded; the last good one stays", mistakes=len(configuration.errors))
-        others = f" (and {len(more)} more mistakes, see the log)" if more else ""
+        others = f" (and {len(more)} more, see the log)" if more else ""
         self._stays("invalid", f"the new one has a mistake: {first}{others}", errors=len(configuration.errors))
 
     def waiting(self, blockers: Sequence[Blocker]) -> None:

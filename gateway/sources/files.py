@@ -13,7 +13,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from gateway.policies import Configuration, SourceText, load
 
@@ -22,6 +22,8 @@ MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 
 MAX_ATTEMPTS: Final = 3
 """A ConfigMap is swapped once a minute at most; what has changed three times in a row is being written to."""
+
+STDIN: Final = Path("-")
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
@@ -43,13 +45,16 @@ State = tuple[_File, ...] | str
 """How files were found at one moment; or why they could not be."""
 
 
-def load_configuration(paths: Sequence[Path]) -> Configuration:
-    """What the files and directories say together.
+def load_configuration(paths: Sequence[Path], *, stdin: BinaryIO | None = None) -> Configuration:
+    """What the files and directories say together; ``-`` is ``stdin``, if that may be read.
 
     Raises:
         SourceError: a file or directory cannot be read. Mistakes *in* the files are in the Configuration's ``errors``.
     """
-    return load(read(paths))
+    if stdin is None or STDIN not in paths:
+        return load(read(paths))
+    others = [path for path in paths if path != STDIN]
+    return load([*(read(others) if others else ()), _read_stream(stdin)])
 
 
 def read(paths: Sequence[Path]) -> tuple[SourceText, ...]:
@@ -131,6 +136,16 @@ def _is_ours(entry: Path) -> bool:
     if entry.name.startswith(".") or entry.suffix.lower() not in _SUFFIXES:
         return False
     return not os.path.isdir(entry)  # noqa: PTH112 - a link that cannot be followed is ours, and reading it says why
+
+
+def _read_stream(stream: BinaryIO) -> SourceText:
+    try:
+        content = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise _refusal(STDIN, error) from error
+    if len(content) > MAX_FILE_BYTES:
+        raise SourceError(f"policies: <stdin>: larger than {MAX_FILE_BYTES} bytes; split it into files")
+    return SourceText(name="<stdin>", content=content, directory=os.getcwd())  # noqa: PTH109 - a text is wanted
 
 
 def _read_file(path: Path) -> SourceText:

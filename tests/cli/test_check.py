@@ -4,6 +4,9 @@ import json
 
 import pytest
 import yaml
+from click.testing import CliRunner
+
+from gateway.cli import main
 
 GROUP = "admission-gateway.dev/v1alpha1"
 RULES = [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]
@@ -194,6 +197,16 @@ def test_several_paths(run, written, tmp_path):
     more.mkdir()
     (more / "b.yaml").write_text(path.read_text().replace("team", "other").replace("name: w\n", "name: w2\n"))
     assert report(run, path, more)["phases"]["mutating"]["entries"][0]["policies"][0]["configuration"] == "other"
+
+
+def test_the_standard_input_is_a_file_too(written, tmp_path):
+    """``kubectl get ... -o yaml | admission-gateway check -``, beside files and alone."""
+    text = written(policy("a"), policy("b", matchPolicy="Never")).read_text()
+    for more in ([], [str(written())]):
+        done = CliRunner().invoke(main, ["check", "-", *more, "-o", "json"], input=text)
+        assert done.exit_code == 1
+        errors = json.loads(done.stdout)["errors"]
+        assert "policies[1].matchPolicy" in [error["path"] for error in errors if error["file"] == "<stdin>"]
 
 
 @pytest.mark.parametrize("arguments", [["missing.yaml"], []])

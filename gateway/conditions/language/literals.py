@@ -15,7 +15,7 @@ from gateway.conditions.language.checker import Checked
 from gateway.conditions.language.tree import Node, Problem, walk
 from gateway.conditions.language.unification import equivalent, unwrap_optional
 from gateway.conditions.libraries.formatting import COMPLAINTS, Malformed, interpolate
-from gateway.conditions.libraries.regexes import MISSING_ENGINE, mistake
+from gateway.conditions.libraries import regexes
 from gateway.conditions.values.faults import Fault
 from gateway.conditions.values.times import NANOSECONDS, parse_duration, parse_timestamp, timestamp
 from gateway.conditions.values.types import Kind, Type, optional_of
@@ -46,7 +46,7 @@ def _constants(nodes: list[Node]) -> Iterator[Problem]:
 def _invalid(name: str, value: Any) -> bool:
     if name == "matches":
         # cel-go looks at the first argument even of the global form, where it is the text.
-        return isinstance(value, str) and not MISSING_ENGINE and mistake(value) is not None
+        return isinstance(value, str) and not regexes.MISSING_ENGINE and regexes.mistake(value) is not None
     try:
         if name == "duration":
             return not isinstance(value, str) or parse_duration(value) is None
