@@ -6,6 +6,7 @@ from a configuration without mistakes only: one with a mistake would register en
 
 import json
 import re
+import sys
 import urllib.parse
 from pathlib import Path
 from typing import Any, Final
