@@ -13,23 +13,12 @@ from gateway.conditions import (
     NeedsAuthorization,
     compile_condition,
 )
+from tests.conditions.world import Given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CASES = Path(__file__).parent / "cases" / "outcomes.json"
-INPUT = Path(__file__).parents[1] / "conformance" / "cases" / "cel_matchconditions_env.json"
-
-
-class Given:
-    """The object, old object and request that Kubernetes' environment was given."""
-
-    def __init__(self) -> None:
-        given = json.loads(INPUT.read_text())["input"]
-        hidden = ("uid", "object", "oldObject")
-        self.object = given["object"]
-        self.old_object = given["oldObject"]
-        self.request = {name: value for name, value in given["request"].items() if name not in hidden}
 
 
 def allowed(check: AuthorizationCheck) -> bool:

@@ -14,8 +14,8 @@ from gateway.conditions.language import tree
 from gateway.conditions.language.checker import Checked
 from gateway.conditions.language.tree import Node, Problem, walk
 from gateway.conditions.language.unification import equivalent, unwrap_optional
-from gateway.conditions.libraries.formatting import COMPLAINTS, Malformed, interpolate
 from gateway.conditions.libraries import regexes
+from gateway.conditions.libraries.formatting import COMPLAINTS, Malformed, interpolate
 from gateway.conditions.values.faults import Fault
 from gateway.conditions.values.times import NANOSECONDS, parse_duration, parse_timestamp, timestamp
 from gateway.conditions.values.types import Kind, Type, optional_of
