@@ -93,6 +93,9 @@ def expressions(draw, depth=3):
     return form.format(*(draw(part) for _ in range(form.count("{}"))))
 
 
+FEWER = settings(max_examples=settings().max_examples // 2)
+
+
 @pytest.mark.property
 @given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=20).map("".join))
 def test_every_text_compiles_or_says_why_not(text):
@@ -103,7 +106,7 @@ def test_every_text_compiles_or_says_why_not(text):
 
 
 @pytest.mark.property
-@settings(max_examples=60)
+@FEWER
 @given(expressions(), documents, documents)
 def test_every_condition_has_an_outcome_for_every_object(expression, first, second):
     """Evaluating never raises: true, false, an error or a question. An error of Python's own is none of CEL's."""
@@ -113,7 +116,7 @@ def test_every_condition_has_an_outcome_for_every_object(expression, first, seco
 
 
 @pytest.mark.property
-@settings(max_examples=60)
+@FEWER
 @given(expressions(), documents)
 def test_evaluating_changes_nothing(expression, document):
     """The object is the same afterwards, and a second time comes to the same."""
@@ -124,7 +127,7 @@ def test_evaluating_changes_nothing(expression, document):
 
 
 @pytest.mark.property
-@settings(max_examples=60)
+@FEWER
 @given(expressions(), st.dictionaries(st.sampled_from(["a", "b"]), documents), documents)
 def test_members_that_are_not_named_do_not_matter(expression, document, more):
     """A condition that only names members comes to the same for an object with more of them."""
