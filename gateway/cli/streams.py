@@ -26,6 +26,9 @@ class CommandGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Invoke the command; exit 2 if its output cannot be written, with a word on why unless its reader has left."""
         _open_closed()
+        if os.environ.get("NO_COLOR"):
+            # no-color.org: "when present and not an empty string (regardless of its value), prevents ... color".
+            ctx.color = False
         try:
             return super().invoke(ctx)
         except OSError as error:

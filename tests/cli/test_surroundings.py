@@ -4,6 +4,7 @@ No verdict is made up, nothing aborts or hangs, nothing shows a traceback.
 """
 
 import os
+import pty
 import subprocess
 from pathlib import Path
 
@@ -69,3 +70,27 @@ def test_a_temporary_directory_that_holds_no_sockets_is_not_used(tmp_path, name)
     assert ended.returncode == 0
     assert b"not judged" not in ended.stdout
     assert list((tmp_path / name).iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)]
+)
+def test_a_terminal_shows_colours_unless_it_is_told_not_to(tmp_path, environment, coloured):
+    """https://no-color.org: whatever it is set to, but empty."""
+    (tmp_path / "wrong.yaml").write_text("kind: Pod\napiVersion: v1\n")
+    main_end, terminal = pty.openpty()
+    clean = {name: text for name, text in os.environ.items() if name != "NO_COLOR"}
+    ended = subprocess.run(
+        [COMMAND, "check", tmp_path],
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+        env=clean | environment,
+        timeout=PATIENCE,
+        check=False,
+    )
+    os.close(terminal)
+    shown = os.read(main_end, 65536)
+    os.close(main_end)
+    assert ended.returncode == 1
+    assert (b"\x1b[" in shown) is coloured
