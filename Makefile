@@ -9,7 +9,7 @@ PROTO := admission/worker/v1/worker.proto
 GENERATED := gateway/transports/proto workers/python/admission_worker/proto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-matching properties proto docs lock clean
+.PHONY: help run test lint format bench bench-matching bench-early-asks bench-cache properties proto docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,7 +33,7 @@ test: $(VENV)/.dev  ## set up and run the tests (under five minutes)
 	@$(BIN)/python -m pytest -m "not long" $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "long or property" $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "long or property" -n auto --dist worksteal --timeout 900 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract
 	@$(BIN)/ruff check .
@@ -49,6 +49,12 @@ bench: $(VENV)/.dev  ## CPU per review, mutating and validating, with one worker
 
 bench-matching: $(VENV)/.dev  ## CPU to find out whether a policy judges a request: rules, selectors, conditions
 	@$(BIN)/python benchmarks/matching.py $(ARGS)
+
+bench-early-asks: $(VENV)/.dev  ## how long a mutating chain takes, asked early and one after another, with real workers
+	@$(BIN)/python benchmarks/early_asks.py $(ARGS)
+
+bench-cache: $(VENV)/.dev  ## CPU of a verdict from memory, from Redis, and from the worker, by size of the review
+	@$(BIN)/python benchmarks/cache.py $(ARGS)
 
 proto: $(VENV)/.dev  ## generate the Python messages from proto/
 	@for out in $(GENERATED); do $(BIN)/python -m grpc_tools.protoc -Iproto --python_out=pyi_out:$$out $(PROTO) 2>/dev/null || exit 1; done

@@ -9,25 +9,17 @@ and the median is told. Repeat it with ``make bench``, or ``make bench ARGS="--s
 """
 
 import argparse
-import asyncio
 import json
-import os
-import socket
 import ssl
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import uvloop
+from served import CONNECTIONS, ROOT, Load, Window, children, encoded, one_window, start
 
-ROOT = Path(__file__).resolve().parents[1]
 RECORDING = ROOT / "tests" / "recordings" / "kubectl-run.0m.json"
-CONNECTIONS = 32
-TICKS = os.sysconf("SC_CLK_TCK")
 
 CONFIGURATION = """
 apiVersion: admission-gateway.dev/v1alpha1
@@ -78,27 +70,6 @@ worker.main()
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Load:
-    """One kind of request, and what its answer must hold."""
-
-    name: str
-    path: str
-    body: bytes
-    expected: bytes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Window:
-    """What was measured in one window: counts, seconds of CPU, seconds of latency."""
-
-    reviews: int
-    gateway_cpu: float
-    worker_cpu: float
-    wall: float
-    latencies: list[float]
-
-
 def main() -> None:
     """Run the benchmark and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -107,41 +78,13 @@ def main() -> None:
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        gateway, port, context = start(Path(folder))
+        gateway, port, context = start(Path(folder), CONFIGURATION, WORKER)
         try:
             results = uvloop.run(measure(gateway.pid, port, context, arguments.seconds, arguments.rounds))
         finally:
             gateway.terminate()
             gateway.wait(30)
     report(results, as_json=arguments.output == "json")
-
-
-def start(folder: Path) -> tuple["subprocess.Popen[bytes]", int, ssl.SSLContext]:
-    """A gateway that serves, where it listens, and how to trust it."""
-    (folder / "policies.yaml").write_text(CONFIGURATION)
-    (folder / "bench_worker.py").write_text(WORKER)
-    port, admin = free_port(), free_port()
-    gateway = subprocess.Popen(
-        [
-            Path(sys.executable).parent / "admission-gateway",
-            *("serve", "--policies", folder / "policies.yaml", "--tls-dev-dir", folder / "tls"),
-            *("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{admin}", "--log-level", "error"),
-            *("--worker-wait", "20"),
-        ],
-        stdout=subprocess.PIPE,
-        cwd=folder,
-    )
-    assert gateway.stdout is not None
-    while not (line := gateway.stdout.readline()).startswith(b"serving"):
-        assert line, "the gateway ended before it served"
-    return gateway, port, ssl.create_default_context(cafile=str(folder / "tls" / "ca.crt"))
-
-
-def free_port() -> int:
-    """A port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def loads() -> list[Load]:
@@ -156,11 +99,6 @@ def loads() -> list[Load]:
         Load(name="validating, one policy", path="/validate", body=pod, expected=b'"allowed":true}'),
         Load(name="mutating, one policy", path="/mutate", body=pod, expected=b'"patchType":"JSONPatch"'),
     ]
-
-
-def encoded(review: object) -> bytes:
-    """As kube-apiserver writes it: no blanks, a newline at the end."""
-    return json.dumps(review, separators=(",", ":")).encode() + b"\n"
 
 
 async def measure(
@@ -178,61 +116,6 @@ async def measure(
                 windows.append(window)
     print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
     return results
-
-
-async def one_window(pid: int, worker: int, port: int, context: ssl.SSLContext, load: Load, seconds: float) -> Window:
-    """Send one kind of request over all connections for some seconds."""
-    latencies: list[float] = []
-    connections = [await asyncio.open_connection("127.0.0.1", port, ssl=context) for _ in range(CONNECTIONS)]
-    head = (
-        f"POST {load.path}?timeout=10s HTTP/1.1\r\nHost: gateway.svc:443\r\nUser-Agent: kube-apiserver-admission\r\n"
-        f"Content-Length: {len(load.body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
-        "Accept-Encoding: gzip\r\n\r\n"
-    )
-    message = head.encode() + load.body
-    cpu, worker_cpu, began = cpu_seconds(pid), cpu_seconds(worker), time.monotonic()
-    await asyncio.gather(*(send(*pair, message, load.expected, began + seconds, latencies) for pair in connections))
-    wall = time.monotonic() - began
-    window = Window(
-        reviews=len(latencies),
-        gateway_cpu=cpu_seconds(pid) - cpu,
-        worker_cpu=cpu_seconds(worker) - worker_cpu,
-        wall=wall,
-        latencies=latencies,
-    )
-    for _, writer in connections:
-        writer.close()
-    return window
-
-
-async def send(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    message: bytes,
-    expected: bytes,
-    until: float,
-    latencies: list[float],
-) -> None:
-    """One request after another on one connection; every answer is checked."""
-    while (began := time.monotonic()) < until:
-        writer.write(message)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-        answer = await reader.readexactly(length)
-        assert b" 200 " in head[:20], head
-        assert expected in answer, answer
-        latencies.append(time.monotonic() - began)
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process, all threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started."""
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def report(results: list[tuple[Load, list[Window]]], *, as_json: bool) -> None:

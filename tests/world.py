@@ -16,11 +16,15 @@ from gateway.deciding import (
     Change,
     ChangeKind,
     Decision,
+    Described,
     Heart,
     Lookup,
     NamespaceLookup,
+    Origin,
     Plan,
+    Source,
     Step,
+    Verdict,
     make_plan,
 )
 from gateway.policies import MatchCondition, Phase, Policy, Rule
@@ -47,7 +51,7 @@ def policy(name: str, *, phase: Phase = Phase.MUTATING, index: int = 0, **fields
 def plan(*policies: Policy, standings: Mapping[str, Any] | None = None, registered: bool = False) -> Plan:
     """A plan in which everybody is described as version 1."""
     phase = policies[0].phase if policies else Phase.MUTATING
-    known = {each.qualified_name: "1" for each in policies} if standings is None else standings
+    known = {each.qualified_name: Described(version="1") for each in policies} if standings is None else standings
     return make_plan(phase, policies, known, registered=registered)
 
 
@@ -113,11 +117,13 @@ Behaviour = Callable[[dict[str, Any]], Answer]
 class World:
     """Runs a heart to its decision. ``behaviours`` maps a policy's short name to what its worker answers to a document.
 
-    ``latencies`` are seconds (infinite: never). Every ask and cancel is kept, with its time.
+    ``latencies`` are seconds (infinite: never). ``fallbacks`` maps a policy's short name to a stale verdict that is at
+    hand as soon as it is asked, and its age in seconds. Every ask and cancel is kept, with its time.
     """
 
     behaviours: Mapping[str, Behaviour | Answer]
     latencies: Mapping[str, float] = field(default_factory=dict)
+    fallbacks: Mapping[str, tuple[Verdict, float]] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
     authorizations: Mapping[Any, Authorization] = field(default_factory=dict)
     lookup_latency: float = 0.0
@@ -148,6 +154,8 @@ class World:
         self.cancels += [(self.now, cancelled) for cancelled in step.cancels]
         for ask in step.asks:
             self.asks.append((self.now, ask))
+            if ask.policy.policy in self.fallbacks:
+                self._at(self.now, self._fall_back(heart, ask))
             after = self.latencies.get(ask.policy.policy, 0.0)
             if after != float("inf"):
                 self._at(self.now + after, self._answer(heart, ask))
@@ -156,6 +164,10 @@ class World:
             if self.lookup_latency != float("inf"):
                 self._at(self.now + self.lookup_latency, self._find(heart, lookup))
         return step.decision
+
+    def _fall_back(self, heart: Heart, ask: Ask) -> Callable[[float], Step]:
+        verdict, age = self.fallbacks[ask.policy.policy]
+        return lambda now: heart.fallback(ask.id, verdict, Origin(source=Source.STALE, age=age), now)
 
     def _find(self, heart: Heart, lookup: Lookup) -> Callable[[float], Step]:
         match lookup:
@@ -166,9 +178,8 @@ class World:
         return lambda now: heart.found(lookup.id, fact, now)
 
     def _answer(self, heart: Heart, ask: Ask) -> Callable[[float], Step]:
-        behaviour = self.behaviours[ask.policy.policy]
-
         def event(now: float) -> Step:
+            behaviour = self.behaviours[ask.policy.policy]
             answer = behaviour(json.loads(ask.document.content)) if callable(behaviour) else behaviour
             return heart.answered(ask.id, answer, now)
 
@@ -189,9 +200,11 @@ def decide(
     on: Request | None = None,
     budget: float = 10.0,
     registered: bool = False,
+    early_asks: bool = False,
     **world: Any,
 ) -> tuple[Decision, World]:
-    """Decide a review by these policies, in a world of its own."""
+    """Decide a review by these policies, in a world of its own; asked in their turns, unless ``early_asks``."""
     made = World(behaviours=behaviours, **world)
-    heart = Heart(on or request(), plan(*policies, registered=registered), ends=made.now + budget)
+    judges = plan(*policies, registered=registered)
+    heart = Heart(on or request(), judges, ends=made.now + budget, early_asks=early_asks)
     return made.decide(heart), made

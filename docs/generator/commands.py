@@ -98,8 +98,9 @@ def _default(option: click.Option) -> str:
 
 
 def _meaning(option: click.Option) -> str:
-    least = getattr(option.type, "min", None)
-    return literals(option.help or "") + (f" At least {least}." if least is not None else "")
+    least, most = getattr(option.type, "min", None), getattr(option.type, "max", None)
+    bounds = (f" At least {least}." if least is not None else "") + (f" At most {most}." if most is not None else "")
+    return literals(option.help or "") + bounds
 
 
 def _limit(option: click.Option) -> tuple[str, str, str]:

@@ -51,6 +51,13 @@ _SETTABLE: Final = (
         prefix="patch_",
         text="A patch that passes one of these is a failure `INVALID_PATCH` of its policy.",
     ),
+    _Settable(
+        title="The cache between reviews",
+        module="gateway.caching.limits",
+        owner="CacheLimits",
+        prefix="cache_",
+        text="Passing one of these costs calls to workers, never a review.",
+    ),
 )
 _FIXED: Final = (
     _Fixed(
@@ -62,7 +69,26 @@ _FIXED: Final = (
         title="Output of started workers", module="gateway.transports.output", names=("LINE_BYTES", "LINES_A_SECOND")
     ),
     _Fixed(title="Connections to workers", module="gateway.transports.grpc", names=("RECONNECT_MS",)),
-    _Fixed(title="Descriptions of workers", module="gateway.transports.workers", names=("RETRY_SECONDS",)),
+    _Fixed(
+        title="Descriptions of workers",
+        module="gateway.transports.acquaintance",
+        names=("RETRY_SECONDS", "AGAIN_SECONDS"),
+    ),
+    _Fixed(title="Seal keys", module="gateway.caching.sealing", names=("KEYS",)),
+    _Fixed(title="Redis", module="gateway.caching.redis", names=("WATCHED", "SCAN_COUNT", "SCAN_STEPS")),
+    _Fixed(title="Durations of `cache`", module="gateway.policies.cache", names=("MAX_TTL", "MAX_STALE_IF_ERROR")),
+    _Fixed(title="`inputs` and `writes`", module="gateway.policies.pointers", names=("MAX_POINTERS", "MAX_TOKENS")),
+    _Fixed(
+        title="The idempotence patrol",
+        module="gateway.serving.patrol",
+        names=("AFTER_SECONDS", "PATROL_SECONDS", "PATROLS", "OBJECT_BYTES"),
+    ),
+    _Fixed(
+        title="Log lines of the patrol",
+        module="gateway.serving.patrol_log",
+        names=("LOGGED_OPERATIONS", "LOGGED_CHARACTERS"),
+    ),
+    _Fixed(title="Conflicts", module="gateway.deciding.conflicts", names=("CONFLICTS_KEPT", "PLACES_TOLD")),
     _Fixed(title="Files", module="gateway.sources.files", names=("MAX_FILE_BYTES", "MAX_ATTEMPTS")),
     _Fixed(title="Texts in files", module="gateway.policies.nodes", names=("MAX_DEPTH", "MAX_COST", "MAX_NUMBER")),
     _Fixed(title="Policies", module="gateway.policies.webhook", names=("MAX_TIMEOUT",)),
@@ -81,7 +107,11 @@ _FIXED: Final = (
     ),
     _Fixed(title="Entries", module="gateway.policies.entries", names=("MAX_TIMEOUT_SECONDS",)),
     _Fixed(title="Registration objects", module="gateway.policies.registration", names=("MAX_OBJECT_BYTES",)),
-    _Fixed(title="Changes told in an audit annotation", module="gateway.deciding.composing", names=("CHANGES_TOLD",)),
+    _Fixed(
+        title="Changes told in an audit annotation",
+        module="gateway.deciding.composing",
+        names=("CHANGES_TOLD", "CHANGED_BYTES"),
+    ),
     _Fixed(title="Files of `review`", module="gateway.cli.review_files", names=("MAX_FILE_BYTES",)),
     _Fixed(title="Log lines", module="gateway.telemetry.logs", names=("QUEUE_LINES",)),
     _Fixed(title="The decision log", module="gateway.telemetry.decisions", names=("TEXT_CHARACTERS", "PATHS")),

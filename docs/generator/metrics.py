@@ -6,7 +6,7 @@ from typing import Final
 from prometheus_client.metrics_core import Metric
 
 from docs.generator.markdown import code, prose, table
-from gateway.policies import EVERYTHING, Phase, Policy
+from gateway.policies import EVERYTHING, Cache, Phase, Policy
 from gateway.telemetry.metrics import BUCKETS, Metrics
 
 _NAME: Final = "NAME"
@@ -15,7 +15,8 @@ _ENTRY: Final = "ENTRY"
 _BOUNDS: Final = {
     "entry": "the name of each entry of the configuration: `admission-gateway check` lists them",
     "policy": "`CONFIGURATION/NAME` of each configured policy",
-    "reason": "[reason codes](reasons.md), each from the first time it is given; `WORKER_UNAVAILABLE` from the start",
+    "reason": "[reason codes](reasons.md), each from the first time it is given; `WORKER_UNAVAILABLE`, and of mutating "
+    "policies `WRITE_SCOPE`, from the start",
 }
 """Labels whose values a registry cannot tell."""
 
@@ -61,6 +62,7 @@ def _policy(phase: Phase) -> Policy:
         worker="worker",
         policy="policy",
         rules=(EVERYTHING,),
+        cache=Cache(ttl=1),
     )
 
 

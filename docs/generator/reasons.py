@@ -11,8 +11,9 @@ from gateway.deciding.composing import INTERNAL_ERROR, RETRY_AFTER_SECONDS, STAT
 from gateway.reasons import Reason
 
 _USE: Final = re.compile(r"\bReason\.([A-Z_]+)")
-_REFUSE_ALWAYS: Final = {Reason.NAMESPACE_UNKNOWN, Reason.DRY_RUN_UNSUPPORTED}
-"""What kube-apiserver refuses under Ignore as well: no error of a call (tests/docs/test_reference.py checks it)."""
+_REFUSE_ALWAYS: Final = {Reason.NAMESPACE_UNKNOWN, Reason.DRY_RUN_UNSUPPORTED, Reason.PATCH_CONFLICT}
+"""What kube-apiserver refuses under Ignore as well, since it is no error of a call; and what the operator wants refused
+(tests/docs/test_reference.py checks both)."""
 
 _HEAD: Final = prose("""
     # Reason codes

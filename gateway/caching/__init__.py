@@ -1,4 +1,29 @@
-"""Verdicts kept between reviews: memory, Redis, single flight, sealed entries. Nothing is kept between reviews yet.
+"""Verdicts kept between reviews: memory, Redis, single flight, sealed entries.
 
-(The memo of one review is not here: it is the heart's own, in ``gateway.deciding``.)
+``CachingAsker`` stands in front of the workers of one configuration; ``VerdictCache`` outlives configurations. (The
+memo of one review is not here: it is the heart's own, in ``gateway.deciding``.)
 """
+
+from gateway.caching.addresses import RedisAddress, redis_address
+from gateway.caching.asker import CachingAsker
+from gateway.caching.cache import VerdictCache
+from gateway.caching.events import CacheEvents, LookupResult, NoEvents, RedisFault
+from gateway.caching.limits import CacheLimits
+from gateway.caching.redis import RedisStore
+from gateway.caching.sealing import SealKeys
+from gateway.caching.waiters import CachedWorkers
+
+__all__ = [
+    "CacheEvents",
+    "CacheLimits",
+    "CachedWorkers",
+    "CachingAsker",
+    "LookupResult",
+    "NoEvents",
+    "RedisAddress",
+    "RedisFault",
+    "RedisStore",
+    "SealKeys",
+    "VerdictCache",
+    "redis_address",
+]

@@ -19,8 +19,11 @@ phases.validating              long their policies may take by their own timeout
 …entries[]                     {name, path, isolated, policies, failurePolicy, matchPolicy, reinvocationPolicy,
                                sideEffects, enforcing, rules, worstSeconds, timeoutSeconds, apart}: as registered,
                                before exclusions; reinvocationPolicy is null in the validating phase
-…entries[].policies[]          {configuration, index, name, worker, policy, mode, timeoutSeconds, fault}: fault is null,
-                               or says what is wrong with it, so that it fails whenever it is asked
+…entries[].policies[]          {configuration, index, name, worker, policy, mode, timeoutSeconds, inputs, writes,
+                               cache, onConflict, fault}: inputs and writes are sorted lists of JSON Pointers, null
+                               where the policy names none; cache is null or {ttlSeconds, staleIfErrorSeconds}; writes
+                               and onConflict are null in the validating phase; fault is null, or says what is wrong
+                               with it, so that it fails whenever it is asked
 …entries[].apart               null, or why it is not one entry with an earlier one: {policy, other, field, value,
                                otherValue, resource, operation}: policies as CONFIGURATION/NAME; resource and
                                operation are "" unless field is "rules"
@@ -37,9 +40,11 @@ from typing import Any, Final
 import click
 
 from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
-from gateway.policies import Configuration, ConfigurationError, Phase, Policy, Rule, Scope
+from gateway.policies import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
 from gateway.policies.agreement import Difference
 from gateway.policies.entries import Entries, Entry, make_entries
+from gateway.policies.wording import few
+from gateway.scopes import Places, format_pointer
 from gateway.sources import SourceError, load_configuration
 
 _API_VERSION: Final = "admission-gateway.dev/check/v1alpha1"
@@ -118,6 +123,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 def _policy(policy: Policy) -> dict[str, Any]:
+    is_mutating = policy.phase is Phase.MUTATING
     return {
         "configuration": policy.configuration,
         "index": policy.index,
@@ -126,8 +132,20 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "policy": policy.policy,
         "mode": policy.mode.value,
         "timeoutSeconds": policy.timeout,
+        "inputs": _pointers(policy.inputs.places),
+        "writes": _pointers(policy.writes.granted) if is_mutating else None,
+        "cache": None if policy.cache is None else _cache(policy.cache),
+        "onConflict": policy.on_conflict.value if is_mutating else None,
         "fault": policy.fault,
     }
+
+
+def _pointers(places: Places | None) -> list[str] | None:
+    return None if places is None else [format_pointer(pointer) for pointer in places.pointers]
+
+
+def _cache(cache: Cache) -> dict[str, float]:
+    return {"ttlSeconds": cache.ttl, "staleIfErrorSeconds": cache.stale_if_error}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -201,8 +219,26 @@ def _told_entry(entry: Entry) -> Iterator[str]:
     for label, policy in zip(_labels("policies"), entry.policies, strict=False):
         fault = click.style("  has mistakes, so it fails", fg="red") if policy.fault else ""
         yield f"      {label}{policy.qualified_name}{fault}"
+        scope = "" if policy.fault else "; ".join(_told_scope(policy))
+        if scope:
+            yield f"                  {scope}"
     if entry.split is not None:
         yield f"      apart     {entry.split}"
+
+
+def _told_scope(policy: Policy) -> Iterator[str]:
+    """What is said of the policy's document and its changes; nothing of what has its default."""
+    if policy.inputs.places is not None:
+        yield f"sees {_named(policy.inputs.places)}"
+    if policy.writes.granted is not None:
+        yield f"writes {_named(policy.writes.granted)}"
+    if policy.cache is not None:
+        stale = f", {policy.cache.stale_if_error:g} s more if its worker fails" if policy.cache.stale_if_error else ""
+        yield f"cached {policy.cache.ttl:g} s{stale}"
+
+
+def _named(places: Places) -> str:
+    return few([format_pointer(pointer) for pointer in places.pointers]) or "nothing"
 
 
 def _labels(first: str) -> Iterator[str]:

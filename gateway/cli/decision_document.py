@@ -27,6 +27,16 @@ entries[]                      the entries, in the order in which the API server
 …round                         0, or 1 when reinvoked
 …called                        false: no policy of it is about this request, or the API server refuses before calling
 …outcome                       allowed, denied, or failed: somebody who must be heard could not judge
+…blame[]                       the fields that the entry changes, and whose change it is; empty behind a refusal
+……path, op                     where, in the object that goes on (in the one that came, if it is gone); add, replace
+                               or remove
+……before, after                the values; no before where it is added, no after where it is removed
+……beforeDigest, afterDigest    in their place where hidden: a Secret's, or not shown to the policy itself. Equal values
+                               have equal digests within one document
+……hidden                       whether it is so
+……policy, worker, version      the last writer: CONFIGURATION/NAME; whose it is; the version of the policy
+……round, order, source         of that turn, as below; order is its place in policies[]
+……earlier                      the places in policies[] of those who wrote the field before
 …policies[]                    each policy's turn in the entry, in order, reinvoked ones again
 ……configuration, name          which policy; worker and policy: whose, under which name
 ……mode, failurePolicy          as configured
@@ -38,8 +48,12 @@ entries[]                      the entries, in the order in which the API server
 ……refuses                      whether this turn refuses the request; failedOpen: a failure that was let pass
 ……warnings, auditAnnotations   the worker's own
 ……version                      the version of the policy that judged
-……source                       asked, memo or shared: where the verdict is from; nobody: the failure was known without
+……source                       asked, memo, shared, memory, redis or stale: where the verdict is from; nobody: the
+                               failure was known without. age: how many seconds before the worker had said it
+……insteadOf                    null, or the failure in whose place a stale verdict stands: {reason, message}
 ……changes                      what it changed, as in patch; wouldChange: what it would have, were its mode enforce
+……conflicts[]                  the fields that another policy wrote before it: {path, with, onConflict}: whose they
+                               are, and the stricter one's rule; under deny its change was not applied
 =============================  ====================================================================================
 """
 
@@ -49,6 +63,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.deciding import Allow, Call, Deny, Failure
+from gateway.deciding.blame import Blame, digest
 from gateway.patching import Operation
 from gateway.reasons import Reason
 from gateway.review import Request, Status
@@ -115,7 +130,30 @@ def _visit(visit: Visit) -> dict[str, Any]:
         "round": visit.round,
         "called": visit.called,
         "outcome": visit.decision.outcome.value,
+        "blame": [_blame(each, visit.decision.request.uid.encode()) for each in visit.decision.blame],
         "policies": [_call(call) for call in visit.decision.calls],
+    }
+
+
+def _blame(blame: Blame, key: bytes) -> dict[str, Any]:
+    """The key is the review's own uid, which stands in the document: the same review gives the same bytes."""
+    sides = [("before", blame.before)] if blame.op != "add" else []
+    sides += [("after", blame.after)] if blame.op != "remove" else []
+    return {
+        "path": blame.path,
+        "op": blame.op,
+        **{
+            f"{side}Digest" if blame.hidden else side: digest(value, key) if blame.hidden else value
+            for side, value in sides
+        },
+        "hidden": blame.hidden,
+        "policy": blame.qualified_name,
+        "worker": blame.worker,
+        "version": blame.version,
+        "round": blame.round,
+        "order": blame.order,
+        "source": blame.source.value,
+        "earlier": blame.earlier,
     }
 
 
@@ -134,8 +172,15 @@ def _call(call: Call) -> dict[str, Any]:
         "refuses": call.refuses,
         "failedOpen": call.failed_open,
         "source": call.source.value,
+        "age": call.age,
+        "insteadOf": None
+        if call.instead_of is None
+        else {"reason": call.instead_of.reason.value, "message": call.instead_of.message},
         "changes": _operations(call.changes),
         "wouldChange": _operations(call.would_change),
+        "conflicts": [
+            {"path": each.path, "with": each.with_policies, "onConflict": each.rule.value} for each in call.conflicts
+        ],
     }
 
 

@@ -21,14 +21,15 @@ import click
 import msgspec
 import uvloop
 
-from gateway.cli.narration import closing, opening, story
+from gateway.cli.narration import closing, farewell, opening, story
 from gateway.cli.options import ADDRESS, option
 from gateway.cli.serve import COULD_NOT, fail, loaded
 from gateway.deciding import Decision
 from gateway.policies import Configuration
-from gateway.serving.app import Gateway, Settings, serve_until
+from gateway.serving.app import Gateway, serve_until
 from gateway.serving.certificates import CertificateError
 from gateway.serving.listener import ListenError
+from gateway.serving.settings import Settings
 from gateway.serving.tls import TlsError
 from gateway.sources import SourceError, read
 from gateway.telemetry import configure_logs
@@ -99,8 +100,12 @@ async def _show(configuration: Configuration, settings: Settings, reviews: list[
         url = f"https://{host}:{port}"
         for line in opening(configuration, gateway, url):
             click.echo(line)
-        answered = await _send_all(url, ca, reviews, listener)
-        for line in closing(listener.decisions.values(), url, ca, admin, reviews[0]):
+        context = ssl.create_default_context(cafile=ca)
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
+            answered = await _send_all(session, url, reviews, listener)
+            decisions = tuple(listener.decisions.values())
+            again = [decision async for decision in _both_phases(session, url, _anew(reviews[0]), listener)]
+        for line in (*closing(decisions, again), *farewell(url, ca, admin, reviews[0])):
             click.echo(line)
         if not once:
             # Only from here on: until now Ctrl-C ends it as it ends any program.
@@ -130,16 +135,20 @@ async def _started(
     raise AssertionError("the second attempt returns or raises")
 
 
-async def _send_all(url: str, ca: Path, reviews: list[Path], listener: _Listener) -> bool:
+async def _send_all(session: aiohttp.ClientSession, url: str, reviews: list[Path], listener: _Listener) -> bool:
     answered = True
-    context = ssl.create_default_context(cafile=ca)
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
-        for number, path in enumerate(reviews, 1):
-            decisions = [decision async for decision in _both_phases(session, url, path.read_bytes(), listener)]
-            answered = answered and bool(decisions)
-            for line in story(number, path, decisions):
-                click.echo(line)
+    for number, path in enumerate(reviews, 1):
+        decisions = [decision async for decision in _both_phases(session, url, path.read_bytes(), listener)]
+        answered = answered and bool(decisions)
+        for line in story(number, path, decisions):
+            click.echo(line)
     return answered
+
+
+def _anew(path: Path) -> bytes:
+    """A review with a uid of its own, as it is when a ReplicaSet creates its next pod."""
+    review = msgspec.json.decode(path.read_bytes())
+    return msgspec.json.encode({**review, "request": {**review["request"], "uid": str(uuid.uuid4())}})
 
 
 async def _both_phases(

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from gateway.cli.wording import change, outcome, sentences, title
-from gateway.deciding import Call, Decision, Outcome
+from gateway.deciding import Call, Decision, Described, Outcome, Source
 from gateway.policies import Configuration, Phase
 from gateway.serving.app import Gateway
 
@@ -30,7 +30,7 @@ def opening(configuration: Configuration, gateway: Gateway, url: str) -> Iterato
     yield f"  workers   {workers}: gRPC, started by the gateway"
     yield (
         f"  policies  {len(configuration.mutating)} mutating, {len(configuration.validating)} validating; "
-        f"{sum(isinstance(standing, str) for standing in standings)} described and ready"
+        f"{sum(isinstance(standing, Described) for standing in standings)} described and ready"
     )
     yield ""
     yield "Requests of a real kube-apiserver, sent to /mutate and, as changed there, to /validate:"
@@ -51,10 +51,8 @@ def story(number: int, path: Path, decisions: Sequence[Decision]) -> Iterator[st
     yield from lines or ["    nothing to change, nothing to say against it"]
 
 
-def closing(
-    decisions: Collection[Decision], url: str, ca: Path, admin: tuple[str, int], example: Path
-) -> Iterator[str]:
-    """What it came to, and how to send one's own."""
+def closing(decisions: Collection[Decision], again: Collection[Decision]) -> Iterator[str]:
+    """What it came to; and of the first one, sent once more, how much was remembered."""
     calls = [call for decision in decisions for call in decision.calls if call.matched]
     refused = sum(not decision.response.allowed for decision in decisions)
     changes = sum(len(call.changes) for call in calls)
@@ -64,6 +62,17 @@ def closing(
         f"{len(decisions)} reviews: {len(decisions) - refused} allowed, {refused} refused, {changes} changes in "
         f"{len(calls)} calls; {took[len(took) // 2]:.1f} ms in the middle, {took[-1]:.1f} ms the slowest"
     )
+    answers = [call for decision in again for call in decision.calls if call.matched]
+    cached = [call.policy.policy for call in answers if call.source is Source.MEMORY]
+    if cached:
+        yield (
+            f"The first one once more: {len(cached)} of {len(answers)} answers came from the cache "
+            f"({', '.join(dict.fromkeys(cached))})"
+        )
+
+
+def farewell(url: str, ca: Path, admin: tuple[str, int], example: Path) -> Iterator[str]:
+    """How to send one's own."""
     yield ""
     yield "Send your own, as kube-apiserver would:"
     yield f"  curl --cacert {ca} -H 'Content-Type: application/json' '{url}/mutate?timeout=10s' \\"

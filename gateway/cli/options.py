@@ -1,18 +1,20 @@
 """Options as all commands have them: every flag is also an environment variable, every limit is a flag."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final, TypeVar
 
 import click
 
+from gateway.caching import CacheLimits
 from gateway.patching import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports import TransportLimits
 
 PREFIX: Final = "ADMISSION_GATEWAY_"
 _LIMITS: Final = {Limits: "limit_", TransportLimits: "limit_", PatchLimits: "limit_patch_"}
+_CACHE_LIMITS: Final = {CacheLimits: "limit_cache_"}
 """The prefix of each kind's flags: ``--limit-body-bytes``, ``--limit-patch-operations``."""
 
 _LARGEST_PORT: Final = 65_535
@@ -28,7 +30,16 @@ def option(flag: str, **attributes: Any) -> Callable[[_F], _F]:
 
 def limit_options(command: _F) -> _F:
     """One option for each limit. What each bounds, and why: docs/reference/limits.md."""
-    for owner, prefix in reversed(_LIMITS.items()):
+    return _options(command, _LIMITS)
+
+
+def cache_limit_options(command: _F) -> _F:
+    """One option for each limit of the cache."""
+    return _options(command, _CACHE_LIMITS)
+
+
+def _options(command: _F, owners: Mapping[type[Any], str]) -> _F:
+    for owner, prefix in reversed(list(owners.items())):
         for each in reversed(fields(owner)):
             flag = f"--{prefix}{each.name}".replace("_", "-")
             kind = click.INT if isinstance(each.default, int) else click.FLOAT
@@ -42,14 +53,24 @@ def chosen_limits(values: dict[str, Any]) -> tuple[Limits, TransportLimits, Patc
     Raises:
         click.BadParameter: a limit that cannot work, and why.
     """
+    made = _chosen(values, _LIMITS)
+    return made[Limits], made[TransportLimits], made[PatchLimits]
+
+
+def chosen_cache_limits(values: dict[str, Any]) -> CacheLimits:
+    """The same of the cache."""
+    limits: CacheLimits = _chosen(values, _CACHE_LIMITS)[CacheLimits]
+    return limits
+
+
+def _chosen(values: dict[str, Any], owners: Mapping[type[Any], str]) -> dict[type[Any], Any]:
     try:
-        made = {
+        return {
             owner: owner(**{each.name: values.pop(prefix + each.name) for each in fields(owner)})
-            for owner, prefix in _LIMITS.items()
+            for owner, prefix in owners.items()
         }
     except ValueError as error:
         raise click.BadParameter(f"{error}; see docs/reference/limits.md") from None
-    return made[Limits], made[TransportLimits], made[PatchLimits]
 
 
 class AddressType(click.ParamType[tuple[str, int]]):
@@ -81,5 +102,17 @@ class SecondsType(click.FloatRange):
         return seconds
 
 
+class ShareType(click.FloatRange):
+    """A share: from 0, none, to 1, all."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or click's error that says what is wrong with it."""
+        share = float(super().convert(value, param, ctx))
+        if math.isnan(share):
+            self.fail(f"{value!r} is not a number from 0 to 1", param, ctx)
+        return share
+
+
 ADDRESS: Final = AddressType()
 SECONDS: Final = SecondsType(0)
+SHARE: Final = ShareType(0, 1)

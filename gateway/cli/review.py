@@ -60,6 +60,7 @@ _PATIENCE_SECONDS: Final = 1.0
     "--policies", type=click.Path(path_type=Path), multiple=True, required=True, help="File or directory; repeatable."
 )
 @option("--phase", type=click.Choice(tuple(_PHASES)), default="both", help="both: validate what mutate made of it.")
+@option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
 @option("--worker-wait", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
 @option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="What is logged."
@@ -84,6 +85,7 @@ def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) ->
             as_json=values["output"] == "json",
             limits=(limits, transport_limits, patch_limits),
             wait_seconds=values["worker_wait"],
+            early_asks=not values["no_early_asks"],
         )
         # Before the loop: standard input may take its time, and a signal must end that.
         reviews = deciding.read(files)
@@ -109,12 +111,14 @@ class _Deciding:
         as_json: bool,
         limits: tuple[Limits, TransportLimits, PatchLimits],
         wait_seconds: float,
+        early_asks: bool,
     ) -> None:
         self._configuration = configuration
         self._phases = phases
         self._as_json = as_json
         self._limits, self._transport_limits, self._patch_limits = limits
         self._wait_seconds = wait_seconds
+        self._early_asks = early_asks
         self._code = ALLOWED
 
     def read(self, files: Sequence[str]) -> list[tuple[str, bytes]]:
@@ -133,7 +137,7 @@ class _Deciding:
         assert task is not None  # noqa: S101 - a coroutine of a loop that runs
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         async with self._workers() as generation:
-            walker = Walker(generation, self._patch_limits)
+            walker = Walker(generation, self._patch_limits, early_asks=self._early_asks)
             for source, body in reviews:
                 await self._decide(walker, source, body)
         return self._code

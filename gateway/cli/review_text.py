@@ -1,14 +1,17 @@
 """``review``'s report for people: what each request comes to, in whose name, and who changed what."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import click
 
-from gateway.cli.wording import change, clean, outcome, sentences, title
-from gateway.deciding import Call
+from gateway.cli.wording import change, clean, outcome, sentences, short, title
+from gateway.deciding import Call, Decision
+from gateway.deciding.blame import digest
 from gateway.patching import Operation
-from gateway.policies import Mode, Phase
+from gateway.policies import Mode, OnConflict, Phase
+from gateway.review import Request
 from gateway.serving.walk import Visit, Walk
 
 _WIDTH: Final = 112
@@ -46,8 +49,10 @@ def _visit(visit: Visit) -> Iterator[str]:
         for sentence in sentences(call):
             for line in sentence.text.splitlines():
                 yield f"        {line}"
-        yield from _changes(call.changes)
-        yield from _changes(call.would_change)
+        yield from _changes(call.changes, visit.decision.request)
+        yield from _changes(call.would_change, visit.decision.request)
+        yield from _conflicts(call)
+    yield from _rewritten(visit.decision)
 
 
 def _mode(call: Call) -> str:
@@ -65,8 +70,33 @@ def _verdict(call: Call) -> str:
     return "allows, and changes" if call.changes else "allows"
 
 
-def _changes(operations: tuple[Operation, ...]) -> Iterator[str]:
+def _conflicts(call: Call) -> Iterator[str]:
+    for conflict in call.conflicts[:_CHANGES_SHOWN]:
+        rule = f"onConflict {conflict.rule}: {'not applied' if conflict.rule is OnConflict.DENY else 'applied'}"
+        text = f"in conflict with {', '.join(conflict.with_policies)} over {conflict.path} ({rule})"
+        yield f"        {click.style(short(clean(text), _WIDTH - 8), fg='yellow')}"
+
+
+def _rewritten(decision: Decision) -> Iterator[str]:
+    """Whose the fields are that more than one policy has written: of the others it stands above."""
+    rewritten = [each for each in decision.blame if each.earlier]
+    for each in rewritten[:_CHANGES_SHOWN]:
+        writers = " then ".join(
+            dict.fromkeys([*(decision.calls[order].label for order in each.earlier), each.policy]),
+        )
+        yield f"      {short(clean(f'{each.path} was written by {writers}'), _WIDTH - 6)}"
+    if len(rewritten) > _CHANGES_SHOWN:
+        yield f"      and {len(rewritten) - _CHANGES_SHOWN} more fields were written more than once"
+
+
+def _changes(operations: tuple[Operation, ...], request: Request) -> Iterator[str]:
+    secret = request.kind.kind == "Secret" and not request.kind.group
     for operation in operations[:_CHANGES_SHOWN]:
-        yield f"        {change(operation, _WIDTH - 16)}"
+        if secret and operation.op != "remove":
+            # Reports are pasted into tickets.
+            hidden = f"(a value with the digest {digest(operation.value, request.uid.encode())})"
+            yield f"        {change(replace(operation, value=hidden), _WIDTH - 16)}"
+        else:
+            yield f"        {change(operation, _WIDTH - 16)}"
     if len(operations) > _CHANGES_SHOWN:
         yield f"        and {len(operations) - _CHANGES_SHOWN} more changes"

@@ -10,11 +10,22 @@ from typing import Any, Final, NoReturn
 import click
 import uvloop
 
-from gateway.cli.options import ADDRESS, SECONDS, chosen_limits, limit_options, option
+from gateway.cli.options import (
+    ADDRESS,
+    SECONDS,
+    SHARE,
+    cache_limit_options,
+    chosen_cache_limits,
+    chosen_limits,
+    limit_options,
+    option,
+)
 from gateway.policies import Configuration, SourceText, load
-from gateway.serving.app import Gateway, Settings, Watched, serve_until, start_unless
+from gateway.serving.app import Gateway, Watched, serve_until, start_unless
+from gateway.serving.cache import CacheError
 from gateway.serving.certificates import CertificateError
 from gateway.serving.listener import ListenError
+from gateway.serving.settings import Settings
 from gateway.serving.tls import TlsError
 from gateway.sources import Source, SourceError
 from gateway.telemetry import Metrics, configure_logs
@@ -46,9 +57,21 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option(
     "--reload-interval", type=SECONDS, default=1.0, help="Seconds from look to look at the files; 0: only on SIGHUP."
 )
+@option("--redis", metavar="URL", help="The Redis by which replicas share verdicts; without it, memory only.")
+@option(
+    "--seal-key-file", type=_FILE, help="Keys that seal entries in Redis: base64 of 32 bytes a line; the first seals."
+)
+@option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
+@option(
+    "--patrol-share",
+    type=SHARE,
+    default=0.01,
+    help="Share of mutations put to their policies again afterwards; 0: none.",
+)
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
 @limit_options
+@cache_limit_options
 def serve(policies: tuple[Path, ...], **values: Any) -> None:
     """Serve the policies in POLICIES to kube-apiserver, until SIGTERM or SIGINT; then drain and exit 0.
 
@@ -57,7 +80,10 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
     Every limit has a flag of its own too, such as --limit-body-bytes; docs/reference/limits.md lists them.
     """
     limits, transport_limits, patch_limits = chosen_limits(values)
+    cache_limits = chosen_cache_limits(values)
     _check_tls(values)
+    if values["seal_key_file"] is not None and not values["redis"]:
+        raise click.UsageError("--seal-key-file seals entries in Redis, and there is none; give --redis too")
     metrics = Metrics()
     stop_logs = configure_logs(
         level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.limit_hit("log_lines")
@@ -78,12 +104,17 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
             drain_seconds=values["drain"],
             drain_at_least_seconds=values["drain_at_least"],
             reload_interval_seconds=values["reload_interval"],
+            redis=values["redis"] or "",
+            seal_key_file=values["seal_key_file"],
+            early_asks=not values["no_early_asks"],
+            patrol_share=values["patrol_share"],
             limits=limits,
+            cache_limits=cache_limits,
             transport_limits=transport_limits,
             patch_limits=patch_limits,
         )
         uvloop.run(_serve(Gateway(configuration, settings, metrics, watched=watched)))
-    except (SourceError, TlsError, CertificateError, ListenError) as error:
+    except (SourceError, CacheError, TlsError, CertificateError, ListenError) as error:
         fail(str(error), COULD_NOT)
     finally:
         stop_logs()

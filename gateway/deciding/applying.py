@@ -1,25 +1,37 @@
 """A worker's change, applied to the object: a new value that shares all it can with the old one, and what differs.
 
 The change may be a JSON Patch, a merge patch or a whole object; what counts is the difference between before and
-after. A change that changes nothing is none. A change that does not apply is a failure, never a partial change.
+after. A change that changes nothing is none. A change that does not apply, or that touches what the policy may not
+touch, is a failure, never a partial change:
+
+* what the policy was not shown, its change may neither read nor replace (``sight``);
+* what it may not write, its change may not change (``writes``), in whatever form it is said.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
+from gateway.deciding.plan import Member
 from gateway.deciding.verdicts import Change, ChangeKind, Failure
 from gateway.patching import (
+    Authorship,
+    ChangedField,
     Operation,
+    Overwrite,
     PatchDialect,
     PatchError,
     PatchLimits,
+    ScopeError,
     apply_json_patch,
     apply_merge_patch,
+    apply_object,
     difference,
     object_fault,
-    parse_object,
+    out_of_scope,
 )
 from gateway.reasons import Reason
 from gateway.review import Request
+from gateway.scopes import Places, Writes
 
 _NO_CHANGE: Final = {
     ChangeKind.JSON_PATCH: {b"[]"},
@@ -29,19 +41,29 @@ _NO_CHANGE: Final = {
 }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Applied:
+    """What a change makes of the object: the object after it, and the difference; none if nothing changed."""
+
+    after: Any
+    operations: tuple[Operation, ...]
+
+
 class EvolvingObject:
-    """The object of one review as the policies so far have left it.
+    """The object of one review as the policies so far have left it, and who changed what.
 
     ``changed`` says whether any of them ever changed it. ``patch`` is the difference between what came and what it is
     now; where that is empty, it is the one that came again: then its document is the API server's own bytes.
     """
 
-    __slots__ = ("_after", "_limits", "_request", "changed", "patch")
+    __slots__ = ("_after", "_authorship", "_limits", "_request", "_untold", "changed", "patch")
 
     def __init__(self, request: Request, limits: PatchLimits) -> None:
         self._request = request
         self._limits = limits
         self._after: Any = None
+        self._authorship: Authorship | None = None
+        self._untold: list[_Written] = []
         self.changed = False
         self.patch: tuple[Operation, ...] = ()
 
@@ -54,60 +76,112 @@ class EvolvingObject:
         """The object as it is now."""
         return self._after if self.patch else self._request.object
 
-    def try_out(self, change: Change) -> tuple[Operation, ...] | Failure:
-        """What ``change`` would change."""
-        applied = apply_change(self.now(), change, self._limits)
-        return applied if isinstance(applied, Failure) else applied[1]
+    def try_out(self, change: Change, member: Member) -> Applied | Failure:
+        """What this policy's change would make of it."""
+        scope = Scope(
+            sight=member.inputs.object,
+            writes=member.writes,
+            sub_resource=self._request.sub_resource,
+            limits=self._limits,
+        )
+        return apply_change(self.now(), change, scope)
 
-    def apply(self, change: Change) -> tuple[Operation, ...] | Failure:
-        """Change the object; what that changed."""
-        applied = apply_change(self.now(), change, self._limits)
-        if isinstance(applied, Failure):
-            return applied
-        after, changes = applied
-        if changes:
-            self.changed = True
-            # The first change is all that differs; a later one may have undone it.
-            self.patch = difference(self._request.object, after) if self.patch else changes
-            self._after = after if self.patch else None
-        return changes
+    def overwritten(self, operations: tuple[Operation, ...], author: int) -> tuple[Overwrite, ...]:
+        """What others have changed and these operations of ``author`` would write again, and whose it is."""
+        return self._authors().overwritten(operations, author=author) if self.changed else ()
+
+    def take(self, applied: Applied, *, author: int, turn: int) -> None:
+        """Change it. ``author`` is the policy's place in the plan, ``turn`` that of its turn among all turns."""
+        self._untold.append(_Written(author=author, turn=turn, applied=applied))
+        self.changed = True
+        # The first change is all that differs; a later one may have undone it.
+        self.patch = difference(self._request.object, applied.after) if self.patch else applied.operations
+        self._after = applied.after if self.patch else None
+
+    def fields(self) -> tuple[ChangedField, ...]:
+        """Which fields differ from the object that came, and in which turns they were written."""
+        return self._authors().changes(self._after) if self.patch else ()
+
+    def _authors(self) -> Authorship:
+        """Who wrote what. Most reviews have one change, and nobody asks: it is followed only when somebody does."""
+        if self._authorship is None:
+            self._authorship = Authorship(self._request.object)
+        for each in self._untold:
+            self._authorship.record(each.author, each.turn, each.applied.operations, each.applied.after)
+        self._untold.clear()
+        return self._authorship
 
 
-def apply_change(before: Any, change: Change, limits: PatchLimits) -> tuple[Any, tuple[Operation, ...]] | Failure:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Written:
+    author: int
+    turn: int
+    applied: Applied
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scope:
+    """Within which bounds a change is applied: what the policy was shown of the object (None: all), and may write."""
+
+    sight: Places | None
+    writes: Writes
+    sub_resource: str
+    limits: PatchLimits
+
+
+def apply_change(before: Any, change: Change, scope: Scope) -> Applied | Failure:
     """Apply ``change`` to the object ``before``.
 
     Returns:
-        The object after it and the difference, empty if they are equal (then the object returned is ``before`` itself);
-        or a failure ``INVALID_PATCH``.
+        The object after it (``before`` itself if nothing changed) and the difference; or a failure ``INVALID_PATCH`` or
+        ``WRITE_SCOPE``.
     """
     if before is None:
         # "attempted to modify the object, which is not supported for this operation"
         if b"".join(change.content.split()) in _NO_CHANGE[change.kind]:
-            return None, ()
+            return Applied(after=None, operations=())
         return _invalid("the request has no object to change (it is a DELETE); answer allow without a change")
     try:
-        after = _apply(before, change, limits)
+        after = _apply(before, change, scope)
+    except ScopeError as error:
+        return _outside(str(error))
     except PatchError as error:
         return _invalid(str(error))
+    return _held_against(before, after, change, scope)
+
+
+def _held_against(before: Any, after: Any, change: Change, scope: Scope) -> Applied | Failure:
     if not isinstance(after, dict):
         return _invalid(f"the {change.kind} leaves a {type(after).__name__} where the object was")
     if (fault := object_fault(before, after)) is not None:
         return _invalid(fault)
-    changes = difference(before, after)
-    return (after, changes) if changes else (before, ())
+    operations = difference(before, after)
+    if not operations:
+        return Applied(after=before, operations=())
+    if scope.writes is not Writes.EVERYTHING:
+        outside = out_of_scope(before, operations, scope.writes, scope.sub_resource)
+        if outside is not None:
+            return _outside(outside)
+    return Applied(after=after, operations=operations)
 
 
-def _apply(before: Any, change: Change, limits: PatchLimits) -> Any:
+def _apply(before: Any, change: Change, scope: Scope) -> Any:
+    limits, sight = scope.limits, scope.sight
     match change.kind:
         case ChangeKind.JSON_PATCH:
-            return apply_json_patch(before, change.content, limits=limits)
+            return apply_json_patch(before, change.content, limits=limits, sight=sight)
         case ChangeKind.KUBERNETES_PATCH:
-            return apply_json_patch(before, change.content, limits=limits, dialect=PatchDialect.KUBERNETES)
+            dialect = PatchDialect.KUBERNETES
+            return apply_json_patch(before, change.content, limits=limits, dialect=dialect, sight=sight)
         case ChangeKind.MERGE_PATCH:
-            return apply_merge_patch(before, change.content, limits=limits)
+            return apply_merge_patch(before, change.content, limits=limits, sight=sight)
         case ChangeKind.OBJECT:
-            return parse_object(change.content, limits=limits)
+            return apply_object(before, change.content, limits=limits, sight=sight)
 
 
 def _invalid(message: str) -> Failure:
     return Failure(reason=Reason.INVALID_PATCH, message=message)
+
+
+def _outside(message: str) -> Failure:
+    return Failure(reason=Reason.WRITE_SCOPE, message=message)

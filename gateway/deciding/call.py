@@ -4,30 +4,15 @@ Times are seconds on the driver's clock; only differences mean something.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from gateway.deciding.conflicts import Conflict
+from gateway.deciding.origin import Source
 from gateway.deciding.verdicts import Answer, Deny, Failure
 from gateway.patching import Operation
 from gateway.policies import FailurePolicy, Mode, Policy
 from gateway.reasons import Reason
-
-
-class Source(StrEnum):
-    """Where an answer came from."""
-
-    ASKED = "asked"
-    """The worker was asked for this turn."""
-
-    MEMO = "memo"
-    """The same question had its verdict already, in this review."""
-
-    SHARED = "shared"
-    """The same question was open in this review, and its verdict served both."""
-
-    NOBODY = "nobody"
-    """Nobody was asked: the failure was known without (configuration, budget, namespace, version)."""
-
+from gateway.scopes import Inputs
 
 UNDECIDED: Final = frozenset({Reason.CONDITION_ERROR, Reason.NAMESPACE_UNKNOWN})
 """Failures of matching: kube-apiserver calls nobody, and a webhook that is not called is never reinvoked."""
@@ -47,8 +32,13 @@ class Call:
     is empty. Where nobody can tell, ``matched`` is True with a failure, as not knowing is not allowing.
     ``document_key`` and ``document_size`` are the SHA-256 and the bytes of the document put to the policy, 0 where
     nobody was asked; the document itself is not kept: a chain of twenty would hold the object twenty times.
-    ``answer`` is what the turn came to, a failure found while applying included; ``changes`` is what it changed, as our
-    own difference; ``would_change`` is that of a policy whose mode is warn or audit, which was not applied.
+    ``source`` and ``age`` are where the answer comes from, and how many seconds before the worker had said it;
+    ``early``: it was asked before the policy's turn. ``version`` is that of the policy, as the answer says it, or else
+    as its worker described it. ``inputs`` are what it was shown.
+    ``answer`` is what the turn came to, a failure found while applying included; ``instead_of`` is the failure in whose
+    place a stale verdict stands. ``changes`` is what it changed, as our own difference; ``would_change`` is that of a
+    policy whose mode is warn or audit, which was not applied. ``conflicts`` are the fields that it wrote, or would have
+    if it had not failed for that, and another policy before it.
     """
 
     round: int
@@ -58,13 +48,19 @@ class Call:
     matched: bool
     why: str = ""
     source: Source = Source.NOBODY
+    age: float = 0.0
+    early: bool = False
+    version: str = ""
+    inputs: Inputs = Inputs.EVERYTHING
     document_key: bytes = b""
     document_size: int = 0
     started: float = 0.0
     ended: float = 0.0
     answer: Answer | None = None
+    instead_of: Failure | None = None
     changes: tuple[Operation, ...] = ()
     would_change: tuple[Operation, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
 
     @property
     def enforced(self) -> bool:

@@ -11,19 +11,29 @@
 * A failure under Ignore is loud: a warning to the user and an audit annotation. (Metric and log are telemetry's.)
 * A policy whose mode is warn or audit refuses nothing. Under warn, its denial or failure is a warning to the user;
   under audit nobody is told, and its worker's own warnings are not shown. Under both it is an audit annotation.
+* A stale verdict that stood in for a failure is loud as well: a warning and an audit annotation. So is a conflict with
+  another policy where ``onConflict`` is warn.
+* What a policy changed is told in an audit annotation, if the request is allowed: operation and place of each field, as
+  they are in the object that goes on. Places, not values: these may be secret, and whoever reads the audit log need not
+  be who may read the object.
 * Warnings and audit annotations of everybody else who was heard are kept, with denials too, and of an answer whose
   change does not apply. A second annotation under the same key is dropped, as kube-apiserver drops it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, Final
 
 from gateway.deciding.call import Call
+from gateway.deciding.conflicts import Conflict, others, places
 from gateway.deciding.decision import Outcome
 from gateway.deciding.verdicts import Deny, Failure
-from gateway.policies import Mode
+from gateway.patching import Operation
+from gateway.policies import Mode, OnConflict
 from gateway.reasons import Reason
 from gateway.review import Response, Status, annotation_key, denial_code
+from gateway.wording import shown
 
 STATUSES: Final[Mapping[Reason, tuple[int, str]]] = {
     Reason.CONDITION_ERROR: (403, "Forbidden"),
@@ -46,23 +56,36 @@ RETRY_AFTER_SECONDS: Final = 1
 WITHOUT_EXPLANATION: Final = "denied without explanation"
 
 CHANGES_TOLD: Final = 50
-"""How many changed places an audit annotation lists: at a few hundred bytes each some 10 KB, and the API server has
-taken 300."""
+"""How many places an audit annotation lists: at a few hundred bytes each some 10 KB, and the API server has taken
+300."""
+
+CHANGED_BYTES: Final = 1_000
+"""How many bytes of places the annotation of what was changed lists, less what says how many more there are: twenty
+policies have one each, on every change."""
 
 
-def compose(calls: Sequence[Call], *, alone: bool, patch: bytes | None) -> tuple[Outcome, Response]:
+def compose(
+    calls: Sequence[Call],
+    *,
+    alone: bool,
+    patch: bytes | None,
+    changed: Mapping[str, Sequence[Operation]] = MappingProxyType({}),
+) -> tuple[Outcome, Response]:
     """The answer to a review.
 
     Args:
         calls: all turns, in chain order, round by round.
         alone: whether the plan has a single policy.
         patch: what to change if the request is allowed, or None.
+        changed: which operations of it are whose, by label; their values are not looked at.
     """
     refusing = [call for call in calls if call.refuses]
     denials = [call for call in refusing if isinstance(call.answer, Deny)]
     warnings = tuple(text for call in calls for text in _warnings(call))
     annotations: dict[str, str] = {}
     # Our own words first: no worker's annotation may stand in their place.
+    for label, operations in changed.items():
+        annotations[annotation_key(label, "changed")] = _places(operations, room=CHANGED_BYTES)
     for told in (_own_annotations, _workers_annotations):
         for call in calls:
             for key, value in told(call):
@@ -122,10 +145,14 @@ def _text(call: Call) -> str:
     match call.answer:
         case Deny(message=message, reason=reason):
             return message or reason or WITHOUT_EXPLANATION
-        case Failure(reason=reason, message=message):
-            return f"{reason}: {message}"
+        case Failure() as failure:
+            return _failed(failure)
         case _:
             return ""
+
+
+def _failed(failure: Failure) -> str:
+    return f"{failure.reason}: {failure.message}"
 
 
 # ---------------------------------------------------------------------------------- warnings and annotations
@@ -142,6 +169,14 @@ def _warnings(call: Call) -> Iterator[str]:
         yield f"{call.label}: {judged}{_text(call)} (mode warn: not enforced)"
     elif call.failed_open:
         yield f"{call.label}: not judged, let pass by failurePolicy Ignore: {_text(call)}"
+    if call.instead_of is not None:
+        yield (
+            f"{call.label}: answered from {call.age:.0f} s ago by cache.staleIfError, as it cannot judge now: "
+            f"{_failed(call.instead_of)}"
+        )
+    warned = _warned(call)
+    if warned:
+        yield f"{call.label}: changes what {others(warned)} wrote: {places(warned)} (onConflict warn)"
 
 
 def _own_annotations(call: Call) -> Iterator[tuple[str, str]]:
@@ -149,11 +184,28 @@ def _own_annotations(call: Call) -> Iterator[tuple[str, str]]:
         yield "failed-open" if call.failed_open else "failed", call.answer.reason
     if not call.enforced and isinstance(call.answer, Deny):
         yield "would-deny", _text(call)
+    if call.instead_of is not None:
+        yield "stale", call.instead_of.reason
+    warned = _warned(call)
+    if warned:
+        yield "conflict", f"{places(warned)} with {others(warned)}"
     if call.would_change:
-        # Places, not values: these may be secret, and whoever reads the audit log need not be who may read the object.
-        places = [f"{each.op} {each.path}" for each in call.would_change]
-        more = [f"and {len(places) - CHANGES_TOLD} more"] if len(places) > CHANGES_TOLD else []
-        yield "would-change", ", ".join([*places[:CHANGES_TOLD], *more])
+        yield "would-change", _places(call.would_change)
+
+
+def _warned(call: Call) -> list[Conflict]:
+    """The conflicts of a change that was applied all the same."""
+    return [each for each in call.conflicts if each.rule is OnConflict.WARN] if call.conflicts and call.changes else []
+
+
+def _places(operations: Sequence[Operation], *, room: int | None = None) -> str:
+    """``add /metadata/labels/team, replace /spec/replicas``: at most 50, in at most so many bytes."""
+    told = [f"{each.op} {shown(each.path)}" for each in operations[:CHANGES_TOLD]]
+    if room is not None:
+        ends = accumulate(len(text.encode(errors="replace")) + len(", ") for text in told)
+        told = told[: sum(end <= room for end in ends)]
+    more = len(operations) - len(told)
+    return ", ".join([*told, f"and {more} more"] if more else told)
 
 
 def _workers_annotations(call: Call) -> Iterator[tuple[str, str]]:

@@ -8,14 +8,17 @@ A policy's **turn** is: match the object as it now is; find a missing fact; ask;
   marked. If anything changed, the chain is walked again: matching comes first, then the mark; only marked policies
   are asked. Marks made in the second round count for the policies still to come. (kube-apiserver's rule: a policy
   that was not asked in the first round is never asked in the second; one that failed open counts as asked.)
+* Early asks (mutating, unless switched off): every policy that matches the object that came is asked at once, and the
+  walk stays as it is: see ``early``.
 * Validating, all turns at once. All are waited for; all refusals are gathered.
 * The memo, for one review: a verdict is a function of (worker, policy, settings, document), so the same question is
   asked once. While it is open, a second turn with the same question follows it; if it fails, each follower asks for
   itself. Failures are never kept. A policy with side effects for this request neither shares nor is shared, and is
   never cancelled.
+* A turn that would end with a failure of its ask takes a stale verdict instead, if one is at hand (``fallback``).
 * Time. A turn's deadline is min(asked + timeoutSeconds, end of the budget). When the budget ends, verdicts that are
-  there count; every policy not yet judged is a failure ``BUDGET_EXHAUSTED``, and what that means is its
-  failurePolicy's to say. An answer after its deadline is no answer.
+  there count, in the turns still to come as well; every policy not yet judged is a failure ``BUDGET_EXHAUSTED``, and
+  what that means is its failurePolicy's to say. An answer after its deadline is no answer.
   (An end of the API server's own deadline is another matter: ``lateness``.)
 * Not knowing is not allowing: a member that cannot be asked fails with its standing, in its turn, if it matches.
 * A dry run of a policy that has side effects even then is refused, whatever failurePolicy says, and nobody is asked.
@@ -23,28 +26,30 @@ A policy's **turn** is: match the object as it now is; find a missing fact; ask;
   nothing (what it would change is recorded), marks nobody, ends no chain.
 * A policy that has an entry of its own is asked at once: the API server has matched it.
 
-Events come one at a time: ``start``, then ``answered``, ``found``, ``expired``, ``abandoned`` or ``broken`` in any
-order. What the diagram can't show: an event about something that the heart has given up is legal and changes nothing,
-because the driver cannot always cancel in time.
+Events come one at a time: ``start``, then ``answered``, ``fallback``, ``found``, ``expired``, ``abandoned`` or
+``broken`` in any order. What the diagram can't show: an event about something that the heart has given up is legal and
+changes nothing, because the driver cannot always cancel in time.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from itertools import count
 from typing import Final
 
-from gateway.deciding.applying import EvolvingObject
-from gateway.deciding.call import Call, Source, refuses
+from gateway.deciding.blame import changed_by
 from gateway.deciding.composing import compose
 from gateway.deciding.decision import Decision
+from gateway.deciding.documenting import Documenting
+from gateway.deciding.early import EarlyAsks
 from gateway.deciding.inability import dry_run_unsupported, undecided
-from gateway.deciding.lateness import budget_over, lookup_late, wanted, worker_late
+from gateway.deciding.inquiring import NOBODY, Heard, Inquiry
+from gateway.deciding.lateness import Budget
 from gateway.deciding.lookups import Fact, Lookups
+from gateway.deciding.origin import ASKED, Origin
 from gateway.deciding.plan import Plan
-from gateway.deciding.questions import OpenAsk, Questions, Turn
-from gateway.deciding.reinvoking import Reinvocation
-from gateway.deciding.steps import Ask, Lookup, Step
-from gateway.deciding.verdicts import Allow, Answer, Change, Failure
-from gateway.documents import Documents
+from gateway.deciding.questions import Turn
+from gateway.deciding.settling import Settling
+from gateway.deciding.steps import Step
+from gateway.deciding.verdicts import Answer, Failure, Verdict
+from gateway.deciding.walking import Walk
 from gateway.matching import (
     EMPTY,
     Equivalents,
@@ -57,15 +62,13 @@ from gateway.matching import (
     WrongVersion,
     match,
 )
-from gateway.patching import DEFAULT_LIMITS, Operation, PatchLimits, encode_patch
-from gateway.policies import Mode, Phase, Policy, SideEffects
+from gateway.matching.outcomes import MATCHED
+from gateway.patching import DEFAULT_LIMITS, PatchLimits, encode_patch
+from gateway.policies import Phase
 from gateway.reasons import Reason
 from gateway.review import Request
 
-ROUNDS: Final = 2
-"""kube-apiserver reinvokes at most once."""
-
-_MATCHED: Final = Matched()
+_UNMARKED: Final = "not marked for reinvocation"
 
 
 class Heart:
@@ -79,9 +82,10 @@ class Heart:
         came: when the request came, on the same clock, for the record; the moment of ``start`` if None.
         limits: of the patches that workers send.
         equivalents: which resources are the same in another version or group, as far as anybody knows.
+        early_asks: whether mutating policies may be asked before their turn.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two by name
         self,
         request: Request,
         plan: Plan,
@@ -90,293 +94,189 @@ class Heart:
         came: float | None = None,
         limits: PatchLimits = DEFAULT_LIMITS,
         equivalents: Equivalents = EMPTY,
+        early_asks: bool = True,
     ) -> None:
         self._request = request
         self._plan = plan
         self._parallel = plan.phase is Phase.VALIDATING
-        self._ends = ends
+        self._budget = Budget(ends)
         self._came = came
-        self._started = 0.0
         self._finished = False
-        # The walk.
-        self._round = 0
-        self._position = 0
-        self._stopped = False
-        self._active: list[Turn] = []
-        self._calls: list[Call] = []
-        # The object, its documents, and who must see it again.
-        self._object = EvolvingObject(request, limits)
-        self._documents = Documents(request)
-        self._reinvocation = Reinvocation()
+        self._settling = Settling(request, plan, limits)
+        self._object = self._settling.object
+        self._walk = Walk(plan, self._budget, self._settling)
         # What is open, and what is known.
-        self._ids = 0
-        self._questions = Questions()
-        self._lookups = Lookups(request, equivalents)
-        # What the Step under way will say.
-        self._new_asks: list[Ask] = []
-        self._new_lookups: list[Lookup] = []
-        self._cancels: list[int] = []
+        ids = count(1)
+        self._lookups = Lookups(request, ids, equivalents)
+        self._documents = Documenting(request, self._lookups)
+        self._inquiry = Inquiry(request, self._budget, ids)
+        self._early: EarlyAsks | None = None
+        if early_asks and not self._parallel and len(plan.members) > 1:
+            self._early = EarlyAsks(
+                request, plan, lookups=self._lookups, documents=self._documents, inquiry=self._inquiry
+            )
 
     # ------------------------------------------------------------------------------------------------ events
 
     def start(self, now: float) -> Step:
         """Begin. The time of the first turns runs from ``now``, not from when the request came: a body may be slow."""
-        self._started = now if self._came is None else self._came
+        self._budget.started = now if self._came is None else self._came
+        self._begin_turns(now)
+        if self._early is not None and self._walk.active and not self._budget.over(now):
+            self._early.ask(self._walk.first_to_come, now)
+        return self._concluded(now)
+
+    def answered(self, ask_id: int, answer: Answer, now: float, origin: Origin = ASKED) -> Step:
+        """An ask has its answer, or its transport says why there is none."""
+        for heard in self._inquiry.answered(ask_id, answer, origin, now):
+            self._settle(heard, now)
         return self._step(now)
 
-    def answered(self, ask_id: int, answer: Answer, now: float) -> Step:
-        """A worker answered, or its transport says why it did not."""
-        open_ask = self._questions.take(ask_id)
-        if open_ask is not None:
-            self._close(open_ask, answer, now)
+    def fallback(self, ask_id: int, verdict: Verdict, origin: Origin, now: float) -> Step:
+        """A stale verdict is at hand, should the ask fail; ``origin.age`` is its age at this moment."""
+        self._inquiry.fallback(ask_id, verdict, origin, now)
         return self._step(now)
 
     def found(self, lookup_id: int, fact: Fact, now: float) -> Step:
         """What was looked up: a namespace's labels, None if there is no such namespace; or an Authorization."""
         for turn in self._lookups.found(lookup_id, fact):
             self._match(turn, now)
-        return self._step(now)
+        self._begin_turns(now)
+        if self._early is not None and not self._finished and not self._budget.over(now):
+            self._early.ask_again(self._walk.first_to_come, now)
+        return self._concluded(now)
 
     def expired(self, now: float) -> Step:
         """Time has passed: ``wake_at`` has come (or nearly: a clock may be coarse, then the next Step says when)."""
-        for open_ask in self._questions:
-            self._expire_ask(open_ask, now)
+        for heard in self._inquiry.expired(now):
+            self._settle(heard, now)
         for turn, lookup in self._lookups.late(now):
-            self._cannot_tell(turn, self._lookup_late(turn, lookup), now)
+            self._cannot_tell(turn, self._budget.lookup_late(turn, lookup), now)
         return self._step(now)
 
     def abandoned(self) -> Step:
         """Nobody waits for the decision any more: the API server has hung up."""
         self._finished = True
-        self._cancels += self._questions.give_up()
-        self._lookups.give_up()
+        self._give_up()
         return self._flush(None, None)
 
     def broken(self, message: str, now: float) -> Step:
         """An exception of our own: a failure INTERNAL of each policy not yet judged; what was judged stays judged."""
         failure = Failure(reason=Reason.INTERNAL, message=message)
-        self._cancels += self._questions.give_up()
-        self._lookups.give_up()
-        for turn in list(self._active):
-            self._settle(turn, failure, Source.NOBODY, now)
-        for turn in self._remaining(now):
-            if self._stopped:
-                break
-            if self._reinvocation.due(turn.index, turn.round):
-                self._settle(turn, failure, Source.NOBODY, now)
+        self._give_up()
+        for turn in list(self._walk.active):
+            self._fail(turn, failure, now)
+        for turn in self._walk.turns(now):
+            if self._settling.due(turn):
+                self._fail(turn, failure, now)
         return self._flush(self._decide(now), None)
 
-    # -------------------------------------------------------------------------------------------------- walk
+    # ------------------------------------------------------------------------------------------------- turns
 
     def _step(self, now: float) -> Step:
+        self._begin_turns(now)
+        return self._concluded(now)
+
+    def _concluded(self, now: float) -> Step:
         if self._finished:
             return self._flush(None, None)
-        for turn in self._remaining(now):
-            self._active.append(turn)
-            self._match(turn, now)
-        if self._active:
-            return self._flush(None, min(turn.deadline for turn in self._active))
-        return self._flush(self._decide(now), None)
+        if not self._walk.active:
+            return self._flush(self._decide(now), None)
+        early = self._inquiry.wake_at() if self._early is not None else None
+        return self._flush(None, self._walk.ends if early is None else min(self._walk.ends, early))
 
     def _flush(self, decision: Decision | None, wake_at: float | None) -> Step:
-        step = Step(
-            asks=tuple(self._new_asks),
-            lookups=tuple(self._new_lookups),
-            cancels=tuple(self._cancels),
-            wake_at=wake_at,
-            decision=decision,
-        )
-        self._new_asks, self._new_lookups, self._cancels = [], [], []
-        return step
+        asks, cancels = self._inquiry.taken()
+        return Step(asks=asks, lookups=self._lookups.taken(), cancels=cancels, wake_at=wake_at, decision=decision)
 
-    def _remaining(self, now: float) -> Iterator[Turn]:
-        """The turns that have not begun; none while one is under way that the others must wait for."""
-        members = self._plan.members
-        while not self._stopped and (self._parallel or not self._active):
-            if self._position == len(members):
-                if self._parallel or not self._object.changed or self._round == ROUNDS - 1:
-                    return
-                self._round, self._position = self._round + 1, 0
-            index = self._position
-            self._position += 1
-            member = members[index]
-            deadline = min(now + member.policy.timeout, self._ends)
-            yield Turn(member=member, index=index, round=self._round, started=now, deadline=deadline)
+    def _begin_turns(self, now: float) -> None:
+        if not self._finished:
+            for turn in self._walk.turns(now):
+                self._walk.active.append(turn)
+                self._match(turn, now)
 
     def _match(self, turn: Turn, now: float) -> None:
-        matching: Matching = _MATCHED
-        if not turn.member.registered:
-            matching = match(turn.member.policy, self._request, self._object.now, self._lookups.facts)
-        match matching:
+        match self._matching(turn):
             case NotMatched(why=why):
                 self._pass_over(turn, why)
             case NeedsNamespace() | NeedsAuthorization() as need:
-                self._look_up(turn, need)
+                self._lookups.wait(turn, need)
             case Undecidable() as undecidable:
                 self._cannot_tell(turn, undecided(undecidable), now)
-            case _ if not self._reinvocation.due(turn.index, turn.round):
-                self._pass_over(turn, "not marked for reinvocation")
+            case _ if not self._settling.due(turn):
+                self._pass_over(turn, _UNMARKED)
             case WrongVersion(message=message):
-                self._settle(turn, Failure(reason=Reason.WRONG_VERSION, message=message), Source.NOBODY, now)
+                self._fail(turn, Failure(reason=Reason.WRONG_VERSION, message=message), now)
             case Matched():
                 self._judge(turn, now)
 
+    def _matching(self, turn: Turn) -> Matching:
+        if turn.member.registered:
+            return MATCHED
+        early = None if self._early is None or self._object.patch else self._early.matching(turn.index)
+        if early is not None:
+            return early
+        return match(turn.member.policy, self._request, self._object.now, self._lookups.facts)
+
     def _cannot_tell(self, turn: Turn, failure: Failure, now: float) -> None:
-        """Whether the policy judges is not known, and will not be."""
-        policy = turn.member.policy
-        # Who would not be asked anyway has nothing to fail open; what refuses does so as in kube-apiserver.
-        refused = policy.mode is Mode.ENFORCE and refuses(failure, policy)
-        if refused or self._reinvocation.due(turn.index, turn.round):
-            self._settle(turn, failure, Source.NOBODY, now)
+        """Whether the policy judges, or what about, is not known, and will not be."""
+        if self._settling.counts(failure, turn):
+            self._fail(turn, failure, now)
         else:
-            self._pass_over(turn, "not marked for reinvocation")
+            self._pass_over(turn, _UNMARKED)
 
     def _judge(self, turn: Turn, now: float) -> None:
-        policy = turn.member.policy
-        if self._request.dry_run and not policy.side_effects.permits_dry_run:
-            self._settle(turn, dry_run_unsupported(policy), Source.NOBODY, now)
-        elif turn.member.standing is not None:
-            self._settle(turn, turn.member.standing, Source.NOBODY, now)
-        elif now >= self._ends:
-            self._settle(turn, self._budget_over("before the policy was asked"), Source.NOBODY, now)
-        else:
-            # What matching had to look up is not the worker's time: timeoutSeconds begins here.
-            turn.deadline = min(now + policy.timeout, self._ends)
-            turn.document = self._documents.of(self._object.after, changed=bool(self._object.patch))
-            self._ask(turn, now)
-
-    # -------------------------------------------------------------------------------------- asks and lookups
-
-    def _ask(self, turn: Turn, now: float, *, share: bool = True) -> None:
-        assert turn.document is not None  # noqa: S101 - _judge has made it
-        policy = turn.member.policy
-        effects = self._has_side_effects(policy)
-        question = None if effects else (policy.worker, policy.policy, policy.settings, turn.document.digest)
-        if share:
-            known = self._questions.known(question)
-            if known is not None:
-                self._settle(turn, known, Source.MEMO, now)
-                return
-            if self._questions.follow(question, turn):
-                return
-        ask = Ask(
-            id=self._next_id(),
-            policy=policy,
-            document=turn.document,
-            deadline=turn.deadline,
-            uid=self._request.uid,
-            cancellable=not effects,
-        )
-        self._questions.open(ask, question, turn)
-        self._new_asks.append(ask)
-
-    def _close(self, open_ask: OpenAsk, answer: Answer, now: float) -> None:
-        """An open ask has its answer, or will never have one."""
-        asker, *followers = open_ask.turns
-        if not isinstance(answer, Failure):
-            self._questions.keep(open_ask.question, answer)
-            for turn in open_ask.turns:
-                source = Source.ASKED if turn is asker else Source.SHARED
-                self._settle(turn, self._late(turn) if now > turn.deadline else answer, source, now)
+        member = turn.member
+        if self._request.dry_run and not member.policy.side_effects.permits_dry_run:
+            self._fail(turn, dry_run_unsupported(member.policy), now)
             return
-        if answer.reason is Reason.WORKER_TIMEOUT and asker.deadline >= self._ends:
-            # The transport keeps the same deadline, and may notice first; whose time it was, the heart knows.
-            answer = self._late(asker)
-        self._settle(asker, answer, Source.ASKED, now)
-        for turn in followers:
-            if turn.deadline <= now:
-                self._settle(turn, self._late(turn), Source.SHARED, now)
-            else:
-                self._ask(turn, now, share=False)
-
-    def _expire_ask(self, open_ask: OpenAsk, now: float) -> None:
-        asker = open_ask.turns[0]
-        if asker.deadline <= now:
-            self._questions.take(open_ask.ask.id)
-            if open_ask.ask.cancellable:
-                self._cancels.append(open_ask.ask.id)
-            self._close(open_ask, self._late(asker), now)
+        if member.standing is not None:
+            self._fail(turn, member.standing, now)
             return
-        for turn in [turn for turn in open_ask.turns if turn.deadline <= now]:
-            open_ask.turns.remove(turn)
-            self._settle(turn, self._late(turn), Source.SHARED, now)
-
-    def _look_up(self, turn: Turn, need: NeedsNamespace | NeedsAuthorization) -> None:
-        lookup = self._lookups.wait(turn, need, self._next_id())
-        if lookup is not None:
-            self._new_lookups.append(lookup)
-
-    def _next_id(self) -> int:
-        self._ids += 1
-        return self._ids
+        match self._documents.of(member, self._object):
+            case Failure() as failure:
+                self._fail(turn, failure, now)
+            case NeedsNamespace() as need:
+                self._lookups.wait(turn, need)
+            case document:
+                # What had to be looked up is not the worker's time: timeoutSeconds begins here.
+                heard = self._inquiry.ask(turn, document, now)
+                if heard is not None:
+                    self._settle(heard, now)
 
     # ------------------------------------------------------------------------------------------------ settle
 
     def _pass_over(self, turn: Turn, why: str) -> None:
-        self._active.remove(turn)
-        if not self._reinvocation.due(turn.index, turn.round):
-            # Nobody expected it to be asked again: no news.
-            return
-        self._calls.append(
-            Call(
-                round=turn.round,
-                index=turn.index,
-                label=turn.member.label,
-                policy=turn.member.policy,
-                matched=False,
-                why=why,
-            )
-        )
+        self._settling.pass_over(turn, why)
+        self._end(turn)
 
-    def _settle(self, turn: Turn, answer: Answer, source: Source, now: float) -> None:
-        """The turn is over: what it came to, what it changed, what follows from it."""
-        changes: tuple[Operation, ...] = ()
-        enforced = turn.member.policy.mode is Mode.ENFORCE
-        if isinstance(answer, Allow) and answer.change is not None:
-            answer, changes = self._change(answer, answer.change, enforced=enforced)
-        # Not before: should applying the change break the heart, this turn is one that was not judged.
-        if turn in self._active:
-            self._active.remove(turn)
-        call = Call(
-            round=turn.round,
-            index=turn.index,
-            label=turn.member.label,
-            policy=turn.member.policy,
-            matched=True,
-            source=source,
-            document_key=turn.document.digest if turn.document else b"",
-            document_size=turn.document.size if turn.document else 0,
-            started=turn.started,
-            ended=now,
-            answer=answer,
-            changes=changes if enforced else (),
-            would_change=() if enforced else changes,
-        )
-        self._calls.append(call)
-        self._reinvocation.settled(call)
-        if call.refuses and not self._parallel:
-            self._stopped = True
+    def _fail(self, turn: Turn, failure: Failure, now: float) -> None:
+        self._settle(Heard(turn=turn, answer=failure, origin=NOBODY), now)
 
-    def _change(self, answer: Allow, change: Change, *, enforced: bool) -> tuple[Answer, tuple[Operation, ...]]:
-        if self._parallel:
-            # kube-apiserver: "validating webhook may not return response.patch".
-            message = "a change in the validating phase; answer allow without one, or configure the policy as mutating"
-            return Failure(reason=Reason.INVALID_RESPONSE, message=message), ()
-        changes = self._object.apply(change) if enforced else self._object.try_out(change)
-        if isinstance(changes, Failure):
-            # It was heard, though nothing came of it: kube-apiserver adds both before it applies the patch.
-            return replace(changes, warnings=answer.warnings, audit_annotations=answer.audit_annotations), ()
-        return answer, changes
+    def _settle(self, heard: Heard, now: float) -> None:
+        self._settling.settle(heard, now)
+        # Not before: should applying a change break the heart, this turn is one that was not judged.
+        self._end(heard.turn)
+
+    def _end(self, turn: Turn) -> None:
+        self._walk.end(turn)
+        self._inquiry.release(turn.index)
+
+    def _give_up(self) -> None:
+        self._inquiry.give_up()
+        self._lookups.give_up()
 
     def _decide(self, now: float) -> Decision:
         self._finished = True
-        if self._parallel:
-            self._calls.sort(key=lambda call: call.index)
-        patch = () if self._stopped else self._object.patch
+        self._give_up()
+        settling = self._settling
+        calls = tuple(settling.in_chain_order())
+        patch = () if settling.stopped else self._object.patch
         outcome, response = compose(
-            self._calls,
+            calls,
             alone=len(self._plan.members) == 1,
             patch=encode_patch(patch) if patch else None,
+            changed=changed_by(calls, patch, self._object) if patch else {},
         )
         return Decision(
             phase=self._plan.phase,
@@ -385,30 +285,10 @@ class Heart:
             response=response,
             patch=patch,
             changed_object=self._object.after,
-            calls=tuple(self._calls),
-            started=self._started,
+            calls=calls,
+            evolved=self._object,
+            early_asks=self._inquiry.early_asks,
+            started=self._budget.started,
             ended=now,
-            ends=self._ends,
+            ends=self._budget.ends,
         )
-
-    # ------------------------------------------------------------------------------------------------- terms
-
-    def _has_side_effects(self, policy: Policy) -> bool:
-        """Whether asking would change something in the world, for this request."""
-        if policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
-            return not self._request.dry_run
-        return policy.side_effects is not SideEffects.NONE
-
-    def _late(self, turn: Turn) -> Failure:
-        policy = turn.member.policy
-        if turn.deadline >= self._ends:
-            return self._budget_over(f"before worker {policy.worker!r} answered")
-        return worker_late(policy)
-
-    def _lookup_late(self, turn: Turn, lookup: Lookup) -> Failure:
-        if turn.deadline >= self._ends:
-            return self._budget_over(f"before it was known {wanted(lookup)}")
-        return lookup_late(turn.member.policy, lookup)
-
-    def _budget_over(self, when: str) -> Failure:
-        return budget_over(self._ends - self._started, when)

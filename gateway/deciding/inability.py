@@ -2,6 +2,7 @@
 
 from gateway.deciding.verdicts import Failure
 from gateway.matching import Undecidable
+from gateway.matching.wording import not_found
 from gateway.policies import Policy
 from gateway.reasons import Reason
 
@@ -25,5 +26,21 @@ def dry_run_unsupported(policy: Policy) -> Failure:
         hint=f"sideEffects is {policy.side_effects}; None or NoneOnDryRun would permit it",
         details={},
         # A status error of its own, not an error of the call: refused under Ignore as well.
+        ignorable=False,
+    )
+
+
+def namespace_unknown(policy: Policy, namespace: str) -> Failure:
+    """The inputs name the namespace's object, and there is no such namespace."""
+    message, details = not_found("", "namespaces", namespace)
+    return Failure(
+        reason=Reason.NAMESPACE_UNKNOWN,
+        message=message,
+        details=details,
+        hint=(
+            f"the inputs of policy {policy.name} need the labels of namespace {namespace!r}, which is unknown here; "
+            "add a Namespace document for it"
+        ),
+        # As where a namespaceSelector needs them: kube-apiserver refuses under Ignore as well.
         ignorable=False,
     )

@@ -8,14 +8,66 @@ API server says its timeout itself, whatever was answered here.
 """
 
 from gateway.conditions import AuthorizationCheck
+from gateway.deciding.questions import Turn
 from gateway.deciding.steps import AuthorizationAsk, Lookup, NamespaceLookup
 from gateway.deciding.verdicts import Failure
 from gateway.policies import Policy
 from gateway.reasons import Reason
 
 
-def worker_late(policy: Policy) -> Failure:
-    """The policy's own timeoutSeconds ended."""
+class Budget:
+    """The time of one review: it ends at ``ends``, on the driver's clock, and ``started`` when the request came."""
+
+    __slots__ = ("ends", "started")
+
+    def __init__(self, ends: float) -> None:
+        self.ends = ends
+        self.started = 0.0
+
+    def over(self, now: float) -> bool:
+        """Whether it has ended."""
+        return now >= self.ends
+
+    def deadline(self, policy: Policy, now: float) -> float:
+        """When the time of a policy ends that begins now."""
+        return min(now + policy.timeout, self.ends)
+
+    def worker_late(self, turn: Turn, *, otherwise: Failure | None = None) -> Failure:
+        """The turn's time ended before its worker answered.
+
+        ``otherwise`` is how the transport has put it, should it be the policy's own time.
+        """
+        policy = turn.member.policy
+        if turn.failure is not None:
+            return turn.failure
+        if turn.deadline >= self.ends:
+            return self._exhausted(f"before worker {policy.worker!r} answered")
+        return otherwise or _worker_late(policy)
+
+    def lookup_late(self, turn: Turn, lookup: Lookup) -> Failure:
+        """The turn's time ended before a fact was found that it needs."""
+        if turn.deadline >= self.ends:
+            return self._exhausted(f"before it was known {_wanted(lookup)}")
+        return Failure(
+            reason=Reason.NAMESPACE_UNKNOWN if isinstance(lookup, NamespaceLookup) else Reason.CONDITION_ERROR,
+            message=f"it was not known within {turn.member.policy.timeout:g} s {_wanted(lookup)}",
+        )
+
+    def before_asked(self) -> Failure:
+        """There is no time to ask."""
+        return self._exhausted("before the policy was asked")
+
+    def _exhausted(self, when: str) -> Failure:
+        return Failure(
+            reason=Reason.BUDGET_EXHAUSTED,
+            message=(
+                f"the {self.ends - self.started:.3g} s that kube-apiserver left for this review ended {when}; "
+                "try again, and see which policy is slow"
+            ),
+        )
+
+
+def _worker_late(policy: Policy) -> Failure:
     return Failure(
         reason=Reason.WORKER_TIMEOUT,
         message=(
@@ -25,19 +77,11 @@ def worker_late(policy: Policy) -> Failure:
     )
 
 
-def lookup_late(policy: Policy, lookup: Lookup) -> Failure:
-    """The policy's own timeoutSeconds ended before a fact was found that its matching needs."""
-    return Failure(
-        reason=Reason.NAMESPACE_UNKNOWN if isinstance(lookup, NamespaceLookup) else Reason.CONDITION_ERROR,
-        message=f"it was not known within {policy.timeout:g} s {wanted(lookup)}",
-    )
-
-
-def wanted(lookup: Lookup) -> str:
+def _wanted(lookup: Lookup) -> str:
     """What a lookup is to find, in a few words."""
     match lookup:
         case NamespaceLookup(namespace=namespace):
-            return f"which labels namespace {namespace!r} has, for the namespaceSelector"
+            return f"which labels namespace {namespace!r} has, for the namespaceSelector or the inputs"
         case AuthorizationAsk(check=check):
             return f"whether {_asked(check)} is authorized, for the matchConditions"
 
@@ -48,14 +92,3 @@ def _asked(check: AuthorizationCheck) -> str:
     resource = f"{check.resource}.{check.group}" if check.group else check.resource
     subresource = f"/{check.subresource}" if check.subresource else ""
     return f"{check.verb} {resource}{subresource}" + (f" {check.name!r}" if check.name else "")
-
-
-def budget_over(seconds: float, when: str) -> Failure:
-    """The review's budget of so many seconds ended."""
-    return Failure(
-        reason=Reason.BUDGET_EXHAUSTED,
-        message=(
-            f"the {seconds:.3g} s that kube-apiserver left for this review ended {when}; "
-            "try again, and see which policy is slow"
-        ),
-    )

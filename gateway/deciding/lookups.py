@@ -24,24 +24,36 @@ class _Open:
 
 
 class Lookups:
-    """Keeps what is being looked up, and ``facts``, which grow as things are found."""
+    """Keeps what is being looked up, and ``facts``, which grow as things are found.
 
-    def __init__(self, request: Request, equivalents: Equivalents = EMPTY) -> None:
+    ``ids`` gives the next id.
+    """
+
+    def __init__(self, request: Request, ids: Iterator[int], equivalents: Equivalents = EMPTY) -> None:
         self._request = request
+        self._ids = ids
+        self._new: list[Lookup] = []
         self._open: dict[int, _Open] = {}
         self._namespaces: dict[str, Labels | None] = {}
         self._authorizations: dict[AuthorizationCheck, Authorization] = {}
         self.facts = Facts(namespaces=self._namespaces, authorizations=self._authorizations, equivalents=equivalents)
 
-    def wait(self, turn: Turn, need: NeedsNamespace | NeedsAuthorization, new_id: int) -> Lookup | None:
-        """Let ``turn`` wait for what it needs; the lookup to make, with id ``new_id``, unless it is under way."""
+    def wait(self, turn: Turn, need: NeedsNamespace | NeedsAuthorization) -> None:
+        """Let ``turn`` wait for what it needs."""
+        self._under_way(need).turns.append(turn)
+
+    def want(self, need: NeedsNamespace | NeedsAuthorization) -> None:
+        """Look up what may be needed."""
+        self._under_way(need)
+
+    def _under_way(self, need: NeedsNamespace | NeedsAuthorization) -> _Open:
         for waiting in self._open.values():
             if _same(waiting.lookup, need):
-                waiting.turns.append(turn)
-                return None
-        lookup = self._lookup(need, new_id)
-        self._open[new_id] = _Open(lookup=lookup, turns=[turn])
-        return lookup
+                return waiting
+        lookup = self._lookup(need, next(self._ids))
+        self._new.append(lookup)
+        waiting = self._open[lookup.id] = _Open(lookup=lookup)
+        return waiting
 
     def _lookup(self, need: NeedsNamespace | NeedsAuthorization, new_id: int) -> Lookup:
         match need:
@@ -70,6 +82,12 @@ class Lookups:
             for turn in [turn for turn in waiting.turns if turn.deadline <= now]:
                 waiting.turns.remove(turn)
                 yield turn, waiting.lookup
+
+    def taken(self) -> tuple[Lookup, ...]:
+        """What is to be looked up since the last time: whoever takes it does it."""
+        taken = tuple(self._new)
+        self._new.clear()
+        return taken
 
     def give_up(self) -> None:
         """Nobody waits for anything any more."""

@@ -7,6 +7,25 @@ from dataclasses import dataclass, replace
 from gateway.deciding.verdicts import Failure
 from gateway.policies import Phase, Policy
 from gateway.reasons import Reason
+from gateway.scopes import Inputs, Writes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Described:
+    """The standing of a policy that can be asked: what its worker said of it, held against what is granted.
+
+    ``version`` is the worker's version of the policy. ``inputs`` and ``writes`` are the grants as far as the worker
+    claims them; None: all that is granted. ``identity``: see ``Ask``.
+    """
+
+    version: str
+    inputs: Inputs | None = None
+    writes: Writes | None = None
+    identity: bytes = b""
+
+
+Standing = Described | Failure
+"""Whether a policy can be asked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,14 +34,18 @@ class Member:
 
     ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
     ``standing`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
-    ``version`` is the one that its worker described. ``registered``: its rules, selectors and conditions stand in a
-    registration of its own, so that the API server has checked them before it asked, and nobody does it again.
+    ``version``, ``inputs``, ``writes`` and ``identity`` are those of Described. ``registered``: its rules, selectors
+    and conditions stand in a registration of its own, so that the API server has checked them before it asked, and
+    nobody does it again.
     """
 
     policy: Policy
     label: str
     standing: Failure | None = None
     version: str = ""
+    inputs: Inputs = Inputs.EVERYTHING
+    writes: Writes = Writes.DEFAULT
+    identity: bytes = b""
     registered: bool = False
 
 
@@ -39,15 +62,15 @@ class Plan:
 
 
 def make_plan(
-    phase: Phase, policies: Sequence[Policy], standings: Mapping[str, Failure | str], *, registered: bool = False
+    phase: Phase, policies: Sequence[Policy], standings: Mapping[str, Standing], *, registered: bool = False
 ) -> Plan:
     """The plan over ``policies``: all of a phase, or those of one entry.
 
     Args:
         phase: of all of them.
         policies: in chain order.
-        standings: by qualified name: the version that the worker described, or why the policy cannot be asked. A policy
-            that is not in here has not been described, and cannot be asked: not knowing is not allowing.
+        standings: by qualified name: what the worker described, or why the policy cannot be asked. A policy that is
+            not in here has not been described, and cannot be asked: not knowing is not allowing.
         registered: this is the entry of one isolated policy, which is asked for whatever comes through it.
     """
     names = Counter(policy.name for policy in policies)
@@ -63,7 +86,7 @@ def make_plan(
     )
 
 
-def _member(policy: Policy, label: str, standings: Mapping[str, Failure | str]) -> Member:
+def _member(policy: Policy, label: str, standings: Mapping[str, Standing]) -> Member:
     if policy.fault is not None:
         return Member(policy=policy, label=label, standing=_configuration(f"{policy.place.file}: {policy.fault}"))
     standing = standings.get(policy.qualified_name)
@@ -71,7 +94,14 @@ def _member(policy: Policy, label: str, standings: Mapping[str, Failure | str]) 
         standing = _configuration(f"worker {policy.worker!r} has not been described yet")
     if isinstance(standing, Failure):
         return Member(policy=policy, label=label, standing=standing)
-    return Member(policy=policy, label=label, version=standing)
+    return Member(
+        policy=policy,
+        label=label,
+        version=standing.version,
+        inputs=policy.inputs if standing.inputs is None else standing.inputs,
+        writes=policy.writes if standing.writes is None else standing.writes,
+        identity=standing.identity,
+    )
 
 
 def _configuration(message: str) -> Failure:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gateway.conditions import AuthorizationCheck
 from gateway.deciding.decision import Decision
 from gateway.documents import Document
-from gateway.policies import Policy
+from gateway.policies import Cache, Policy
 from gateway.review import UserInfo
 
 
@@ -14,9 +14,14 @@ class Ask:
     """Put ``document`` to ``policy``'s worker; tell ``answered(id, ...)`` what it says.
 
     After ``deadline`` the heart does not listen any more; the driver may pass the deadline on to the worker. ``uid``
-    travels beside the document. ``cancellable`` is False for a policy with side effects: its call is not broken off
-    when nobody waits for it any more. (Its deadline, which the worker has known from the start, ends it all the
-    same.)
+    travels beside the document.
+
+    Which question it is, say phase and document, with ``version``, the policy's as its worker described it, and
+    ``identity``, a content hash of what can change a verdict in the configuration (worker, policy, settings, inputs,
+    writes). ``cache`` is None for a policy without one, or with side effects for this request.
+
+    ``cancellable`` is False for a policy with side effects: its call is not broken off when nobody waits for it any
+    more. (Its deadline, which the worker has known from the start, ends it all the same.)
     """
 
     id: int
@@ -25,6 +30,9 @@ class Ask:
     deadline: float
     uid: str
     cancellable: bool
+    version: str = ""
+    identity: bytes = b""
+    cache: Cache | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

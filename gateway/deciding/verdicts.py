@@ -32,17 +32,23 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Allow:
-    """The request may pass. ``change`` only in the mutating phase."""
+    """The request may pass. ``change`` only in the mutating phase.
+
+    ``reuse``: for how many seconds at most the worker lets the verdict be reused, 0 for never; None: as configured.
+    """
 
     change: Change | None = None
     warnings: tuple[str, ...] = ()
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
     version: str = ""
+    reuse: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deny:
-    """The request must not pass. ``details`` is a metav1.StatusDetails in its JSON shape, or None."""
+    """The request must not pass. ``details`` is a metav1.StatusDetails in its JSON shape, or None; ``reuse`` as in
+    Allow.
+    """
 
     code: int = 403
     message: str = ""
@@ -51,6 +57,7 @@ class Deny:
     warnings: tuple[str, ...] = ()
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
     version: str = ""
+    reuse: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

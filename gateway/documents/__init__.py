@@ -4,6 +4,8 @@ A verdict is a function of its document. What is not in the document cannot matt
 put to the same policy with the same settings, are the same question.
 """
 
-from gateway.documents.document import Document, Documents
+from gateway.documents.document import Document
+from gateway.documents.documents import Documents
+from gateway.documents.key import verdict_key
 
-__all__ = ["Document", "Documents"]
+__all__ = ["Document", "Documents", "verdict_key"]

@@ -15,11 +15,13 @@ from msgspec import UNSET
 from gateway.patching.dialect import PatchDialect
 from gateway.patching.draft import Draft, place
 from gateway.patching.equality import Value, equal
-from gateway.patching.errors import PatchError, kind, quoted, shown
+from gateway.patching.errors import PatchError, kind, prefixed, quoted, shown
 from gateway.patching.kubernetes import apply_kubernetes_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode
 from gateway.patching.pointer import Pointer, parse_pointer
+from gateway.patching.sight import Sight, SightedDraft
+from gateway.scopes import Places
 
 
 class _Operation(msgspec.Struct, gc=False):
@@ -47,6 +49,7 @@ def apply_json_patch(
     *,
     limits: PatchLimits = DEFAULT_LIMITS,
     dialect: PatchDialect = PatchDialect.RFC_6902,
+    sight: Places | None = None,
 ) -> Value:
     """The document after a JSON Patch given as JSON text; ``document`` itself is never changed.
 
@@ -55,21 +58,27 @@ def apply_json_patch(
     JSON value, as the RFC has it: whoever needs an object must look. In the dialect of kube-apiserver the document may
     be a msgspec.Raw: then its text is what a ``test`` is compared with, not what kube-apiserver would write for it.
 
-    Raises PatchError if the patch is malformed, does not apply, or passes a limit. An operation's number counts from 1.
+    ``sight`` is what the worker was shown of the document, as places over it; None: all. What follows from that is in
+    the module of this name (DESIGN.md, "Documents").
+
+    Raises PatchError if the patch is malformed, does not apply, passes a limit, or would lose or shift what is hidden;
+    ScopeError if it would read that. An operation's number counts from 1.
     """
+    if sight is not None and sight.whole:
+        sight = None
     if dialect is PatchDialect.KUBERNETES:
-        return apply_kubernetes_patch(document, patch, limits)
+        return apply_kubernetes_patch(document, patch, limits, sight)
     operations = decode(_PATCH, patch, "the JSON Patch", limits)
     if len(operations) > limits.operations:
         raise PatchError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
-    draft = Draft(document, patch, limits)
+    draft = Draft(document, patch, limits) if sight is None else SightedDraft(document, patch, limits, Sight(sight))
     number = 0
     try:
         for operation in operations:
             number += 1
             _apply(draft, operation, limits)
     except PatchError as error:
-        raise PatchError(f"operation {number}{_label(operations[number - 1])}: {error}") from error
+        raise prefixed(error, f"operation {number}{_label(operations[number - 1])}") from error
     return draft.root
 
 
@@ -112,8 +121,16 @@ def _test(draft: Draft, expected: Value, target: Pointer) -> None:
     raise PatchError(f"expected {kind(expected)} at {place(target)}, found {kind(found)}")
 
 
+def _move(draft: Draft, source: Pointer, target: Pointer) -> None:
+    draft.move(source, target)
+
+
+def _copy(draft: Draft, source: Pointer, target: Pointer) -> None:
+    draft.share(source, target)
+
+
 _WITH_VALUE: dict[str, Callable[[Draft, Value, Pointer], None]] = {"add": _add, "replace": _replace, "test": _test}
-_WITH_SOURCE: dict[str, Callable[[Draft, Pointer, Pointer], None]] = {"move": Draft.move, "copy": Draft.share}
+_WITH_SOURCE: dict[str, Callable[[Draft, Pointer, Pointer], None]] = {"move": _move, "copy": _copy}
 
 
 def _pointer(text: Any, member: str, limits: PatchLimits) -> Pointer:

@@ -23,10 +23,13 @@ from gateway.depth import too_deep
 from gateway.patching.comparison import Comparison
 from gateway.patching.encoding import encoded
 from gateway.patching.equality import Value
-from gateway.patching.errors import PatchError, kind, shown
+from gateway.patching.errors import PatchError, kind, prefixed, shown
 from gateway.patching.limits import PatchLimits
-from gateway.patching.nodes import Container, Elements, Node
+from gateway.patching.nodes import Container, Elements, Node, children_of
 from gateway.patching.parsing import decode
+from gateway.patching.pointer import Pointer
+from gateway.patching.sight import Sight
+from gateway.scopes import Places
 
 _PATCH: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
 _ANYTHING: Final = msgspec.json.Decoder()
@@ -37,10 +40,12 @@ _MISSING: Final = "missing value"
 Operation = dict[str, msgspec.Raw]
 
 
-def apply_kubernetes_patch(document: Value, patch: bytes, limits: PatchLimits) -> Value:
+def apply_kubernetes_patch(document: Value, patch: bytes, limits: PatchLimits, sight: Places | None = None) -> Value:
     """The document after a JSON Patch; ``document`` may be a msgspec.Raw, whose text then counts in comparisons.
 
-    Raises PatchError.
+    ``sight``: see ``gateway.patching.sight``. Where an array is not shown whole, an index must be one of RFC 6901.
+
+    Raises PatchError; ScopeError if the patch would read what is not in sight.
     """
     if isinstance(document, msgspec.Raw):
         decode(_ANYTHING, bytes(document), "the document", limits)
@@ -50,14 +55,17 @@ def apply_kubernetes_patch(document: Value, patch: bytes, limits: PatchLimits) -
     if len(operations) > limits.operations:
         raise PatchError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
     target = _Target(document, limits)
+    guard = None if sight is None else Sight(sight, opened=children_of)
     number = 0
     try:
         for operation in operations:
             number += 1
+            if guard is not None:
+                _check_sight(target, guard, operation or {})
             _apply(target, operation or {})
         return target.root.value() if operations else Node(document).value()
     except PatchError as error:
-        raise PatchError(f"operation {number}{_label(operations[number - 1])}: {error}") from error
+        raise prefixed(error, f"operation {number}{_label(operations[number - 1])}") from error
     except RecursionError as error:
         raise PatchError("the document nests too deep to be compared") from error
 
@@ -82,10 +90,7 @@ class _Target:
 
     def find(self, path: str, member: str) -> tuple[Container | None, str]:
         """findObject: the container that a pointer's last token is about, and that token."""
-        count = path.count("/")
-        if count > self._limits.pointer_tokens:
-            raise PatchError(f'"{member}": at most {self._limits.pointer_tokens} tokens in a pointer, found {count}')
-        _, *tokens = path.split("/")
+        tokens = self.tokens(path, member)
         if not tokens:
             return None, ""
         container: Container | None = self.root
@@ -98,6 +103,13 @@ class _Target:
                 return None, ""
             container = node.open_array() if node.looks_like_array else node.open_object()
         return container, _unescaped(tokens[-1])
+
+    def tokens(self, path: str, member: str) -> list[str]:
+        """The tokens of a pointer, not unescaped."""
+        count = path.count("/")
+        if count > self._limits.pointer_tokens:
+            raise PatchError(f'"{member}": at most {self._limits.pointer_tokens} tokens in a pointer, found {count}')
+        return path.split("/")[1:]
 
     def insert(self, container: Container, key: str, node: Node | None) -> None:
         """``add`` to a container, within the limits."""
@@ -139,6 +151,27 @@ def _apply(target: _Target, operation: Operation) -> None:
     if apply is None:
         raise PatchError(f"Unexpected kind: {shown(name or 'unknown')}")
     apply(target, operation)
+
+
+def _check_sight(target: _Target, sight: Sight, operation: Operation) -> None:
+    """Refuse an operation that would read, lose or shift what is hidden."""
+    name = _text(operation, "op")
+    if name not in _OPERATIONS:
+        return
+    if name in {"move", "copy"}:
+        source = _place(target, operation, "from", name)
+        sight.check_read(target.root, source)
+        if name == "move":
+            sight.check_write(target.root, source)
+    pointer = _place(target, operation, "path", name)
+    if name == "test":
+        sight.check_read(target.root, pointer)
+    else:
+        sight.check_write(target.root, pointer, replaces=name == "replace")
+
+
+def _place(target: _Target, operation: Operation, member: str, name: str) -> Pointer:
+    return tuple([_unescaped(token) for token in target.tokens(_pointer(operation, member, name), member)])
 
 
 def _add(target: _Target, operation: Operation) -> None:

@@ -3,31 +3,71 @@
 A merge patch looks like what it changes: an object is merged member by member, null removes a member, and anything
 else takes the place of what was there (so an array can only be replaced whole). What it leaves alone is shared with
 the document, and a patch that says only what is so already gives the document itself.
+
+Where its worker was shown only a part of the document, the patch still applies to the document itself. Members are
+set and removed by name, so that reads nothing and moves nothing. An array is different: it can only be replaced whole,
+by one who has seen it whole. So an existing array that does not lie in sight is not replaced, removed, or lost
+with an object around it; whether the new one would equal it does not matter, or the patch could ask for that.
 """
 
 from typing import Any
 
 import msgspec
 
+from gateway.patching.draft import place
 from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError, kind
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode
+from gateway.patching.pointer import Pointer
+from gateway.patching.sight import missing, shows_array
+from gateway.scopes import Places
 
 _ANYTHING = msgspec.json.Decoder()
 _ABSENT: Any = object()
 
 
-def apply_merge_patch(document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> Value:
+def apply_merge_patch(
+    document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, sight: Places | None = None
+) -> Value:
     """The document after a JSON Merge Patch given as JSON text; ``document`` itself is never changed.
 
-    Raises PatchError if the patch is not JSON, deeper than ``limits.depth``, or not an object: by RFC 7386 anything
-    else would replace the whole document, which no policy can mean.
+    ``sight`` is what the worker was shown of the document, as places over it; None: all.
+
+    Raises PatchError if the patch is not JSON, deeper than ``limits.depth``, would change an array that was not shown
+    whole, or is not an object: by RFC 7386 anything else would replace the whole document, which no policy can mean.
     """
     merge: Any = decode(_ANYTHING, patch, "the merge patch", limits)
     if type(merge) is not dict:
         raise PatchError(f"the merge patch: expected a JSON object, found {kind(merge)}")
+    if sight is not None and not sight.whole:
+        _check_arrays(document, merge, sight, ())
     return _merged(document, merge)
+
+
+def _check_arrays(target: Value, patch: Value, sight: Places | None, at: Pointer) -> None:
+    """Refuse a patch that changes an array that is not in sight."""
+    if sight is not None and sight.whole:
+        return
+    if type(target) is dict and type(patch) is dict:
+        for name, value in patch.items():
+            if name in target:
+                _check_arrays(target[name], value, None if sight is None else sight.below(name), (*at, name))
+    elif _holds_hidden_array(target, sight):
+        raise PatchError(
+            f"the merge patch: an array at or below {place(at)} was not shown whole, and cannot be replaced or removed:"
+            f" {missing(at)}"
+        )
+
+
+def _holds_hidden_array(value: Value, sight: Places | None) -> bool:
+    if sight is not None and sight.whole:
+        return False
+    if type(value) is list:
+        return not shows_array(sight)
+    return type(value) is dict and any(
+        _holds_hidden_array(child, None if sight is None else sight.below(name)) for name, child in value.items()
+    )
 
 
 def _merged(target: Value, patch: dict[str, Value]) -> Value:

@@ -279,6 +279,20 @@ class Elements:
 Container: TypeAlias = Members | Elements
 
 
+def children_of(child: Child | Container) -> dict[str, Child] | list[Child] | None:
+    """What stands in a container of the document, read as ``_Target.find`` reads it; None where nothing can."""
+    container: Any = child
+    if isinstance(child, msgspec.Raw):
+        child = Node(child)
+    if isinstance(child, Node):
+        container = child.container or (child.open_array() if child.looks_like_array else child.open_object())
+    if isinstance(container, Members):
+        return container.members
+    if isinstance(container, Elements):
+        return container.elements
+    return container if type(container) is dict or type(container) is list else None
+
+
 def _atoi(key: str) -> int:
     """strconv.Atoi: a sign may stand in front, and so may zeros."""
     if not _INTEGER.fullmatch(key):

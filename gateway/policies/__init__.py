@@ -2,8 +2,10 @@
 
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
+from gateway.policies.identity import verdict_identity
 from gateway.policies.model import (
     EVERYTHING,
+    Cache,
     Configuration,
     ConfigurationError,
     FailurePolicy,
@@ -11,6 +13,7 @@ from gateway.policies.model import (
     MatchCondition,
     MatchPolicy,
     Mode,
+    OnConflict,
     Phase,
     Place,
     Policy,
@@ -27,6 +30,7 @@ from gateway.policies.model import (
 
 __all__ = [
     "EVERYTHING",
+    "Cache",
     "Configuration",
     "ConfigurationError",
     "FailurePolicy",
@@ -34,6 +38,7 @@ __all__ = [
     "MatchCondition",
     "MatchPolicy",
     "Mode",
+    "OnConflict",
     "Phase",
     "Place",
     "Policy",
@@ -48,4 +53,5 @@ __all__ = [
     "WebhookTarget",
     "Worker",
     "load",
+    "verdict_identity",
 ]

@@ -3,7 +3,18 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gateway.policies.model import Configuration, ConfigurationError, FailurePolicy, Policy, Rule, Selector
+from gateway.policies import wording
+from gateway.policies.model import (
+    Configuration,
+    ConfigurationError,
+    FailurePolicy,
+    Policy,
+    Rule,
+    Selector,
+    SideEffects,
+)
+from gateway.policies.repetition import named_uniques, spoiled_cache
+from gateway.scopes import format_pointer
 
 
 def warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
@@ -49,6 +60,40 @@ def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationErr
             "there is no Namespace document, so no namespace's labels are known: every request in a namespace that the "
             "rules match fails; put Namespace documents beside the policies",
         )
+    yield from _about_scopes(policy)
+
+
+def _about_scopes(policy: Policy) -> Iterator[ConfigurationError]:
+    for message in named_uniques(policy):
+        yield _warning(policy, "inputs", message)
+    unseen = _unseen(policy)
+    if unseen:
+        yield _warning(
+            policy,
+            "writes",
+            f"{wording.few(unseen)}: not in inputs, so the policy does not see what it has written, and cannot be "
+            "idempotent; add it to inputs, with /object in front",
+        )
+    if policy.cache is None:
+        return
+    spoiled = spoiled_cache(policy)
+    if spoiled is not None:
+        yield _warning(policy, "cache", spoiled)
+    if policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
+        yield _warning(
+            policy,
+            "cache",
+            "sideEffects is NoneOnDryRun, so only dry runs use the cache: any other request has to have its effect; "
+            "write sideEffects: None if asking changes nothing in the world, or remove cache",
+        )
+
+
+def _unseen(policy: Policy) -> list[str]:
+    """The places that are granted by name to be changed, and not to be seen."""
+    granted, seen = policy.writes.granted, policy.inputs.object
+    if granted is None or seen is None:
+        return []
+    return [format_pointer(pointer) for pointer in granted.pointers if not seen.covers(pointer)]
 
 
 def _selects_everything(policy: Policy) -> bool:

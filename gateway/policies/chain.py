@@ -54,7 +54,7 @@ class ChainDocument:
             yield from self._native(name, warnings)
             return
         entries = self._entries("policies")
-        target = OwnTarget(phase=self.phase, workers=workers)
+        target = OwnTarget(phase=self.phase, workers=workers, warnings=warnings)
         for seat, entry in zip(seats(entries, self.phase, name, unique=True, word="policies"), entries, strict=True):
             yield read_webhook(entry, seat, OWN, target, warnings), None, entry.findings
 

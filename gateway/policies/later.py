@@ -11,10 +11,6 @@ from gateway.policies import wording
 from gateway.policies.fields import Field
 
 POLICY: Final[Mapping[str, str]] = {
-    "inputs": "a policy is sent the whole request in this version; remove the field",
-    "writes": "what a policy changes cannot be limited in this version; remove the field",
-    "cache": "verdicts cannot be cached in this version; remove the field",
-    "onConflict": "conflicts between policies are not looked for in this version; remove the field",
     "shadow": "a policy cannot be compared with another one in this version; remove the field",
     # These two will never come: they are a webhook's.
     "clientConfig": "a policy has no address of its own; remove the field, and name a worker instead",
@@ -32,7 +28,7 @@ GRPC: Final[Mapping[str, str]] = {
 }
 
 
-def refuse_later(owner: Field, table: Mapping[str, str]) -> None:
+def refuse_fields(owner: Field, table: Mapping[str, str]) -> None:
     """Report each field of the table that stands in ``owner``."""
     for name, because in table.items():
         if not owner.get(name).absent:

@@ -2,7 +2,8 @@
 
 A policy that has a mistake does not disappear ("not knowing is not allowing"): it stands in the chain with its
 ``fault``, as a failure ``CONFIGURATION`` under its failurePolicy. Whatever of it could not be read takes the
-strictest meaning: rules that match everything, selectors that select everything, failurePolicy Fail.
+strictest meaning: rules that match everything, selectors that select everything, failurePolicy Fail; nothing to see,
+nothing to change, nothing kept.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from enum import StrEnum
 
 from gateway.conditions import Condition
 from gateway.policies.wording import one_line
+from gateway.scopes import Inputs, Writes
 
 
 class Phase(StrEnum):
@@ -69,6 +71,22 @@ class Mode(StrEnum):
     """Verdict and change are recorded, and nobody else hears of them."""
 
 
+class OnConflict(StrEnum):
+    """What becomes of a change to a field that another policy of the same review has written, or writes after it.
+
+    Of two policies in conflict, the stricter one's word counts. It is recorded in any case.
+    """
+
+    ALLOW = "allow"
+    """Nobody is told but the record and the metrics."""
+
+    WARN = "warn"
+    """The user is warned, and the audit log says so."""
+
+    DENY = "deny"
+    """The later of the two fails with ``PATCH_CONFLICT``, which refuses the request whatever its failurePolicy."""
+
+
 class Scope(StrEnum):
     """Which resources a rule is about (v1 ScopeType)."""
 
@@ -117,6 +135,17 @@ class MatchCondition:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cache:
+    """How long a verdict is reused for other reviews with the same document, in seconds.
+
+    ``ttl``: as if the worker had just said it. ``stale_if_error``: so much longer, where the worker has failed.
+    """
+
+    ttl: float
+    stale_if_error: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
     """Where something stands in a source, for error messages: file, line from 1, and Kubernetes' field path."""
 
@@ -136,8 +165,8 @@ class Policy:
     ``name`` is unique within its configuration, ``qualified_name`` (``CONFIGURATION/NAME``) within its phase.
     ``policy`` is which of the worker's policies is asked, "" where the worker is a webhook. ``timeout`` is in seconds.
     ``settings`` is one JSON object in a canonical form (sorted keys, no blanks): equal settings are equal bytes.
-    ``isolate``: it has a registration entry of its own. ``namesake``: a webhook before it in the same configuration has
-    the same name (v1beta1 permits that).
+    ``inputs`` and ``writes`` are what the operator grants. ``isolate``: it has a registration entry of its own.
+    ``namesake``: a webhook before it in the same configuration has the same name (v1beta1 permits that).
     """
 
     phase: Phase
@@ -156,6 +185,10 @@ class Policy:
     side_effects: SideEffects = SideEffects.NONE
     reinvocation_policy: ReinvocationPolicy = ReinvocationPolicy.NEVER
     settings: bytes = b"{}"
+    inputs: Inputs = Inputs.EVERYTHING
+    writes: Writes = Writes.DEFAULT
+    cache: Cache | None = None
+    on_conflict: OnConflict = OnConflict.ALLOW
     mode: Mode = Mode.ENFORCE
     isolate: bool = False
     namesake: bool = False

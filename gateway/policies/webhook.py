@@ -5,8 +5,8 @@ That part is the caller's, a Target.
 
 Whatever stands in the list becomes a Policy, with all its mistakes in ``fault``: one that disappeared would be a rule
 that nobody enforces. What is absent has the version's default. What cannot be read takes the strictest meaning
-(failurePolicy Fail, matchPolicy Equivalent, selectors that select everything); and where a name of the entry is not
-known, absent rules may be misspelt ones, and match everything, instead of nothing.
+(failurePolicy Fail, matchPolicy Equivalent, selectors that select everything, nothing to see and nothing to change);
+and where a name of the entry is not known, absent rules may be misspelt ones, and match everything, instead of nothing.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,11 @@ from gateway.policies.fields import Field, Findings, summary
 from gateway.policies.match_conditions import read_match_conditions
 from gateway.policies.model import (
     EVERYTHING,
+    Cache,
     FailurePolicy,
     MatchPolicy,
     Mode,
+    OnConflict,
     Phase,
     Policy,
     ReinvocationPolicy,
@@ -30,6 +32,7 @@ from gateway.policies.names import fully_qualified
 from gateway.policies.rules import read_rules
 from gateway.policies.selectors import read_selector
 from gateway.policies.versions import Version
+from gateway.scopes import Inputs, Places, Writes
 
 MAX_TIMEOUT: Final = 30
 """Seconds, in every version."""
@@ -70,11 +73,17 @@ class Seat:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """Who is asked, and how: the worker's name, its policy, the settings; and what becomes of the verdict."""
+    """Who is asked, and how: the worker's name, its policy, the settings; what it may see and change, and what becomes
+    of the verdict. The defaults are a webhook's, which nobody limits.
+    """
 
     worker: str = ""
     policy: str = ""
     settings: bytes = b"{}"
+    inputs: Inputs = Inputs.EVERYTHING
+    writes: Writes = Writes.EVERYTHING
+    cache: Cache | None = None
+    on_conflict: OnConflict = OnConflict.ALLOW
     mode: Mode = Mode.ENFORCE
     isolate: bool = False
 
@@ -145,6 +154,9 @@ def read_webhook(entry: Field, seat: Seat, version: Version, target: Target, war
         worker="",
         policy="",
         rules=(EVERYTHING,),
+        inputs=Inputs(places=Places()),
+        writes=Writes(granted=Places()),
+        on_conflict=OnConflict.DENY,
         namesake=seat.namesake,
         place=entry.place,
     )
@@ -187,6 +199,10 @@ def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Ta
         side_effects=side_effects,
         reinvocation_policy=reinvocation_policy,
         settings=asked.settings,
+        inputs=asked.inputs,
+        writes=asked.writes,
+        cache=asked.cache,
+        on_conflict=asked.on_conflict,
         mode=asked.mode,
         isolate=asked.isolate,
     )

@@ -9,6 +9,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from gateway.wording import shown
+
+MAX_FEW: Final = 3
+"""Pointers that one message names: enough to see what they have in common."""
+
 MAX_QUOTED: Final = 4096
 """Characters of a value in a message, where Kubernetes knows no limit. Names have at most 253, label keys 317, an
 expression some hundreds; a message ends in logs and in front of users, and one value may be wrong in several ways."""
@@ -50,6 +55,12 @@ def _escape(char: str) -> str:
     if code < 0x80 or ord(char) != code:  # noqa: PLR2004 - where ASCII ends
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the basic plane
+
+
+def few(pointers: Sequence[str]) -> str:
+    """The first pointers, and how many more there are."""
+    more = f" and {len(pointers) - MAX_FEW} more" if len(pointers) > MAX_FEW else ""
+    return ", ".join(map(shown, pointers[:MAX_FEW])) + more
 
 
 def show(value: str | float | bool | Sequence[object] | None) -> str:  # noqa: FBT001 - a value to show, not a switch

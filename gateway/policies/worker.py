@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.policies import wording
 from gateway.policies.fields import Field
-from gateway.policies.later import GRPC, WORKER, refuse_later
+from gateway.policies.later import GRPC, WORKER, refuse_fields
 from gateway.policies.metadata import read_name
 from gateway.policies.model import GrpcTarget, Worker
 from gateway.policies.targets import EXPECTED, MAX_SOCKET_PATH, is_local, socket_path, target_hosts
@@ -41,7 +41,7 @@ def _spec(spec: Field, directory: str) -> GrpcTarget | None:
         spec.refuse(wording.required())
     if not spec.mapping(_SPEC):
         return None
-    refuse_later(spec, WORKER)
+    refuse_fields(spec, WORKER)
     grpc = spec.get("grpc")
     if grpc.absent:
         if all(spec.get(transport).absent for transport in WORKER):
@@ -49,7 +49,7 @@ def _spec(spec: Field, directory: str) -> GrpcTarget | None:
         return None
     if not grpc.mapping(_GRPC):
         return None
-    refuse_later(grpc, GRPC)
+    refuse_fields(grpc, GRPC)
     target = _target(grpc.get("target"), directory, optional=not grpc.get("command").absent)
     return GrpcTarget(
         target=target, command=_command(grpc.get("command"), grpc.get("target"), target), directory=directory

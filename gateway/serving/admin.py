@@ -1,4 +1,4 @@
-"""The admin listener: ``/livez``, ``/readyz``, ``/metrics``, over plain HTTP, on loopback by default.
+"""The admin listener: ``/livez``, ``/readyz``, ``/metrics``, ``/purge``, over plain HTTP, on loopback by default.
 
 Health is shown as Kubernetes' own components show it: ``ok``; with ``?verbose``, or if a check fails, one line for
 each check (``[+]config ok``, ``[-]certificates failed: why``) and a last line that sums up. A check that holds may have
@@ -8,7 +8,7 @@ collector": a gateway that is not ready gets no traffic, and a lost worker is fo
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import structlog
@@ -17,6 +17,7 @@ from aiohttp import web
 from gateway.serving.connection import Connections
 from gateway.serving.limits import Limits
 from gateway.serving.listener import listening_sockets
+from gateway.serving.purge import PATH as PURGE
 from gateway.serving.refusals import SERVER, Refusal, answer, quote
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -30,16 +31,28 @@ Notes = Callable[[], Mapping[str, str]]
 Metrics = Callable[[], tuple[str, bytes]]
 """The metrics in an exposition format: Content-Type and body."""
 
+Purge = Callable[[web.BaseRequest], Awaitable[web.Response]]
+"""Answers a request to purge the cache."""
+
 _ALIVE: Final[Mapping[str, str | None]] = {"ping": None}
 
 
 class AdminListener:
-    """Serves health and metrics. Says nothing of reviews."""
+    """Serves health and metrics, and purges the cache. Says nothing of reviews."""
 
-    def __init__(self, *, checks: Checks, metrics: Metrics, notes: Notes = dict, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        checks: Checks,
+        metrics: Metrics,
+        notes: Notes = dict,
+        purge: Purge | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         self._checks = checks
         self._notes = notes
         self._metrics = metrics
+        self._purge = purge
         self._limits = limits or Limits()
         self._connections: Connections | None = None
         self._servers: list[asyncio.Server] = []
@@ -62,7 +75,11 @@ class AdminListener:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.path
-        response = self._answer(request, path)
+        try:
+            response = await self._purge(request) if path == PURGE and self._purge else self._answer(request, path)
+        except Exception:  # noqa: BLE001 - a page's mistake is logged with its traceback, and answered
+            _LOG.exception("a page of the admin listener failed", path=path)
+            response = answer(Refusal.INTERNAL, f"{path} failed; see the gateway's log")
         if not request.content.is_eof():
             # Nobody sends bodies here; whoever does may not go on.
             response.force_close()
@@ -72,14 +89,11 @@ class AdminListener:
         pages = {"/livez": self._livez, "/readyz": self._readyz, "/metrics": self._metrics_page}
         page = pages.get(path)
         if page is None:
-            return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(pages)}")
+            known = [*pages, *([PURGE] if self._purge else [])]
+            return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(known)}")
         if request.method not in {"GET", "HEAD"}:
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")
-        try:
-            return page(verbose="verbose" in request.rel_url.query)
-        except Exception:  # noqa: BLE001 - a page's mistake is logged with its traceback, and answered
-            _LOG.exception("a page of the admin listener failed", path=path)
-            return answer(Refusal.INTERNAL, f"{path} failed; see the gateway's log")
+        return page(verbose="verbose" in request.rel_url.query)
 
     def _livez(self, *, verbose: bool) -> web.Response:
         return _health("livez", _ALIVE, {}, verbose=verbose)

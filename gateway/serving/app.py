@@ -6,57 +6,37 @@ admin listener last. Between the two, the configuration is watched, and followed
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from gateway.patching import PatchLimits
 from gateway.policies import Configuration, SourceText
 from gateway.serving.admin import AdminListener
+from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
-from gateway.serving.counting import Counting
+from gateway.serving.counting import CacheCounting, Counting
 from gateway.serving.front import Front
 from gateway.serving.generation import Generation, Target
 from gateway.serving.judge import Consumer, Judge, refusal
-from gateway.serving.limits import Limits
+from gateway.serving.patrol import Patrol
+from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload, Report
 from gateway.serving.rollout import Rollout
+from gateway.serving.settings import Address, Settings
 from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
 from gateway.sources import Source
 from gateway.telemetry import DecisionLog, Metrics
-from gateway.transports import TransportLimits, Workers
+from gateway.transports import Workers
 
 _LOG: Final = structlog.get_logger(__name__)
 
-Address = tuple[str, int]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """How one gateway serves. Either ``tls_cert`` and ``tls_key``, or ``tls_dev_dir``."""
-
-    listen: Address = ("127.0.0.1", 8443)
-    admin_listen: Address = ("127.0.0.1", 9443)
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    tls_dev_dir: Path | None = None
-    tls_dev_names: tuple[str, ...] = ()
-    client_ca: Path | None = None
-    worker_wait_seconds: float = 3.0
-    """How long the start waits for workers to be described. A gateway whose worker is away must start all the same."""
-    drain_seconds: float = 25.0
-    """How long a stopping gateway goes on serving: less than the 30 s of a pod's terminationGracePeriodSeconds."""
-    drain_at_least_seconds: float = 0.0
-    reload_interval_seconds: float = 1.0
-    """From look to look at the policy files. A mounted ConfigMap is itself a minute late; an editor's user waits for
-    two looks. 0: only when asked to."""
-    limits: Limits = field(default_factory=Limits)
-    transport_limits: TransportLimits = field(default_factory=TransportLimits)
-    patch_limits: PatchLimits = field(default_factory=PatchLimits)
+_DIGEST_KEY_BYTES: Final = 32
+"""Of the key with which values are hashed in the log: as many as SHA-256 gives."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +71,13 @@ class Gateway:
         self.metrics = metrics or Metrics()
         self.certificates: DevelopmentCertificates | None = None
         events = Counting(self.metrics, lambda: self._generation)
+        self.cache = ServedCache(
+            CacheCounting(self.metrics),
+            redis=settings.redis,
+            seal_key_file=settings.seal_key_file,
+            limits=settings.cache_limits,
+            generation=lambda: self._generation,
+        )
         self._report = Report(events)
         self._rollout = Rollout(
             configuration,
@@ -98,26 +85,39 @@ class Gateway:
             limits=settings.transport_limits,
             wait_seconds=settings.worker_wait_seconds,
             events=self._report,
+            asking=self.cache.asker,
         )
         self._reload = (
             Reload(watched.source, self._rollout, self._report, interval=settings.reload_interval_seconds)
             if watched
             else None
         )
-        self._reloading: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
+        self._patrol = Patrol(
+            lambda: self._generation,
+            events,
+            share=settings.patrol_share,
+            patch_limits=settings.patch_limits,
+            key=secrets.token_bytes(_DIGEST_KEY_BYTES),
+        )
         self._serving = False
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         self._judge = Judge(
             lambda: self._generation,
             events=events,
-            consumers=(self.metrics, DecisionLog(), *consumers),
+            consumers=(self.metrics, DecisionLog(), self._patrol, *consumers),
             depth=settings.limits.depth,
             patch_limits=settings.patch_limits,
+            early_asks=settings.early_asks,
         )
         self.front = Front(judge=self._judge, refuse=refusal, gate=self, limits=settings.limits, events=events)
         self.admin = AdminListener(
-            checks=self._checks, notes=self._notes, metrics=self._exposition, limits=settings.limits
+            checks=self._checks,
+            notes=self._notes,
+            metrics=self._exposition,
+            purge=PurgePage(self.cache.policies, self.cache.purge),
+            limits=settings.limits,
         )
 
     @property
@@ -153,6 +153,7 @@ class Gateway:
             _LOG.error("a mistake in the configuration", place=str(error.place), mistake=error.message)
         try:
             admin = await self.admin.start(*self.settings.admin_listen)
+            await self.cache.start()
             await self._rollout.start()
             front = await self.front.start(*self.settings.listen, context)
         except BaseException:
@@ -160,13 +161,15 @@ class Gateway:
             raise
         self._serving = True
         if self._reload is not None:
-            self._reloading = asyncio.create_task(self._reload.run())
+            self._background.append(asyncio.create_task(self._reload.run()))
+        self._background.append(asyncio.create_task(self.cache.watch(self.settings.reload_interval_seconds)))
         return front, admin
 
     def reload(self) -> None:
-        """Read the configuration again, now."""
+        """Read the configuration and the seal keys again, now."""
         if self._reload is not None:
             self._reload.now()
+        self.cache.look()
 
     def _certificate(self) -> tuple[Path, Path]:
         if self.settings.tls_dev_dir is not None:
@@ -181,6 +184,7 @@ class Gateway:
 
         Without ``drain`` nobody is waited for: reviews in hand are decided now, by their failure policies.
         """
+        self._patrol.stop()
         if drain:
             await self.front.drain(self.settings.drain_seconds, at_least=self.settings.drain_at_least_seconds)
         self._serving = False
@@ -190,10 +194,12 @@ class Gateway:
 
     async def _close(self) -> None:
         await self.front.stop()
-        if self._reloading is not None:
-            self._reloading.cancel()
-            await asyncio.gather(self._reloading, return_exceptions=True)
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._patrol.idle()
         await self._rollout.close()
+        await self.cache.close()
         await self.admin.stop()
 
     # -------------------------------------------------------------------------------------------------- state
@@ -208,11 +214,13 @@ class Gateway:
 
     def _checks(self) -> dict[str, str | None]:
         """What readiness depends on: configuration and certificates; never on workers."""
-        return {"configuration": self.not_ready(), "certificate": self._certificate_problem()}
+        checks = {"configuration": self.not_ready(), "certificate": self._certificate_problem()}
+        # It stands there to have its note: without Redis everything works, with more calls to workers.
+        return {**checks, "cache": None} if self.settings.redis else checks
 
     def _notes(self) -> dict[str, str]:
-        note = self._report.note
-        return {} if note is None else {"configuration": note}
+        notes = {"configuration": self._report.note, "cache": self.cache.note}
+        return {check: note for check, note in notes.items() if note is not None}
 
     def _certificate_problem(self) -> str | None:
         """What is wrong with the certificate that is served, or with the file that a restart would read."""

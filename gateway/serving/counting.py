@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 
+from gateway.caching import LookupResult, RedisFault
 from gateway.deciding import Decision
-from gateway.policies import Phase
+from gateway.policies import Phase, Policy
 from gateway.serving.generation import Generation
 from gateway.serving.refusals import Refusal
 from gateway.telemetry import Metrics
 
 
 class Counting:
-    """A FrontEvents, a JudgeEvents and a ReloadEvents.
+    """A FrontEvents, a JudgeEvents, a ReloadEvents and a PatrolEvents.
 
     Args:
         metrics: where to count.
@@ -45,6 +46,15 @@ class Counting:
         """A body was no AdmissionReview."""
         self._metrics.not_a_review()
 
+    def patrolled_policy(self, policy: Policy, result: str) -> None:
+        """A policy was put its own result. One that is not configured any more has no series."""
+        if policy in self._current().configuration.mutating:
+            self._metrics.patrolled_policy(policy, result)
+
+    def patrolled(self, result: str) -> None:
+        """A patrol is over, or was dropped."""
+        self._metrics.patrolled(result)
+
     def reloaded(self, result: str, *, errors: int, good: bool) -> None:
         """The configuration was read again."""
         self._metrics.reloaded(result, errors=errors, good=good)
@@ -58,3 +68,56 @@ class Counting:
         """What only the generation before had is not counted any more."""
         current = self._current()
         self._metrics.forget_others(current.policies(), current.entry_names())
+
+
+class CacheCounting:
+    """A CacheEvents.
+
+    Args:
+        metrics: where to count.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def looked_up(self, policy: Policy, result: LookupResult) -> None:
+        """A question of this policy was looked up."""
+        self._metrics.looked_up(policy, result)
+
+    def stored(self, policy: Policy) -> None:
+        """A verdict of this policy was kept."""
+        del policy
+        self._metrics.cache_entry("stored")
+
+    def too_large(self, policy: Policy) -> None:
+        """A verdict was not kept."""
+        del policy
+        self._metrics.cache_entry("too_large")
+
+    def evicted(self, entries: int) -> None:
+        """So many verdicts made room for newer ones."""
+        self._metrics.cache_entry("evicted", entries)
+
+    def seal_failed(self) -> None:
+        """An entry in Redis was not opened."""
+        self._metrics.seal_failed()
+
+    def redis_failed(self, fault: RedisFault) -> None:
+        """Redis did not do what it was asked to."""
+        self._metrics.redis_failed(fault)
+
+    def redis_skipped(self, *, skipped: bool) -> None:
+        """From now on Redis is skipped, or used again."""
+        self._metrics.redis_skipped(skipped=skipped)
+
+    def write_dropped(self, entries: int) -> None:
+        """So many verdicts were not written to Redis."""
+        self._metrics.cache_entry("write_dropped", entries)
+
+    def purged(self, policies: int) -> None:
+        """The verdicts of so many policies were purged."""
+        self._metrics.purged(policies)
+
+    def size(self, memory_bytes: int, entries: int) -> None:
+        """What the memory holds now."""
+        self._metrics.cache_size(memory_bytes, entries)

@@ -17,7 +17,21 @@ from typing import Final, Protocol
 import structlog
 
 from gateway.conditions import Authorization
-from gateway.deciding import Answer, Ask, AuthorizationAsk, Decision, Failure, Heart, Lookup, NamespaceLookup, Step
+from gateway.deciding import (
+    ASKED,
+    Answer,
+    Ask,
+    Asker,
+    AuthorizationAsk,
+    Decision,
+    Failure,
+    Heart,
+    Lookup,
+    NamespaceLookup,
+    Origin,
+    Step,
+    Verdict,
+)
 from gateway.reasons import Reason
 from gateway.review import ReviewError
 
@@ -27,13 +41,6 @@ _TICK: Final = 0.001
 """Seconds. uvloop's timers count milliseconds and may ring one early; then the heart would only say to wait again."""
 
 Namespaces = Mapping[str, Mapping[str, str]]
-
-
-class Asker(Protocol):
-    """How a worker is asked. ``answered`` is called once and never inside the call itself; the result cancels."""
-
-    def ask(self, ask: Ask, answered: Callable[[Answer], None]) -> Callable[[], object]:
-        """Put the ask to its policy's worker."""
 
 
 class Authorizer(Protocol):
@@ -53,6 +60,24 @@ class NotInCluster:
         """Say so."""
         error = f"{ask.check.verb}: authorizer has nobody to ask, the gateway does not run in a cluster"
         asyncio.get_running_loop().call_soon(found, Authorization(error=error))
+
+
+class _Reply:
+    """One ask's: makes events of what comes."""
+
+    __slots__ = ("_ask_id", "_driver")
+
+    def __init__(self, driver: "Driver", ask_id: int) -> None:
+        self._driver = driver
+        self._ask_id = ask_id
+
+    def answered(self, answer: Answer, origin: Origin = ASKED) -> None:
+        """See Reply."""
+        self._driver.answered(self._ask_id, answer, origin)
+
+    def fallback(self, verdict: Verdict, origin: Origin) -> None:
+        """See Reply."""
+        self._driver.fallback(self._ask_id, verdict, origin)
 
 
 class Driver:
@@ -119,13 +144,11 @@ class Driver:
             if step is None:
                 return
             for ask_id in step.cancels:
-                cancel = self._cancels.pop(ask_id, None)
-                if cancel is not None:
-                    cancel()
+                self._cancel(ask_id)
             for ask in step.asks:
-                failure = self._ask(ask)
-                if failure is not None:
-                    events.append(partial(self._heart.answered, ask.id, failure, monotonic()))
+                known = self._ask(ask)
+                if known is not None:
+                    events.append(partial(self._heart.answered, ask.id, known[0], monotonic(), known[1]))
             for lookup in step.lookups:
                 found = self._look_up(lookup)
                 if found is not None:
@@ -134,16 +157,30 @@ class Driver:
             if step.decision is not None and not self._decided.done():
                 self._decided.set_result(step.decision)
 
-    def _ask(self, ask: Ask) -> Failure | None:
+    def _ask(self, ask: Ask) -> tuple[Answer, Origin] | None:
+        """What is known at once."""
         try:
-            cancel = self._asker.ask(ask, partial(self._answered, ask.id))
+            known = self._asker.known(ask)
+            if known is not None:
+                verdict, origin = known
+                return verdict, origin
+            cancel = self._asker.ask(ask, _Reply(self, ask.id))
         except Exception as error:  # noqa: BLE001 - logged; an exception of our own is a failure INTERNAL, never a hung review
             _LOG.exception("asking a worker failed inside the gateway", worker=ask.policy.worker, uid=ask.uid)
             message = f"asking worker {ask.policy.worker!r}: {type(error).__name__}; see the gateway's log"
-            return Failure(reason=Reason.INTERNAL, message=message)
+            return Failure(reason=Reason.INTERNAL, message=message), ASKED
         if ask.cancellable:
             self._cancels[ask.id] = cancel
         return None
+
+    def _cancel(self, ask_id: int) -> None:
+        cancel = self._cancels.pop(ask_id, None)
+        if cancel is None:
+            return
+        try:
+            cancel()
+        except Exception:  # noqa: BLE001 - logged: nobody waits for the ask any more, and the review goes on
+            _LOG.exception("cancelling an ask failed inside the gateway", uid=self._uid)
 
     def _look_up(self, lookup: Lookup) -> Callable[[], Step] | None:
         """What is found at once, as an event."""
@@ -176,15 +213,21 @@ class Driver:
         return None
 
     def _give_up(self, error: Exception) -> None:
-        for cancel in self._cancels.values():
-            cancel()
+        for ask_id in tuple(self._cancels):
+            self._cancel(ask_id)
         if not self._decided.done():
             self._decided.set_exception(error)
 
-    def _answered(self, ask_id: int, answer: Answer) -> None:
+    def answered(self, ask_id: int, answer: Answer, origin: Origin) -> None:
+        """An ask has its answer."""
         self._cancels.pop(ask_id, None)
         if not self._decided.done():
-            self._event(partial(self._heart.answered, ask_id, answer, monotonic()))
+            self._event(partial(self._heart.answered, ask_id, answer, monotonic(), origin))
+
+    def fallback(self, ask_id: int, verdict: Verdict, origin: Origin) -> None:
+        """A stale verdict is at hand for an ask."""
+        if not self._decided.done():
+            self._event(partial(self._heart.fallback, ask_id, verdict, origin, monotonic()))
 
     def _set_alarm(self, wake_at: float | None) -> None:
         if self._alarm is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, Optional
 
-from gateway.deciding import Failure, Plan, make_plan
+from gateway.deciding import Asker, Described, Failure, Plan, Standing, make_plan
 from gateway.policies import Configuration, Phase, Policy, SourceText
 from gateway.policies.entries import Entries, make_entries
 from gateway.serving.driver import Namespaces
@@ -48,10 +48,11 @@ class Generation:
         limits: of the calls.
         texts: what the configuration was read from.
         before: the generation that this one is to follow, if any.
+        asking: puts a cache in front of the workers; None: there is none.
         changed: called in the loop whenever the standing of a policy may have changed.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two by name
         self,
         configuration: Configuration,
         pool: WorkerPool,
@@ -59,6 +60,7 @@ class Generation:
         limits: TransportLimits | None = None,
         texts: Sequence[SourceText] = (),
         before: Optional["Generation"] = None,
+        asking: Callable[[Workers], Asker] | None = None,
         changed: Callable[[], object] = lambda: None,
     ) -> None:
         if configuration.fatal:
@@ -74,6 +76,7 @@ class Generation:
             pool=pool,
             before=None if before is None else before.workers,
         )
+        self.asker: Asker = self.workers if asking is None else asking(self.workers)
         self._changed = changed
         self._plans: dict[Target, Plan] = {}
         self._reviews = 0
@@ -158,9 +161,9 @@ class Generation:
                 self._plans[Target(phase, entry.name)] = plan
 
 
-def _can_be_asked(standings: Mapping[str, Failure | str], policy: Policy) -> bool:
-    return isinstance(standings.get(policy.qualified_name), str)
+def _can_be_asked(standings: Mapping[str, Standing], policy: Policy) -> bool:
+    return isinstance(standings.get(policy.qualified_name), Described)
 
 
-def _why(standing: Failure | str | None) -> str:
+def _why(standing: Standing | None) -> str:
     return standing.message if isinstance(standing, Failure) else "its worker has not been described yet"

@@ -15,12 +15,12 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding import Decision, Failure, Heart, Plan
+from gateway.deciding import Asker, Decision, Failure, Heart, Plan
 from gateway.patching import DEFAULT_LIMITS, PatchLimits
 from gateway.policies import Phase
 from gateway.reasons import Reason
 from gateway.review import DEPTH, Request, Response, ReviewError, Status, decode, encode
-from gateway.serving.driver import Asker, Driver, Namespaces
+from gateway.serving.driver import Driver, Namespaces
 from gateway.serving.front import Reply
 from gateway.serving.generation import Target
 from gateway.serving.header import unknown
@@ -45,8 +45,8 @@ class Panel(Protocol):
     """Who judges: a configuration at work. Each review tells it of its begin and its end."""
 
     @property
-    def workers(self) -> Asker:
-        """Asks the workers."""
+    def asker(self) -> Asker:
+        """Asks the workers, or a cache in front of them."""
 
     @property
     def namespaces(self) -> Namespaces:
@@ -84,6 +84,7 @@ class Judge:
         consumers: are shown each decision; what they raise is logged and changes nothing.
         depth: how deep a review may nest.
         patch_limits: of the changes that workers ask for.
+        early_asks: whether mutating policies are asked before their turn.
     """
 
     def __init__(
@@ -94,12 +95,14 @@ class Judge:
         consumers: Sequence[Consumer] = (),
         depth: int = DEPTH,
         patch_limits: PatchLimits = DEFAULT_LIMITS,
+        early_asks: bool = True,
     ) -> None:
         self._panel = panel
         self._consumers = consumers
         self._events = events
         self._depth = depth
         self._patch_limits = patch_limits
+        self._early_asks = early_asks
         self._drivers: set[Driver] = set()
 
     def break_off(self, why: str) -> None:
@@ -154,8 +157,8 @@ class Judge:
         return Reply(status=200, body=content)
 
     async def _decide(self, panel: Panel, plan: Plan, request: Request, started: float, ends: float) -> Decision:
-        heart = Heart(request, plan, ends=ends, came=started, limits=self._patch_limits)
-        driver = Driver(request.uid, heart, asker=panel.workers, namespaces=panel.namespaces)
+        heart = Heart(request, plan, ends=ends, came=started, limits=self._patch_limits, early_asks=self._early_asks)
+        driver = Driver(request.uid, heart, asker=panel.asker, namespaces=panel.namespaces)
         self._drivers.add(driver)
         try:
             return await driver.decide()

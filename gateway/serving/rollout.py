@@ -10,12 +10,13 @@ that nobody else holds.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from gateway.deciding import Asker
 from gateway.policies import Configuration, SourceText
 from gateway.serving.generation import Blocker, Generation
-from gateway.transports import TransportLimits, WorkerPool
+from gateway.transports import TransportLimits, WorkerPool, Workers
 
 
 class RolloutEvents(Protocol):
@@ -42,6 +43,7 @@ class Rollout:
         texts: what it was read from.
         limits: of the calls to workers.
         wait_seconds: how long a start, and a candidate, waits for its workers to be described.
+        asking: puts a cache in front of a generation's workers; None: there is none.
         events: hears what becomes of candidates.
     """
 
@@ -53,10 +55,12 @@ class Rollout:
         limits: TransportLimits,
         wait_seconds: float,
         events: RolloutEvents,
+        asking: Callable[[Workers], Asker] | None = None,
     ) -> None:
         self._limits = limits
         self._wait_seconds = wait_seconds
         self._events = events
+        self._asking = asking
         self._pool = WorkerPool(limits)
         self._standings_changed = asyncio.Event()
         self._alive: set[Generation] = set()
@@ -106,6 +110,7 @@ class Rollout:
             limits=self._limits,
             texts=texts,
             before=before,
+            asking=self._asking,
             changed=self._standings_changed.set,
         )
         self._alive.add(generation)

@@ -100,11 +100,15 @@ class Walker:
     Args:
         generation: started.
         limits: of the patches that workers send.
+        early_asks: whether mutating policies are asked before their turn.
     """
 
-    def __init__(self, generation: Generation, limits: PatchLimits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, generation: Generation, limits: PatchLimits = DEFAULT_LIMITS, *, early_asks: bool = True
+    ) -> None:
         self._generation = generation
         self._limits = limits
+        self._early_asks = early_asks
 
     async def walk(self, phase: Phase, request: Request) -> Walk:
         """What ``request`` comes to in this phase.
@@ -131,7 +135,7 @@ class Walker:
                 if not visit.decision.response.allowed:
                     return _walk(Phase.MUTATING, request, request, visits)
                 if visit.decision.patch:
-                    current = _with(request, visit.decision.object)
+                    current = with_object(request, visit.decision.object)
                     changed = True
                     marked |= asked
                     asked.clear()
@@ -149,19 +153,26 @@ class Walker:
         # Not as registered: whoever checks rules, selectors and conditions of an isolated policy, here it is us.
         plan = make_plan(entry.phase, entry.policies, generation.workers.standings(entry.phase))
         now = monotonic()
-        heart = Heart(request, plan, ends=now + budget(f"{entry.timeout_seconds}s"), came=now, limits=self._limits)
-        driver = Driver(request.uid, heart, asker=generation.workers, namespaces=generation.namespaces)
+        heart = Heart(
+            request,
+            plan,
+            ends=now + budget(f"{entry.timeout_seconds}s"),
+            came=now,
+            limits=self._limits,
+            early_asks=self._early_asks,
+        )
+        driver = Driver(request.uid, heart, asker=generation.asker, namespaces=generation.namespaces)
         return Visit(entry=entry, round=number, decision=await driver.decide())
 
 
-def _with(request: Request, after: Any) -> Request:
+def with_object(request: Request, after: Any) -> Request:
     """The same request about another object."""
     return Request(request.api_version, {**request.members, "object": msgspec.Raw(msgspec.json.encode(after))})
 
 
 def after_mutation(walk: Walk) -> Request:
     """The request as the validating phase sees it, as far as the gateway has changed it."""
-    return _with(walk.request, walk.object) if walk.changes else walk.request
+    return with_object(walk.request, walk.object) if walk.changes else walk.request
 
 
 def _walk(phase: Phase, request: Request, after: Request, visits: Sequence[Visit]) -> Walk:

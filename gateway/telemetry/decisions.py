@@ -1,7 +1,8 @@
 """The decision log: a line for each review that was not simply allowed, enough to answer the one who was denied.
 
-It holds who asked for what (names, never contents), the outcome, and each policy that refused, failed or changed
-something, or would have under another mode, with its reason code. Reviews that all policies allowed are logged at
+It holds who asked for what (names, never contents), the outcome, each policy that refused, failed or changed
+something, or would have under another mode, with its reason code; who wrote what another policy had written; whose
+verdict is a stale one; and which fields came out changed, by whom. Reviews that all policies allowed are logged at
 debug.
 
 Lines wait in memory until they are written, so a line is bounded, whatever a worker says and a request is called.
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.deciding import Call, Decision, Deny, Failure
+from gateway.deciding import Call, Decision, Deny, Failure, Source
 from gateway.reasons import Reason
 
 _LOG: Final = structlog.get_logger("gateway.decisions")
@@ -31,13 +32,15 @@ class DecisionLog:
     """Writes decisions as log lines."""
 
     def decided(self, decision: Decision) -> None:
-        """Log a decision: warning where a policy could not judge, info where one denied, debug otherwise.
+        """Log a decision: warning where a policy could not judge, info where one denied or two are in conflict, debug
+        otherwise.
 
-        A policy that is not enforced counts as well: to be seen is all that it is for.
+        A policy that is not enforced counts as well: to be seen is all that it is for. One whose stale verdict counts
+        could not judge.
         """
-        if any(isinstance(call.answer, Failure) for call in decision.calls):
+        if any(isinstance(call.answer, Failure) or call.source is Source.STALE for call in decision.calls):
             _LOG.warning("review decided", **self._fields(decision))
-        elif any(isinstance(call.answer, Deny) or call.would_change for call in decision.calls):
+        elif any(isinstance(call.answer, Deny) or call.would_change or call.conflicts for call in decision.calls):
             _LOG.info("review decided", **self._fields(decision))
         elif _SWITCH.isEnabledFor(logging.DEBUG):
             _LOG.debug("review decided", **self._fields(decision))
@@ -57,12 +60,19 @@ class DecisionLog:
             "name": _cut(request.name),
             "dry_run": request.dry_run,
             "milliseconds": round(1000 * (decision.ended - decision.started), 3),
-            "policies": [
-                _policy(call)
-                for call in decision.calls
-                if call.changes or call.would_change or isinstance(call.answer, Deny | Failure)
-            ],
+            "policies": [_policy(call) for call in decision.calls if _said_something(call)],
+            **_bounded("changed", [f"{each.op} {each.path} by {each.qualified_name}" for each in decision.blame]),
         }
+
+
+def _said_something(call: Call) -> bool:
+    return bool(
+        call.changes
+        or call.would_change
+        or call.conflicts
+        or call.source is Source.STALE
+        or isinstance(call.answer, Deny | Failure)
+    )
 
 
 def _policy(call: Call) -> dict[str, Any]:
@@ -78,10 +88,26 @@ def _policy(call: Call) -> dict[str, Any]:
         case _:
             # Paths say what was touched; values may be secret.
             changes, word = (call.changes, "changed") if call.enforced else (call.would_change, "would_change")
-            fields |= {word: [_cut(f"{each.op} {each.path}") for each in changes[:PATHS]]}
-            if len(changes) > PATHS:
-                fields |= {f"more_{word}": len(changes) - PATHS}
-    return fields
+            fields |= {word: []} | _bounded(word, [f"{each.op} {each.path}" for each in changes])
+    if call.source is Source.STALE:
+        fields |= {"stale_seconds": round(call.age, 3)} | _cause(call.instead_of)
+    conflicts = [f"{each.path} of {', '.join(each.with_policies)}" for each in call.conflicts]
+    return fields | _bounded("conflicts", conflicts)
+
+
+def _cause(failure: Failure | None) -> dict[str, Any]:
+    """Why the policy could not judge, where a stale verdict stands in for it."""
+    if failure is None:
+        return {}
+    return {"instead_of": failure.reason.value, "because": _cut(failure.message)}
+
+
+def _bounded(word: str, texts: list[str]) -> dict[str, Any]:
+    """So many of the texts under ``word``, and how many more there are; nothing if there are none."""
+    if not texts:
+        return {}
+    more = {f"more_{word}": len(texts) - PATHS} if len(texts) > PATHS else {}
+    return {word: [_cut(text) for text in texts[:PATHS]]} | more
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar, cast
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from gateway.deciding import Allow, Decision, Deny, Failure, Outcome
+from gateway.deciding import Allow, Decision, Deny, Failure, Outcome, Source
 from gateway.policies import Phase, Policy
 from gateway.reasons import Reason
 
@@ -58,6 +58,24 @@ REFUSALS: Final = (
 RELOADS: Final = ("failed", "invalid", "loaded", "unchanged", "unreadable", "waiting")
 """What can come of a reload: ``gateway.serving.reload`` says what each means."""
 
+LOOKUPS: Final = ("bypass", "memory", "miss", "redis", "shared", "stale")
+"""What came of looking for a verdict in the cache: ``gateway.caching`` says what each means."""
+
+ENTRIES: Final = ("evicted", "stored", "too_large", "write_dropped")
+"""What became of entries of the cache."""
+
+REDIS_ERRORS: Final = ("connection", "garbage", "response", "timeout")
+"""Why Redis was of no use."""
+
+EARLY: Final = ("used", "wasted")
+"""What came of asking early."""
+
+PATROLLED: Final = ("failed", "stable", "unstable")
+"""What came of asking a policy again: ``gateway.serving.patrol`` says what each means."""
+
+PATROLS: Final = ("dropped", *PATROLLED)
+"""What came of a patrol."""
+
 _VERDICTS: Final = {Allow: "allow", Deny: "deny", Failure: "failure"}
 
 _Metric = TypeVar("_Metric", Counter, Histogram)
@@ -77,6 +95,19 @@ class Metrics:
     admission_gateway_policy_verdicts_total           phase, policy, verdict      configured policies, 3 kinds of answer
     admission_gateway_policy_failures_total           phase, policy, reason       configured policies, reason codes
     admission_gateway_failed_open_total               phase, policy               configured policies
+    admission_gateway_policy_answers_total            phase, policy, source       configured policies, 7 sources
+    admission_gateway_policy_conflicts_total          phase, policy               configured policies
+    admission_gateway_early_asks_total                result                      EARLY
+    admission_gateway_patrols_total                   result                      PATROLS
+    admission_gateway_patrolled_policies_total        phase, policy, result       mutating policies, PATROLLED
+    admission_gateway_cache_lookups_total             phase, policy, result       policies with a cache, LOOKUPS
+    admission_gateway_cache_entries_total             event                       ENTRIES
+    admission_gateway_cache_purged_policies_total     (none)
+    admission_gateway_cache_seal_failures_total       (none)
+    admission_gateway_cache_redis_errors_total        kind                        REDIS_ERRORS
+    admission_gateway_cache_redis_skipped             (none)                      0 or 1
+    admission_gateway_cache_memory_entries            (none)
+    admission_gateway_cache_memory_bytes              (none)
     admission_gateway_http_refusals_total             why                         REFUSALS and ``other``
     admission_gateway_limit_hits_total                limit                       LIMITS and ``other``
     admission_gateway_abandoned_reviews_total         phase                       2 phases
@@ -105,6 +136,33 @@ class Metrics:
         self._verdicts = self._counter("policy_verdicts", "What policies answered.", "phase", "policy", "verdict")
         self._failures = self._counter("policy_failures", "Policies that could not judge.", "phase", "policy", "reason")
         self._open = self._counter("failed_open", "Failures let pass by failurePolicy Ignore.", "phase", "policy")
+        self._answers = self._counter(
+            "policy_answers", "Where the answers of policies came from.", "phase", "policy", "source"
+        )
+        self._conflicts = self._counter(
+            "policy_conflicts", "Writes to a field that another policy of the review had written.", "phase", "policy"
+        )
+        self._early = self._counter("early_asks", "Asks of mutating policies before their turn.", "result")
+        self._patrols = self._counter("patrols", "Mutations put to their policies again, as a set.", "result")
+        self._patrolled = self._counter(
+            "patrolled_policies", "Policies put their own result again.", "phase", "policy", "result"
+        )
+        self._lookups = self._counter(
+            "cache_lookups",
+            "Verdicts looked for in the cache, for policies that have one.",
+            "phase",
+            "policy",
+            "result",
+        )
+        self._cache_entries = self._counter("cache_entries", "What became of entries of the cache.", "event")
+        self._purged = self._counter("cache_purged_policies", "Policies whose verdicts were purged, here or elsewhere.")
+        self._seal_failures = self._counter(
+            "cache_seal_failures", "Entries of Redis that this gateway's keys do not open: altered, moved or forged."
+        )
+        self._redis_errors = self._counter("cache_redis_errors", "Why Redis was of no use.", "kind")
+        self._redis_skipped = self._gauge("cache_redis_skipped", "Whether Redis is skipped, because it keeps failing.")
+        self._cache_size = self._gauge("cache_memory_entries", "Entries of the cache in this process.")
+        self._cache_bytes = self._gauge("cache_memory_bytes", "Their bytes.")
         self._refusals = self._counter("http_refusals", "Requests refused without a review.", "why")
         self._limits = self._counter("limit_hits", "How often a limit was hit.", "limit")
         self._abandoned = self._counter("abandoned_reviews", "Reviews whose API server hung up.", "phase")
@@ -127,12 +185,17 @@ class Metrics:
             self._abandoned.labels(phase)
             for outcome in Outcome:
                 self._reviews.labels(phase, outcome)
-        for why in REFUSALS:
-            self._refusals.labels(why)
-        for limit in LIMITS:
-            self._limits.labels(limit)
-        for result in RELOADS:
-            self._reloads.labels(result)
+        for metric, words in (
+            (self._refusals, REFUSALS),
+            (self._limits, LIMITS),
+            (self._reloads, RELOADS),
+            (self._cache_entries, ENTRIES),
+            (self._redis_errors, REDIS_ERRORS),
+            (self._early, EARLY),
+            (self._patrols, PATROLS),
+        ):
+            for word in words:
+                self._of(metric, word)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"{PREFIX}{name}", text, labels, registry=self.registry)
@@ -157,6 +220,16 @@ class Metrics:
                 self._of(self._verdicts, policy.phase, policy.qualified_name, verdict)
             self._of(self._failures, policy.phase, policy.qualified_name, Reason.WORKER_UNAVAILABLE)
             self._of(self._open, policy.phase, policy.qualified_name)
+            for source in Source:
+                self._of(self._answers, policy.phase, policy.qualified_name, source)
+            if policy.cache is not None:
+                for word in LOOKUPS:
+                    self._of(self._lookups, policy.phase, policy.qualified_name, word)
+            if policy.phase is Phase.MUTATING:
+                self._of(self._failures, policy.phase, policy.qualified_name, Reason.WRITE_SCOPE)
+                self._of(self._conflicts, policy.phase, policy.qualified_name)
+                for result in PATROLLED:
+                    self._of(self._patrolled, policy.phase, policy.qualified_name, result)
         for phase, entry in entries:
             for outcome in Outcome:
                 self._of(self._entries, phase, entry or "", outcome)
@@ -169,6 +242,10 @@ class Metrics:
             self._verdicts: known_policies,
             self._failures: known_policies,
             self._open: known_policies,
+            self._answers: known_policies,
+            self._conflicts: known_policies,
+            self._patrolled: known_policies,
+            self._lookups: known_policies,
             self._entries: known_entries,
         }
         for metric, labels in list(self._series):
@@ -195,15 +272,25 @@ class Metrics:
         phase = decision.phase
         self._of(self._reviews, phase, decision.outcome).inc()
         self._of(self._seconds, phase).observe(max(decision.ended - decision.started, 0.0))
+        used = 0
         for call in decision.calls:
             if call.answer is None:
                 continue
+            used += call.early and call.source is not Source.MEMO
             name = call.policy.qualified_name
             self._of(self._verdicts, phase, name, _VERDICTS[type(call.answer)]).inc()
+            self._of(self._answers, phase, name, call.source).inc()
+            if call.conflicts:
+                self._of(self._conflicts, phase, name).inc(len(call.conflicts))
             if isinstance(call.answer, Failure):
                 self._of(self._failures, phase, name, call.answer.reason).inc()
                 if call.failed_open:
                     self._of(self._open, phase, name).inc()
+        if decision.early_asks:
+            # One answer may have served several policies that had the same question.
+            used = min(used, decision.early_asks)
+            self._of(self._early, "used").inc(used)
+            self._of(self._early, "wasted").inc(decision.early_asks - used)
 
     def judged(self, entry: str, decision: Decision) -> None:
         """Count a decision that was made for an entry."""
@@ -224,6 +311,45 @@ class Metrics:
     def not_a_review(self) -> None:
         """A body was no AdmissionReview."""
         self.refused("not_a_review")
+
+    # ------------------------------------------------------------------------------------- the cache, the patrol
+
+    def looked_up(self, policy: Policy, result: str) -> None:
+        """A verdict of this policy was looked for in the cache."""
+        self._of(self._lookups, policy.phase, policy.qualified_name, result).inc()
+
+    def cache_entry(self, event: str, number: int = 1) -> None:
+        """Something became of so many entries of the cache."""
+        self._of(self._cache_entries, event if event in ENTRIES else "other").inc(number)
+
+    def cache_size(self, memory_bytes: int, entries: int) -> None:
+        """What the cache of this process holds now."""
+        self._cache_bytes.set(memory_bytes)
+        self._cache_size.set(entries)
+
+    def purged(self, policies: int) -> None:
+        """The verdicts of so many policies were purged."""
+        self._purged.inc(policies)
+
+    def seal_failed(self) -> None:
+        """An entry of Redis was not sealed by one of our keys, or not for that place."""
+        self._seal_failures.inc()
+
+    def redis_failed(self, fault: str) -> None:
+        """Redis was of no use."""
+        self._of(self._redis_errors, fault if fault in REDIS_ERRORS else "other").inc()
+
+    def redis_skipped(self, *, skipped: bool) -> None:
+        """From now on Redis is skipped, or used again."""
+        self._redis_skipped.set(skipped)
+
+    def patrolled(self, result: str) -> None:
+        """A patrol is over."""
+        self._of(self._patrols, result if result in PATROLS else "other").inc()
+
+    def patrolled_policy(self, policy: Policy, result: str) -> None:
+        """A policy was put its own result."""
+        self._of(self._patrolled, policy.phase, policy.qualified_name, result).inc()
 
     def exposition(self) -> tuple[str, bytes]:
         """The content type and text of /metrics."""

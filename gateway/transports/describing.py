@@ -1,7 +1,7 @@
 """From what a worker says of itself to the standing of each policy that is put to it.
 
-A policy can be asked if the worker holds it, once, for the policy's phase, in a version, and accepts its settings. The
-settings are put to the worker once for each distinct text of them.
+A policy can be asked if the worker holds it, once, for the policy's phase, in a version, claims no more than is
+granted, and accepts its settings. The settings are put to the worker once for each distinct text of them.
 """
 
 from collections import Counter
@@ -9,9 +9,11 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Failure
-from gateway.policies import Policy
+from gateway.deciding import Described, Failure, Standing
+from gateway.policies import Policy, Worker
+from gateway.policies.identity import verdict_identity
 from gateway.reasons import Reason
+from gateway.transports.claims import ClaimError, effective
 from gateway.transports.grpc import GrpcWorker
 from gateway.transports.messages import PHASES, one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -29,12 +31,16 @@ class Describing:
 
     Args:
         worker: who said it, and is asked about settings.
+        configured: the same worker as the configuration has it.
         description: what it said.
         characters: how much of the worker's own words is kept in one message.
     """
 
-    def __init__(self, worker: GrpcWorker, description: pb.DescribeResponse, characters: int) -> None:
+    def __init__(
+        self, worker: GrpcWorker, configured: Worker, description: pb.DescribeResponse, characters: int
+    ) -> None:
         self._worker = worker
+        self._configured = configured
         self._description = description
         self._characters = characters
         self._held = {entry.name: entry for entry in description.policies}
@@ -51,25 +57,38 @@ class Describing:
         """The names of the policies that it holds, in order, for the log."""
         return sorted(one_line(name, self._characters) for name in self._held)
 
-    async def standing(self, policy: Policy) -> Failure | str:
-        """The version of ``policy`` that the worker holds, or why the policy cannot be asked.
+    async def standing(self, policy: Policy) -> Standing:
+        """What the worker says of ``policy``, or why the policy cannot be asked.
 
         Raises:
             WorkerError: the worker cannot be asked about the settings.
         """
-        name = self._worker.name
         described = self._held.get(policy.policy)
         if described is None:
-            return unusable(f"worker {name!r} holds no policy {policy.policy!r}; see its Describe")
-        if self._entries[policy.policy] > 1:
-            return unusable(f"worker {name!r} describes policy {policy.policy!r} more than once: which one is meant?")
-        if PHASES[policy.phase] not in described.phases:
-            return unusable(f"policy {policy.policy!r} of worker {name!r} cannot be used for {policy.phase}")
+            return unusable(f"worker {self._worker.name!r} holds no policy {policy.policy!r}; see its Describe")
         version = described.version or self._description.version
-        if not version:
-            return unusable(f"worker {name!r} describes no version, so nobody can tell whose verdict it is")
+        why_not = self._why_not(policy, described, version)
+        if why_not is not None:
+            return unusable(why_not)
+        try:
+            scopes = effective(policy, described)
+        except ClaimError as error:
+            return unusable(f"worker {self._worker.name!r} cannot be asked: {error}")
         refused = await self._refused_settings(policy)
-        return version if refused is None else refused
+        if refused is not None:
+            return refused
+        identity = verdict_identity(policy, self._configured)
+        return Described(version=version, inputs=scopes.inputs, writes=scopes.writes, identity=identity)
+
+    def _why_not(self, policy: Policy, described: pb.PolicyDescription, version: str) -> str | None:
+        name = self._worker.name
+        if self._entries[policy.policy] > 1:
+            return f"worker {name!r} describes policy {policy.policy!r} more than once: which one is meant?"
+        if PHASES[policy.phase] not in described.phases:
+            return f"policy {policy.policy!r} of worker {name!r} cannot be used for {policy.phase}"
+        if not version:
+            return f"worker {name!r} describes no version, so nobody can tell whose verdict it is"
+        return None
 
     async def _refused_settings(self, policy: Policy) -> Failure | None:
         question = (policy.policy, policy.settings)

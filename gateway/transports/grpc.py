@@ -84,6 +84,7 @@ class GrpcWorker:
         self._describe: Any = self._channel.unary_unary(SERVICE + "Describe")
         self._validate: Any = self._channel.unary_unary(SERVICE + "ValidateSettings")
         self._calls: set[asyncio.Task[None]] = set()
+        self._told_of: set[str] = set()
 
     def ask(self, ask: Ask, answered: Callable[[Answer], None]) -> Callable[[], object]:
         """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
@@ -100,13 +101,27 @@ class GrpcWorker:
         try:
             left = ask.deadline - monotonic()
             content = await self._review(review_request(ask), timeout=max(left, 0.0))
-            answer = review_answer(ask, content, characters=self._limits.message_characters)
+            answer = review_answer(
+                ask, content, characters=self._limits.message_characters, meaningless=self._meaningless_hint
+            )
         except grpc.aio.AioRpcError as error:
             answer = self._failure(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
             _LOG.exception("asking a worker failed inside the gateway", worker=self.name, uid=ask.uid)
             answer = Failure(reason=Reason.INTERNAL, message=f"asking worker {self.name!r}: {type(error).__name__}")
         answered(answer)
+
+    def _meaningless_hint(self, ask: Ask, observed: str) -> None:
+        """Told once for each policy: a policy that says so once says so with every answer."""
+        if ask.policy.policy not in self._told_of:
+            self._told_of.add(ask.policy.policy)
+            _LOG.warning(
+                "a worker's cache hint means nothing; the verdict is not kept",
+                worker=self.name,
+                policy=ask.policy.policy,
+                observed=observed,
+                expected="no_store, or a ttl that is not negative",
+            )
 
     def _failure(self, error: grpc.aio.AioRpcError) -> Failure:
         code = error.code()
@@ -175,6 +190,11 @@ class GrpcWorker:
             ) from None
         return bytes(content)
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection at this moment."""
+        return self._channel.get_state() is grpc.ChannelConnectivity.READY
+
     async def connected(self) -> None:
         """Return when there is a connection, however long it takes."""
         while (state := self._channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
@@ -182,7 +202,7 @@ class GrpcWorker:
 
     async def disconnected(self) -> None:
         """Return when the connection is lost, also if there is another one by the time that anybody looks."""
-        if self._channel.get_state() is grpc.ChannelConnectivity.READY:
+        if self.is_connected:
             await self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
 
     async def idle(self) -> None:

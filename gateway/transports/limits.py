@@ -25,6 +25,11 @@ class TransportLimits:
     """How long a worker that the gateway started may take to stop before it is killed: a third of the 30 s that
     Kubernetes gives a pod to terminate."""
 
+    worker_settle_seconds: float = 60.0
+    """How long after its last answers in two versions a worker is taken to be in a rolling update, in which its
+    verdicts are not cached. A Deployment replaces a quarter of its pods at a time, and until the next quarter is ready
+    nobody may meet the new version: pulling an image and passing a probe take some 30 s; twice that."""
+
     def __post_init__(self) -> None:
         """Refuse what cannot work: a ValueError that names the limit."""
         check_bounds(self)

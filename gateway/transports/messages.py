@@ -5,8 +5,10 @@ kube-apiserver would stumble over. Its explanations of failures go to users and 
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
 from gateway.deciding import Allow, Answer, Ask, Change, ChangeKind, Deny, Failure
@@ -23,6 +25,24 @@ _REASONS: Final = {
 }
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+_LONGEST_SECONDS: Final = 315_576_000_000
+"""Of a Duration: "Must be from -315,576,000,000 to +315,576,000,000 inclusive" (google/protobuf/duration.proto), which
+is 10,000 years."""
+
+_NANOS: Final = 1_000_000_000
+"""In a second; a Duration's nanos are fewer."""
+
+_NEVER: Final = 0.0
+"""``reuse`` of a verdict that must not be reused."""
+
+Meaningless = Callable[[Ask, str], object]
+"""Told of a cache hint that means nothing: in the answer to which ask, and what it is."""
+
+
+def _unheard(_ask: Ask, _observed: str) -> None:
+    """Nobody wants to know."""
 
 
 def one_line(text: str, characters: int) -> str:
@@ -45,7 +65,7 @@ def review_request(ask: Ask) -> bytes:
     ).SerializeToString()
 
 
-def review_answer(ask: Ask, content: bytes, *, characters: int) -> Answer:
+def review_answer(ask: Ask, content: bytes, *, characters: int, meaningless: Meaningless = _unheard) -> Answer:
     """What a serialized ``ReviewResponse`` says; a failure ``INVALID_RESPONSE`` if it says nothing that can be
     followed.
 
@@ -53,16 +73,17 @@ def review_answer(ask: Ask, content: bytes, *, characters: int) -> Answer:
         ask: the question.
         content: the message.
         characters: how much of the worker's explanation of a failure is kept.
+        meaningless: told of a cache hint that means nothing. Such a verdict is not reused: a hint can only shorten.
     """
     try:
         response = pb.ReviewResponse.FromString(content)
     except DecodeError as error:
         return _invalid(ask, f"bytes that are no ReviewResponse ({error})")
-    return outcome_answer(ask, response.outcome, characters=characters)
+    return outcome_answer(ask, response.outcome, characters=characters, meaningless=meaningless)
 
 
-def outcome_answer(ask: Ask, outcome: pb.Outcome, *, characters: int) -> Answer:
-    """What an ``Outcome`` says; ``characters`` as for ``review_answer``."""
+def outcome_answer(ask: Ask, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard) -> Answer:
+    """What an ``Outcome`` says; ``characters`` and ``meaningless`` as for ``review_answer``."""
     match outcome.WhichOneof("verdict"):
         case "allow":
             return Allow(
@@ -70,9 +91,10 @@ def outcome_answer(ask: Ask, outcome: pb.Outcome, *, characters: int) -> Answer:
                 warnings=tuple(outcome.warnings),
                 audit_annotations=dict(outcome.audit_annotations),
                 version=outcome.version,
+                reuse=_reuse(ask, outcome, meaningless),
             )
         case "deny":
-            return _deny(outcome)
+            return _deny(outcome, _reuse(ask, outcome, meaningless))
         case "failure":
             reason = _REASONS.get(outcome.failure.reason, Reason.WORKER_FAILURE)
             text = one_line(outcome.failure.message, characters) or "the worker does not say why"
@@ -93,7 +115,29 @@ def _change(allow: pb.Allow) -> Change | None:
             return None
 
 
-def _deny(outcome: pb.Outcome) -> Deny:
+def _reuse(ask: Ask, outcome: pb.Outcome, meaningless: Meaningless) -> float | None:
+    """For how many seconds at most the verdict may be reused; None: as configured."""
+    if not outcome.HasField("cache"):
+        return None
+    match outcome.cache.WhichOneof("hint"):
+        case "no_store":
+            return _NEVER
+        case "ttl" if _is_meant(outcome.cache.ttl):
+            return outcome.cache.ttl.seconds + outcome.cache.ttl.nanos / _NANOS
+        case "ttl":
+            ttl = outcome.cache.ttl
+            meaningless(ask, f"a ttl of {ttl.seconds} s and {ttl.nanos} ns")
+        case _:
+            # Of a later contract, perhaps. Whatever it says, it shortens.
+            meaningless(ask, "neither no_store nor ttl")
+    return _NEVER
+
+
+def _is_meant(ttl: Duration) -> bool:
+    return 0 <= ttl.seconds <= _LONGEST_SECONDS and 0 <= ttl.nanos < _NANOS
+
+
+def _deny(outcome: pb.Outcome, reuse: float | None) -> Deny:
     deny = outcome.deny
     explicit = deny.HasField("code")
     return Deny(
@@ -104,6 +148,7 @@ def _deny(outcome: pb.Outcome) -> Deny:
         warnings=tuple(outcome.warnings),
         audit_annotations=dict(outcome.audit_annotations),
         version=outcome.version,
+        reuse=reuse,
     )
 
 

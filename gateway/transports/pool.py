@@ -25,6 +25,7 @@ import structlog
 
 from gateway.policies import Worker
 from gateway.policies.targets import socket_path, target_hosts
+from gateway.transports.agreement import Agreement
 from gateway.transports.grpc import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.supervisor import Supervisor
@@ -42,12 +43,15 @@ _LAST_SOCKET: Final = f"{10**9}.sock"
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class ReachedWorker:
-    """One Worker, reached. ``holders`` counts the configurations that hold it; ``gone`` is set when nothing is left."""
+    """One Worker, reached. ``agreement``: whether those who answer for it are of one version. ``holders`` counts the
+    configurations that hold it; ``gone`` is set when nothing is left.
+    """
 
     key: _Key
     connection: GrpcWorker
     supervisor: Supervisor | None
     socket: Path | None
+    agreement: Agreement
     holders: int = 0
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -120,7 +124,8 @@ class WorkerPool:
         connection = GrpcWorker(worker.name, target, self._limits)
         if supervisor is not None:
             supervisor.start()
-        return ReachedWorker(key=key, connection=connection, supervisor=supervisor, socket=socket)
+        agreement = Agreement(self._limits.worker_settle_seconds)
+        return ReachedWorker(key=key, connection=connection, supervisor=supervisor, socket=socket, agreement=agreement)
 
     def _socket(self) -> Path:
         self._sockets = self._sockets or _socket_directory()

@@ -6,33 +6,35 @@ described yet" and is worked out for each new connection, in the background: no 
 worker is away its policies keep their last standing; their asks fail as WORKER_UNAVAILABLE.
 
 Where one configuration follows another, a policy keeps its standing too, if it is the same question to the same
-worker: same Worker, policy, phase and settings. So a change of one policy waits for nobody else's worker. Whatever is
-new or changed is described and validated anew.
+worker: same Worker, policy, phase, settings, inputs and writes. So a change of one policy waits for nobody else's
+worker. Whatever is new or changed is described and validated anew.
+
+A policy's verdicts may be cached while its version is **settled**: what was described holds (see ``acquaintance``), and
+nobody has answered in another version lately (see ``agreement``).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from typing import Final, Optional
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Failure
+from gateway.deciding import Answer, Ask, Described, Failure, Reply, Standing
 from gateway.policies import Configuration, Phase, Policy, Worker
+from gateway.scopes import Inputs, Writes
+from gateway.transports.acquaintance import Acquaintance
 from gateway.transports.describing import Describing, unusable
-from gateway.transports.grpc import GrpcWorker, WorkerError
+from gateway.transports.grpc import GrpcWorker
 from gateway.transports.limits import TransportLimits
+from gateway.transports.messages import one_line
 from gateway.transports.pool import ReachedWorker, WorkerPool
+from gateway.transports.standings import Standings
 
 _LOG: Final = structlog.get_logger(__name__)
 
-RETRY_SECONDS: Final = (0.25, 5.0)
-"""First and longest pause before a worker that cannot describe itself is asked again."""
-
-Standings = Mapping[str, Failure | str]
-
-_Question = tuple[ReachedWorker, Phase, str, bytes]
-"""Who is asked, and about which of its policies with which settings: equal questions have equal standings."""
+_Question = tuple[ReachedWorker, Phase, str, bytes, Inputs, Writes]
+"""Who is asked, and about which of its policies with which settings and grants: equal questions have equal
+standings."""
 
 
 class Workers:
@@ -67,28 +69,73 @@ class Workers:
                 self._policies[policy.worker].append(policy)
         self._workers: dict[str, GrpcWorker] = {}
         self._held: dict[str, ReachedWorker] = {}
+        self._acquaintances: dict[str, Acquaintance] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._described: dict[str, asyncio.Event] = {name: asyncio.Event() for name in configuration.workers}
-        self._standings: dict[Phase, dict[str, Failure | str]] = {phase: {} for phase in Phase}
+        self._standings = Standings(self._limits.message_characters)
 
-    def standings(self, phase: Phase) -> Standings:
+    def standings(self, phase: Phase) -> Mapping[str, Standing]:
         """The standing of each policy of a phase, by qualified name. Policies that are missing are not described
         yet.
         """
-        return self._standings[phase]
+        return self._standings.of(phase)
 
-    def ask(self, ask: Ask, answered: Callable[[Answer], None]) -> Callable[[], object]:
+    def known(self, ask: Ask) -> None:
+        """Nothing is: a worker has to be asked."""
+
+    def ask(self, ask: Ask, reply: Reply) -> Callable[[], object]:
         """Put ``ask`` to its policy's worker, as GrpcWorker.ask does."""
+
+        def answered(answer: Answer) -> None:
+            if not isinstance(answer, Failure) and answer.version not in ("", ask.version):
+                self.disagreed(ask, answer.version)
+            reply.answered(answer)
+
         return self._workers[ask.policy.worker].ask(ask, answered)
 
-    def known(self) -> Mapping[_Question, str]:
+    def settled(self, ask: Ask) -> bool:
+        """Whether everybody who can answer ``ask`` is known to be of ``ask.version``, so that verdicts may be reused.
+
+        There is one connection to each worker in this version. While it is lost, what was described last stands; from
+        the next one on nothing is settled until the worker has been described on it.
+        """
+        standing = self._standings.described(ask.policy)
+        acquaintance = self._acquaintances.get(ask.policy.worker)
+        return (
+            acquaintance is not None
+            and acquaintance.holds
+            and standing is not None
+            and standing.version == ask.version
+            and self._held[ask.policy.worker].agreement.settled
+        )
+
+    def disagreed(self, ask: Ask, version: str) -> None:
+        """An answer to ``ask`` is of ``version``. If that is not what was described, the worker is described again at
+        once, and its policies are not settled for a while (``TransportLimits.worker_settle_seconds``).
+        """
+        reached = self._held.get(ask.policy.worker)
+        standing = self._standings.described(ask.policy)
+        described = ask.version if standing is None else standing.version
+        if reached is None or version in ("", described):
+            return
+        if reached.agreement.disagreed():
+            _LOG.warning(
+                "a worker answers in two versions: is it being updated? its verdicts are not cached until it settles",
+                worker=ask.policy.worker,
+                policy=ask.policy.qualified_name,
+                described=one_line(described, self._limits.message_characters),
+                answered=one_line(version, self._limits.message_characters),
+                settles_in=self._limits.worker_settle_seconds,
+            )
+
+    def standing_questions(self) -> Mapping[_Question, Described]:
         """The version that stands for each question that can be asked."""
         return {
             _question(self._held[name], policy): standing
             for name, policies in self._policies.items()
             if name in self._held
             for policy in policies
-            if isinstance(standing := self._standings[policy.phase].get(policy.qualified_name), str)
+            if (standing := self._standings.described(policy)) is not None
         }
 
     def holds(self, reached: ReachedWorker) -> bool:
@@ -125,7 +172,8 @@ class Workers:
         self._before = None
         self._changed = lambda: None
         while self._held:
-            _, reached = self._held.popitem()
+            name, reached = self._held.popitem()
+            self._acquaintances.pop(name, None)
             self._pool.release(reached)
         if self._owns_pool:
             await self._pool.close()
@@ -133,6 +181,9 @@ class Workers:
     def _hold(self, name: str, reached: ReachedWorker) -> None:
         self._held[name] = reached
         self._workers[name] = reached.connection
+        self._acquaintances[name] = Acquaintance(
+            reached, lambda: self._describe(reached.connection), lambda why: self._not_described(name, why)
+        )
 
     async def _wait(self, seconds: float) -> None:
         waiting = [asyncio.create_task(event.wait()) for event in self._described.values()]
@@ -157,14 +208,14 @@ class Workers:
         before, self._before = self._before, None
         if before is None:
             return
-        known = before.known()
+        known = before.standing_questions()
         for name, reached in self._held.items():
             if not before.holds(reached):
                 continue
             standings = [known.get(_question(reached, policy)) for policy in self._policies[name]]
             for policy, standing in zip(self._policies[name], standings, strict=True):
                 if standing is not None:
-                    self._stand(policy, standing)
+                    self._standings.set(policy, standing)
             if None not in standings:
                 self._described[name].set()
         self._changed()
@@ -178,37 +229,16 @@ class Workers:
                 f"{worker.grpc.target}; leave out target, and each process gets a socket of its own",
             )
             self._hold(worker.name, await self._pool.wait_for(worker))
-        await self._keep_described(self._workers[worker.name])
-
-    async def _keep_described(self, worker: GrpcWorker) -> None:
-        pause = RETRY_SECONDS[0]
-        self._undescribed(worker.name, f"worker {worker.name!r} is not reached yet, at {worker.target}")
-        while True:
-            try:
-                await worker.connected()
-                async with _watched(worker) as lost:
-                    await self._describe(worker)
-                    pause = RETRY_SECONDS[0]
-                    await lost
-            except WorkerError as error:
-                _LOG.warning("a worker cannot be described", worker=worker.name, error=str(error), again_in=pause)
-                if not self._described[worker.name].is_set():
-                    self._undescribed(worker.name, str(error))
-            except Exception as error:  # noqa: BLE001 - logged, and tried again: nobody else would
-                _LOG.exception("describing a worker failed inside the gateway", worker=worker.name)
-                if not self._described[worker.name].is_set():
-                    self._undescribed(worker.name, f"{type(error).__name__} in the gateway; see its log")
-            else:
-                _LOG.warning("the connection to a worker is lost", worker=worker.name, target=worker.target)
-                continue
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, RETRY_SECONDS[1])
+        connection = self._workers[worker.name]
+        self._undescribed(worker.name, f"worker {worker.name!r} is not reached yet, at {connection.target}")
+        await self._acquaintances[worker.name].keep()
 
     async def _describe(self, worker: GrpcWorker) -> None:
-        asking = Describing(worker, await worker.describe(), self._limits.message_characters)
+        configured = self._configuration.workers[worker.name]
+        asking = Describing(worker, configured, await worker.describe(), self._limits.message_characters)
         found = [(policy, await asking.standing(policy)) for policy in self._policies[worker.name]]
         for policy, standing in found:
-            self._stand(policy, standing)
+            self._standings.set(policy, standing)
         _LOG.info(
             "a worker is described",
             worker=worker.name,
@@ -221,34 +251,18 @@ class Workers:
         self._described[worker.name].set()
         self._changed()
 
+    def _not_described(self, worker: str, why: str) -> None:
+        """It could not be described. What was described before stands."""
+        if not self._described[worker].is_set():
+            self._undescribed(worker, why)
+
     def _undescribed(self, worker: str, why: str) -> None:
         """None of its policies can be asked, but for those that could be when the configuration changed."""
         for policy in self._policies[worker]:
-            if not isinstance(self._standings[policy.phase].get(policy.qualified_name), str):
-                self._stand(policy, unusable(why))
+            if self._standings.described(policy) is None:
+                self._standings.set(policy, unusable(why))
         self._changed()
-
-    def _stand(self, policy: Policy, standing: Failure | str) -> None:
-        before = self._standings[policy.phase].get(policy.qualified_name)
-        if isinstance(standing, Failure) and before is not None and before != standing:
-            _LOG.warning(
-                "a policy cannot be asked", policy=policy.qualified_name, place=str(policy.place), why=standing.message
-            )
-        self._standings[policy.phase][policy.qualified_name] = standing
 
 
 def _question(reached: ReachedWorker, policy: Policy) -> _Question:
-    return reached, policy.phase, policy.policy, policy.settings
-
-
-@asynccontextmanager
-async def _watched(worker: GrpcWorker) -> AsyncIterator["asyncio.Task[None]"]:
-    """A task that ends when the connection is lost. It watches from before Describe on: what is lost and found again
-    meanwhile may be another version.
-    """
-    lost = asyncio.create_task(worker.disconnected())
-    try:
-        yield lost
-    finally:
-        lost.cancel()
-        await asyncio.gather(lost, return_exceptions=True)
+    return reached, policy.phase, policy.policy, policy.settings, policy.inputs, policy.writes

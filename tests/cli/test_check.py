@@ -159,6 +159,10 @@ def test_the_report(run, written):
                 "policy": "a",
                 "mode": "enforce",
                 "timeoutSeconds": 1,
+                "inputs": None,
+                "writes": None,
+                "cache": None,
+                "onConflict": "warn",
                 "fault": None,
             }
         ],
@@ -182,6 +186,39 @@ def test_the_report(run, written):
         "operation": "CREATE",
     }
     assert third["policies"][0]["fault"].startswith("policies[3].matchPolicy: Unsupported value")
+
+
+def test_scopes(run, written):
+    """What a policy sees, may change and keeps is told where it says so, in the text and in the report."""
+    path = written(
+        policy("a"),
+        policy("b", inputs=[], writes=[f"/data/{name}" for name in "abcde"], onConflict="deny"),
+        policy(
+            "c", inputs=["/object/metadata/labels", "/object/data"], cache={"ttl": "1h30m", "staleIfError": "500ms"}
+        ),
+        validating=[policy("v", inputs=["/operation"], cache={"ttl": "5m"})],
+    )
+    lines = run("check", path).out.splitlines()
+    assert lines[lines.index("      policies  team/a.example.com") :][:5] == [
+        "      policies  team/a.example.com",
+        "                team/b.example.com",
+        "                  sees nothing; writes /data/a, /data/b, /data/c and 2 more",
+        "                team/c.example.com",
+        "                  sees /object/data, /object/metadata/labels; cached 5400 s, 0.5 s more if its worker fails",
+    ]
+    assert "                  sees /operation; cached 300 s" in lines
+    phases = report(run, path)["phases"]
+    told = [
+        [each[field] for field in ("inputs", "writes", "cache", "onConflict")]
+        for phase in ("mutating", "validating")
+        for each in phases[phase]["entries"][0]["policies"]
+    ]
+    assert told == [
+        [None, None, None, "warn"],
+        [[], [f"/data/{name}" for name in "abcde"], None, "deny"],
+        [["/object/data", "/object/metadata/labels"], None, {"ttlSeconds": 5400, "staleIfErrorSeconds": 0.5}, "warn"],
+        [["/operation"], None, {"ttlSeconds": 300, "staleIfErrorSeconds": 0}, None],
+    ]
 
 
 def test_validating_has_no_reinvocation(run, written):

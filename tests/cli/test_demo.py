@@ -73,6 +73,12 @@ def test_a_story_fits_a_screen(demo):
     assert re.search(r"curl --cacert \S+ -H 'Content-Type: application/json' 'https://127.0.0.1:\d+/mutate", done.out)
 
 
+def test_an_answer_is_remembered(demo):
+    """The first review once more is answered by the cache where its policies have one."""
+    done = demo("--once")
+    assert re.search(r"^The first one once more: [1-9]\d* of \d+ answers came from the cache", done.out, re.MULTILINE)
+
+
 def test_a_demonstration_elsewhere_says_what_it_lacks(run, tmp_path):
     """Outside of the project there is nothing to show: exit code 2, one line, and what to do."""
     done = run("demo", "--once", "--examples", tmp_path)

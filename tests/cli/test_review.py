@@ -89,6 +89,13 @@ def examples():
     return {(Path(each["source"]).name, each["phase"]): each for each in documents}, done.returncode
 
 
+def test_early_asks_change_no_document(examples, run_process):
+    """With --no-early-asks the same reviews have the same documents."""
+    files = sorted((EXAMPLES / "reviews").glob("*.json"))
+    done = run_process("review", "--policies", EXAMPLES / "policies", "--no-early-asks", "-o", "json", *files)
+    assert [json.loads(line) for line in done.out.splitlines()] == list(examples[0].values())
+
+
 def test_each_review_has_a_document_for_each_phase(examples):
     """One line of JSON for each review and phase, in one versioned form; one refusal makes exit code 1."""
     documents, code = examples

@@ -16,10 +16,11 @@ from dataclasses import replace
 from types import NoneType
 from typing import Any
 
-from gateway.deciding import Answer, Decision, Failure, Heart, Source, make_plan
+from gateway.deciding import Answer, Decision, Described, Failure, Heart, Source, make_plan
 from gateway.policies import Phase, Policy, ReinvocationPolicy, SideEffects
 from gateway.reasons import Reason
 from gateway.review import annotation_key
+from gateway.scopes import Writes
 from gateway.transports.reviews import review_answer
 from tests.conformance.cases import Case, CaseError, Result, checked, member, same
 from tests.conformance.matchings import to_policy
@@ -39,6 +40,7 @@ UID = "3c1f6a52-0a3e-4c39-a4a4-3c3f1f6f2f15"
 _KUBERNETES = "webhook.admission.k8s.io/"
 _EVERYTHING = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]
 _LEFT_OUT = {"patchNoType": "patchType", "typeNoPatch": "patch"}
+_OWN_WORDS = ("failed", "failed-open", "changed")
 _STATUS = ("status", "message", "reason", "code")
 
 
@@ -60,7 +62,7 @@ def run(case: Case) -> Result:
         behaviours={each.policy: _Webhook(each.name, behaviors[each.index]) for each in policies},
         latencies={str(index): member(each, "delayMs", (int, float), 0) / 1000 for index, each in enumerate(behaviors)},
     )
-    standings = {policy.qualified_name: "1" for policy in policies}
+    standings = {policy.qualified_name: Described(version="1") for policy in policies}
     ends = world.now + case.get("requestTimeoutSeconds", (int, float), 30)
     decision = world.decide(Heart(request, make_plan(Phase.MUTATING, policies, standings), ends=ends))
     written = case.get("expected", dict)
@@ -81,6 +83,7 @@ def _policy(hook: Any, index: int, configuration: str) -> Policy:
         policy=str(index),
         reinvocation_policy=ReinvocationPolicy(member(hook, "reinvocationPolicy", str, "Never")),
         side_effects=SideEffects(member(hook, "sideEffects", str, "Unknown")),
+        writes=Writes.EVERYTHING,
         timeout=float(member(hook, "timeoutSeconds", (int, float), 10)),
     )
 
@@ -192,7 +195,7 @@ def _got(decision: Decision, world: World) -> dict[str, Any]:
     documents = {ask.document.digest: ask.document.content for _, ask in world.asks}
     response, status = decision.response, decision.response.status
     opened = [call for call in decision.calls if call.failed_open]
-    told = {annotation_key(call.label, word) for call in decision.calls for word in ("failed", "failed-open")}
+    told = {annotation_key(call.label, word) for call in decision.calls for word in _OWN_WORDS}
     warnings = [
         text for text in response.warnings if not any(text.startswith(f"{c.label}: not judged") for c in opened)
     ]

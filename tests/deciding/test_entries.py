@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.conditions import EvaluationError
-from gateway.deciding import Allow, Deny, Failure, make_plan
+from gateway.deciding import Allow, Deny, Described, Failure, make_plan
 from gateway.policies import Phase, Requirement, Rule, Selector, SideEffects
 from gateway.reasons import Reason
 from tests.world import condition, decide, policy, request
@@ -50,7 +50,8 @@ def test_members_of_an_ordinary_plan_are_not_registered():
     """The default; and a plan that fails for overload keeps what it was."""
     one = policy("a")
     ordinary, own = (
-        make_plan(one.phase, [one], {one.qualified_name: "1"}, registered=registered) for registered in (False, True)
+        make_plan(one.phase, [one], {one.qualified_name: Described(version="1")}, registered=registered)
+        for registered in (False, True)
     )
     assert [member.registered for member in (*ordinary.members, *own.members)] == [False, True]
     failing = own.failing(Failure(reason=Reason.OVERLOADED, message="full"))

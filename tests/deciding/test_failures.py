@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.deciding import Allow, Deny, Failure, Heart, Outcome
+from gateway.deciding import Allow, Deny, Described, Failure, Heart, Outcome
 from gateway.policies import FailurePolicy, Phase, ReinvocationPolicy
 from gateway.reasons import Reason
 from tests.world import decide, label, plan, policy, request
@@ -52,7 +52,7 @@ def test_no_annotation_of_a_worker_hides_a_failure():
         policy("b", index=1),
     ]
     decision, _ = decide(chain, {"a": lambda _: next(hiding), "b": label("one")})
-    assert decision.response.audit_annotations == {"a.test.example.com_failed-open": "WORKER_FAILURE"}
+    assert decision.response.audit_annotations["a.test.example.com_failed-open"] == "WORKER_FAILURE"
 
 
 @pytest.mark.parametrize("phase", list(Phase))
@@ -102,18 +102,18 @@ def test_a_policy_whose_worker_was_never_described_fails():
 def test_a_policy_with_a_mistake_fails_where_it_would_have_judged():
     """Its place in the chain is its own; and where it doesn't match, it hurts nobody."""
     faulty = policy("a", fault="policies[0].timeoutSeconds: Invalid value: 31")
-    decision = run([faulty], {faulty.qualified_name: "1"}).decision
+    decision = run([faulty], {faulty.qualified_name: Described(version="1")}).decision
     assert "timeoutSeconds" in decision.response.status.message
     elsewhere = request(subResource="status")
-    assert run([faulty], {faulty.qualified_name: "1"}, elsewhere).decision.response.allowed
+    assert run([faulty], {faulty.qualified_name: Described(version="1")}, elsewhere).decision.response.allowed
 
 
 def test_a_failing_standing_keeps_the_chains_order():
     """An earlier policy's denial comes first."""
     chain = [policy("a"), policy("b", index=1)]
-    step = run(chain, {chain[0].qualified_name: "1"})
+    step = run(chain, {chain[0].qualified_name: Described(version="1")})
     decision = None
-    heart = Heart(request(), plan(*chain, standings={chain[0].qualified_name: "1"}), ends=110.0)
+    heart = Heart(request(), plan(*chain, standings={chain[0].qualified_name: Described(version="1")}), ends=110.0)
     ask = heart.start(100.0).asks[0]
     decision = heart.answered(ask.id, Deny(message="no"), 100.1).decision
     assert step.decision is None
@@ -136,7 +136,7 @@ def test_an_overloaded_plan_refuses_by_failure_policy():
 def test_when_the_heart_breaks_every_policy_not_yet_judged_fails_internal():
     """What was judged stays judged."""
     chain = [policy(name, index=index, **IGNORE) for index, name in enumerate("abc")]
-    heart = Heart(request(), plan(*chain), ends=200.0)
+    heart = Heart(request(), plan(*chain), ends=200.0, early_asks=False)
     first = heart.start(100.0).asks[0]
     second = heart.answered(first.id, label("one"), 100.1).asks[0]
     step = heart.broken("KeyError", 100.2)

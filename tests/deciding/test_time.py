@@ -82,7 +82,8 @@ def test_a_timer_that_comes_early_changes_nothing():
 
 def test_answers_to_asks_that_were_given_up_change_nothing():
     """The driver cannot always cancel in time."""
-    heart = Heart(request(), plan(policy("a", timeout=1.0, **IGNORE), policy("b", index=1)), ends=200.0)
+    pair = plan(policy("a", timeout=1.0, **IGNORE), policy("b", index=1))
+    heart = Heart(request(), pair, ends=200.0, early_asks=False)
     first = heart.start(100.0).asks[0]
     second = heart.expired(101.0).asks[0]
     assert heart.answered(first.id, Deny(), 101.1).decision is None

@@ -13,10 +13,14 @@ import yaml
 from click.testing import CliRunner
 
 from gateway.cli import main
+from gateway.documents import Documents
 from gateway.policies import Configuration, ServiceReference, SourceText, load
 from gateway.policies.entries import make_entries
 from gateway.policies.registration import Registrar, register
-from gateway.serving.app import Gateway, Settings
+from gateway.review import decode
+from gateway.scopes import Inputs, Places, parse_pointer
+from gateway.serving.app import Gateway
+from gateway.serving.settings import Settings
 from gateway.sources import load_configuration
 from tests.docs.pages import ROOT, blocks, named, pages
 
@@ -30,6 +34,7 @@ FAULTY = [block for block in YAML if block.before.endswith("mistakes -->")]
 CONFIGURATIONS = [block for block in YAML if OURS in block.text and block not in FAULTY]
 WEBHOOKS = [block for block in YAML if any(kind in block.text for kind in KINDS)]
 CHECKED = [block for block in blocks("text") if block.before.startswith("<!-- check: ")]
+DOCUMENTED = [block for block in YAML if block.before == "<!-- document -->"]
 
 
 def documents(text):
@@ -76,6 +81,28 @@ def test_there_are_such_blocks():
     assert FAULTY
     assert WEBHOOKS
     assert CHECKED
+    assert DOCUMENTED
+
+
+@pytest.mark.parametrize("block", DOCUMENTED, ids=str)
+def test_a_document_is_what_the_inputs_show(block):
+    """The document that stands below some inputs is what they show of the first example, in a namespace of team a."""
+    later = [each for each in pages()[block.page].blocks() if each.line > block.line]
+    expected = next(each.text for each in later if each.language == "json")
+    (said,) = documents(block.text)
+    inputs = Inputs(places=Places(parse_pointer(pointer) for pointer in said["inputs"]))
+    request = decode((REVIEWS / "1-pod-create.json").read_bytes())
+    document = Documents(request).of(inputs, None, changed=False, namespace={"team": "a"})
+    # To the order of members: it is the request's own.
+    assert list(_flat(json.loads(document.content))) == list(_flat(json.loads(expected)))
+
+
+def _flat(value, path=()):
+    """Each place of a JSON value with its value, in its order."""
+    yield path, value
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, child in children:
+        yield from _flat(child, (*path, name))
 
 
 @pytest.mark.parametrize("block", [*blocks("yaml"), *blocks("json")], ids=str)
@@ -222,6 +249,21 @@ async def test_the_warning_of_denied_is_that_of_a_mode(tmp_path):
     response = (await served(tmp_path, tmp_path / "policies.yaml"))["validate"]["response"]
     assert response["allowed"]
     assert all(f"Warning: {text}\n" in pages()["docs/denied.md"].text for text in response["warnings"])
+
+
+async def test_the_note_about_redis_is_that_of_readyz(tmp_path):
+    """What docs/operate.md shows of `/readyz?verbose` is what it says where nobody answers at the address of Redis."""
+    settings = Settings(
+        listen=("127.0.0.1", 0), admin_listen=("127.0.0.1", 0), tls_dev_dir=tmp_path, redis=f"unix://{tmp_path}/redis"
+    )
+    gateway = Gateway(load_configuration([ROOT / "examples" / "policies" / "namespaces.yaml"]), settings)
+    _, (host, port) = await gateway.start()
+    try:
+        async with aiohttp.ClientSession() as session, session.get(f"http://{host}:{port}/readyz?verbose") as response:
+            assert response.status == 200
+            assert await response.text() in [block.text for block in blocks("text", pages_of="docs/operate.md")]
+    finally:
+        await gateway.stop(drain=False)
 
 
 def test_the_review_of_the_guide_is_what_review_says(tmp_path):

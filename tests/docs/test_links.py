@@ -22,7 +22,7 @@ FOREIGN = {
     "kube-apiserver": {"--admission-control-config-file", "--max-mutating-requests-inflight"},
     "benchmarks": {"--seconds", "--rounds"},
     "etcd": {"--max-request-bytes"},
-    "kubectl": {"--dry-run"},
+    "kubectl": {"--dry-run", "--from-file"},
 }
 """Flags of other programs that the pages speak of."""
 

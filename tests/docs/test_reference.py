@@ -10,7 +10,7 @@ from docs.generator import COMMAND, FOLDER, ROOT, drifted, pages
 from docs.generator.contract import FILE
 from gateway.cli import main
 from gateway.deciding import Allow
-from gateway.policies import FailurePolicy, Selector, SideEffects
+from gateway.policies import FailurePolicy, OnConflict, Selector, SideEffects
 from gateway.policies.later import GRPC, POLICY, WORKER
 from gateway.policies.model import Requirement
 from gateway.reasons import Reason
@@ -18,7 +18,7 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.docs.pages import ROOT as PROJECT
 from tests.docs.pages import named
 from tests.docs.pages import pages as written
-from tests.world import decide, policy, request
+from tests.world import decide, label, policy, request
 
 PROD = Selector(requirements=(Requirement(key="env", operator="In", values=("prod",)),))
 
@@ -78,6 +78,15 @@ def test_what_refuses_always_is_told(fields, on, reason):
     decision, _ = decide([chosen], {"a": Allow()}, on=request(**on), namespaces={"t": None})
     row = next(line for line in pages()[FOLDER / "reasons.md"].splitlines() if f"`{reason}`" in line)
     assert decision.calls[0].answer.reason is reason
+    assert f"| {decision.response.status.code}, whatever the failurePolicy |" in row
+
+
+def test_a_conflict_refuses_always_and_is_told():
+    """So does a change of what another policy wrote, where onConflict is deny."""
+    fields = {"failure_policy": FailurePolicy.IGNORE, "on_conflict": OnConflict.DENY}
+    policies = [policy(name, index=index, **fields) for index, name in enumerate("ab")]
+    decision, _ = decide(policies, {"a": label("team", "a"), "b": label("team", "b")})
+    row = next(line for line in pages()[FOLDER / "reasons.md"].splitlines() if f"`{Reason.PATCH_CONFLICT}`" in line)
     assert f"| {decision.response.status.code}, whatever the failurePolicy |" in row
 
 

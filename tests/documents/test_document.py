@@ -1,4 +1,4 @@
-"""The document of a policy without inputs: everything but the uid, to the byte where nobody changed it."""
+"""The document of a policy without inputs, to the byte where nobody changed anything; and who shares which document."""
 
 import json
 import re
@@ -7,14 +7,19 @@ import pytest
 
 from gateway.documents import Documents
 from gateway.review import decode
+from gateway.scopes import Inputs, Places
 from tests.traffic import recordings
 from tests.world import request
+
+ALL = Inputs.EVERYTHING
+LABELS = Inputs(places=Places([("object", "metadata", "labels")]))
+USER = Inputs(places=Places([("userInfo", "username")]))
 
 
 @pytest.mark.parametrize("traffic", recordings(), ids=lambda each: each.name)
 def test_a_recorded_request_is_its_own_document_but_for_the_uid(traffic):
     """Every top-level member, unknown ones included, in order and to the byte."""
-    document = Documents(decode(traffic.body)).of(None, changed=False)
+    document = Documents(decode(traffic.body)).of(ALL, None, changed=False)
     expected = json.loads(traffic.body)["request"]
     del expected["uid"]
     assert json.loads(document.content) == expected
@@ -25,32 +30,52 @@ def test_a_recorded_request_is_its_own_document_but_for_the_uid(traffic):
 
 def test_two_requests_that_differ_in_their_uid_have_one_document():
     """kube-apiserver makes a new uid for every call."""
-    one, two = (Documents(request(uid=uid)).of(None, changed=False) for uid in ("u1", "u2"))
+    one, two = (Documents(request(uid=uid)).of(ALL, None, changed=False) for uid in ("u1", "u2"))
     assert (one.content, one.digest) == (two.content, two.digest)
 
 
-@pytest.mark.parametrize("member", ["name", "operation", "userInfo", "options", "someday"])
+@pytest.mark.parametrize("member", ["name", "operation", "userInfo", "options", "someday", "namespaceObject"])
 def test_every_other_member_makes_another_document(member):
     """A field that was sent can matter."""
     values = {"operation": "UPDATE"}
-    plain = Documents(request()).of(None, changed=False)
+    plain = Documents(request()).of(ALL, None, changed=False)
     other = Documents(request(**{member: values.get(member, {"username": "x"} if member == "userInfo" else "x")}))
-    assert other.of(None, changed=False).digest != plain.digest
+    assert other.of(ALL, None, changed=False).digest != plain.digest
 
 
 def test_a_changed_object_stands_where_the_object_stood():
     """The order of members stays."""
     on = request()
     changed = {"metadata": {"name": "p", "labels": {"a": "<é>"}}}
-    document = json.loads(Documents(on).of(changed, changed=True).content)
+    document = json.loads(Documents(on).of(ALL, changed, changed=True).content)
     assert document["object"] == changed
     assert list(document) == [name for name in on.members if name != "uid"]
 
 
 def test_policies_share_one_document_while_the_object_stays():
-    """It is built once."""
+    """It is built once, for all policies with equal inputs."""
     documents = Documents(request())
     changed = {"metadata": {}}
-    assert documents.of(None, changed=False) is documents.of(None, changed=False)
-    assert documents.of(changed, changed=True) is documents.of(changed, changed=True)
-    assert documents.of(None, changed=False) is not documents.of(changed, changed=True)
+    equal = Inputs(places=Places([("object", "metadata", "labels", "x"), ("object", "metadata", "labels")]))
+    for inputs, again in ((ALL, Inputs()), (LABELS, equal)):
+        before = documents.of(inputs, None, changed=False)
+        assert documents.of(again, None, changed=False) is before
+        after = documents.of(inputs, changed, changed=True)
+        assert documents.of(again, changed, changed=True) is after is not before
+
+
+def test_a_document_that_does_not_show_the_object_stays_when_it_changes():
+    """Nothing is encoded, hashed or asked again; so too where the inputs reach into it, but not to the change."""
+    documents = Documents(request(userInfo={"username": "u"}))
+    for inputs in (USER, LABELS, Inputs(places=Places())):
+        before = documents.of(inputs, None, changed=False)
+        after = documents.of(inputs, {"metadata": {"labels": {}, "annotations": {}}}, changed=True)
+        assert after is before
+
+
+def test_an_object_changed_back_is_the_api_server_s_own_bytes_again():
+    """Then it is the same question as at first."""
+    documents = Documents(request({"metadata": {"name": "<p>"}}))
+    first = documents.of(ALL, None, changed=False)
+    assert documents.of(ALL, {"metadata": {"name": "q"}}, changed=True).digest != first.digest
+    assert documents.of(ALL, None, changed=False) == first

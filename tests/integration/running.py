@@ -7,8 +7,10 @@ import json
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from gateway.deciding import Described
 from gateway.policies import Phase, SourceText, load
-from gateway.serving.app import Gateway, Settings
+from gateway.serving.app import Gateway
+from gateway.serving.settings import Settings
 from tests.integration.client import AsyncClient
 from tests.integration.process import PATIENCE
 
@@ -79,19 +81,20 @@ class Running:
             **self.gateway.workers.standings(Phase.MUTATING),
             **self.gateway.workers.standings(Phase.VALIDATING),
         }
-        return standings.get(qualified)
+        found = standings.get(qualified)
+        return found.version if isinstance(found, Described) else found
 
     def metric(self, name, **labels):
         """One value of the metrics."""
         return self.gateway.metrics.registry.get_sample_value(f"admission_gateway_{name}", labels)
 
-    async def admin(self, path):
+    async def admin(self, path, *, method="GET"):
         """Status and text of a page of the admin listener."""
 
         def get():
             client = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=PATIENCE)
             with contextlib.closing(client):
-                client.request("GET", path)
+                client.request(method, path)
                 response = client.getresponse()
                 return response.status, response.read().decode()
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 
 from gateway.deciding import Change, ChangeKind, Failure
-from gateway.deciding.applying import apply_change
+from gateway.deciding.applying import Scope, apply_change
 from gateway.patching import DEFAULT_LIMITS, object_fault
 from gateway.patching.metadata import OBJECT_META
 from gateway.reasons import Reason
+from gateway.scopes import Writes
 from tests.patching.values import objects, text
 from tests.traffic import recordings
 
@@ -120,8 +121,9 @@ def test_a_fault_is_a_failure_of_the_policy():
         ChangeKind.OBJECT: after(labels={"tier": 1}),
         ChangeKind.KUBERNETES_PATCH: [{"op": "replace", "path": "/metadata/labels/tier", "value": 1}],
     }
+    scope = Scope(sight=None, writes=Writes.EVERYTHING, sub_resource="", limits=DEFAULT_LIMITS)
     for kind, content in changes.items():
-        failure = apply_change(BEFORE, Change(kind=kind, content=text(content)), DEFAULT_LIMITS)
+        failure = apply_change(BEFORE, Change(kind=kind, content=text(content)), scope)
         assert isinstance(failure, Failure)
         assert failure.reason is Reason.INVALID_PATCH
         assert "metadata.labels[tier]: expected a string, found a number" in failure.message

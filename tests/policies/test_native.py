@@ -11,6 +11,7 @@ from gateway.policies import (
     FailurePolicy,
     MatchPolicy,
     Mode,
+    OnConflict,
     Phase,
     ReinvocationPolicy,
     Requirement,
@@ -21,6 +22,7 @@ from gateway.policies import (
     SideEffects,
     WebhookTarget,
 )
+from gateway.scopes import Inputs, Writes
 
 GROUP = "admissionregistration.k8s.io"
 WEBHOOK = {
@@ -172,6 +174,19 @@ def test_defaults(load_documents, native, version, failure, match, timeout, abse
     assert policy.namespace_selector == policy.object_selector == Selector()
     assert policy.rules == policy.match_conditions == ()
     assert loaded.workers[policy.worker].webhook.service == ServiceReference(namespace="n", name="s", path="", port=443)
+
+
+@pytest.mark.parametrize("phase", ["Mutating", "Validating"])
+def test_nothing_is_limited(load_documents, native, mistakes, phase):
+    """A webhook sees and changes what it always did, and nothing of it is kept; our own fields are unknown there."""
+    (policy,) = (loaded := load_documents(native(webhook(), phase=phase))).mutating + loaded.validating
+    assert (policy.inputs, policy.writes) == (Inputs.EVERYTHING, Writes.EVERYTHING)
+    assert (policy.cache, policy.on_conflict) == (None, OnConflict.ALLOW)
+    loaded = load_documents(native(webhook(inputs=[], writes=[], cache={}, onConflict="deny"), phase=phase))
+    assert sorted(mistakes(loaded)) == [
+        f'webhooks[0].{name}: unknown field "webhooks[0].{name}"'
+        for name in ("cache", "inputs", "onConflict", "writes")
+    ]
 
 
 def test_v1beta1_has_defaults_for_what_v1_requires(load_documents, native, mistakes):

@@ -6,15 +6,18 @@ import pytest
 
 from gateway.policies import (
     EVERYTHING,
+    Cache,
     FailurePolicy,
     MatchPolicy,
     Mode,
+    OnConflict,
     Phase,
     Policy,
     ReinvocationPolicy,
     Selector,
     SideEffects,
 )
+from gateway.scopes import Inputs, Places, Writes
 
 
 def test_defaults(one_policy):
@@ -38,6 +41,10 @@ def test_defaults(one_policy):
         side_effects=SideEffects.NONE,
         reinvocation_policy=ReinvocationPolicy.NEVER,
         settings=b"{}",
+        inputs=Inputs.EVERYTHING,
+        writes=Writes.DEFAULT,
+        cache=None,
+        on_conflict=OnConflict.WARN,
         place=policy.place,
         fault=None,
     )
@@ -56,6 +63,10 @@ def test_everything_said(one_policy):
             "sideEffects": "NoneOnDryRun",
             "reinvocationPolicy": "IfNeeded",
             "settings": {"b": 1, "a": [None, "ü"]},
+            "inputs": ["/object/metadata/labels"],
+            "writes": ["/metadata/labels"],
+            "cache": {"ttl": "5m", "staleIfError": "1h"},
+            "onConflict": "deny",
             "mode": "audit",
             "isolate": True,
         }
@@ -68,6 +79,10 @@ def test_everything_said(one_policy):
     assert policy.side_effects is SideEffects.NONE_ON_DRY_RUN
     assert policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED
     assert policy.settings == '{"a":[null,"ü"],"b":1}'.encode()
+    assert policy.inputs == Inputs(places=Places([("object", "metadata", "labels")]))
+    assert policy.writes == Writes(granted=Places([("metadata", "labels")]))
+    assert policy.cache == Cache(ttl=300, stale_if_error=3600)
+    assert policy.on_conflict is OnConflict.DENY
     assert policy.mode is Mode.AUDIT
     assert policy.isolate
 
@@ -119,6 +134,10 @@ def test_everything_said(one_policy):
         ),
         ({"mode": "dryrun"}, '.mode: Unsupported value: "dryrun": supported values: "audit", "enforce", "warn"'),
         ({"mode": True}, '.mode: Invalid value: "boolean": must be of type string'),
+        (
+            {"onConflict": "fail"},
+            '.onConflict: Unsupported value: "fail": supported values: "allow", "deny", "warn"',
+        ),
         ({"isolate": "yes"}, '.isolate: Invalid value: "string": must be of type boolean'),
         ({"settings": []}, '.settings: Invalid value: "array": must be of type object'),
         ({"foo": 1}, '.foo: unknown field "policies[0].foo"'),
@@ -133,7 +152,7 @@ def test_validation(one_policy, mistakes, change, expected):
     assert not loaded.fatal
 
 
-@pytest.mark.parametrize("field", ["inputs", "writes", "cache", "onConflict", "shadow"])
+@pytest.mark.parametrize("field", ["shadow"])
 @pytest.mark.parametrize("value", [True, 0, "", "deny", ["/object"], {"ttl": "5m"}])
 def test_later_fields(one_policy, field, value):
     """A field whose feature comes later is an error, whatever it says, if it asks for something."""
@@ -145,10 +164,12 @@ def test_later_fields(one_policy, field, value):
     assert policy.fault == f"policies[0].{field}: {error.message}"
 
 
-@pytest.mark.parametrize("change", [{"cache": None}, {"shadow": None}])
-def test_later_fields_that_say_nothing(one_policy, change):
-    """null says nothing, here too."""
-    assert not one_policy(change)[1].errors
+@pytest.mark.parametrize("field", ["inputs", "writes", "cache", "onConflict", "shadow"])
+def test_fields_that_say_nothing(one_policy, field):
+    """null says nothing, here too: the policy is what it is without the field."""
+    (said, loaded), (unsaid, _) = one_policy({field: None}), one_policy()
+    assert not loaded.errors
+    assert said == unsaid
 
 
 @pytest.mark.parametrize("field", ["clientConfig", "admissionReviewVersions"])
@@ -165,6 +186,37 @@ def test_reinvocation_of_validating(one_policy, mistakes):
     policy, loaded = one_policy({"reinvocationPolicy": "Never"}, phase="Validating")
     assert policy.phase is Phase.VALIDATING
     assert mistakes(loaded) == ['policies[0].reinvocationPolicy: unknown field "policies[0].reinvocationPolicy"']
+
+
+@pytest.mark.parametrize(("field", "value"), [("writes", []), ("writes", 5), ("onConflict", "warn")])
+def test_changes_of_validating(one_policy, field, value):
+    """A validating policy changes nothing: what speaks of changes is refused, and says why."""
+    policy, loaded = one_policy({field: value}, phase="Validating")
+    (error,) = loaded.errors
+    assert error.place.path == f"policies[0].{field}"
+    assert error.message.startswith("Forbidden: a validating policy changes nothing")
+    assert policy.writes == Writes.DEFAULT
+
+
+def test_scopes_of_validating(one_policy):
+    """A validating policy has inputs and cache as a mutating one has."""
+    policy, loaded = one_policy({"inputs": [], "cache": {"ttl": "1s"}}, phase="Validating")
+    assert not loaded.errors
+    assert policy.inputs == Inputs(places=Places())
+    assert policy.cache == Cache(ttl=1)
+
+
+@pytest.mark.parametrize(
+    "change", [{"inputs": 5, "writes": 5, "cache": 5, "onConflict": 5}, {"inputs": ["/object", "x"], "writes": ["x"]}]
+)
+def test_unreadable_scopes(one_policy, change):
+    """What cannot be read takes the strictest meaning: nothing to see, nothing to change, nothing kept."""
+    policy, _ = one_policy({"onConflict": "never"} | change)
+    assert policy.fault
+    assert policy.inputs == Inputs(places=Places())
+    assert policy.writes == Writes(granted=Places())
+    assert policy.cache is None
+    assert policy.on_conflict is OnConflict.DENY
 
 
 @pytest.mark.parametrize("entry", [None, 5, "text", [], True])

@@ -34,6 +34,8 @@ POLICY = {
     "sideEffects": "None",
     "settings": {"labels": {"owner": ["a", 1, None]}},
     "matchConditions": [],
+    "inputs": ["/object/metadata/labels", "/object/spec/*/a~1b"],
+    "cache": {"ttl": "5m", "staleIfError": "1h"},
     "mode": "enforce",
     "isolate": False,
 }
@@ -48,7 +50,10 @@ DOCUMENTS = [
         "apiVersion": GROUP,
         "kind": "MutatingPolicyConfiguration",
         "metadata": {"name": "m"},
-        "policies": [POLICY | {"reinvocationPolicy": "IfNeeded"}, POLICY | {"name": "other.a.example.com"}],
+        "policies": [
+            POLICY | {"reinvocationPolicy": "IfNeeded", "writes": ["/metadata/labels/x"], "onConflict": "deny"},
+            POLICY | {"name": "other.a.example.com"},
+        ],
     },
     {"apiVersion": GROUP, "kind": "ValidatingPolicyConfiguration", "metadata": {"name": "v"}, "policies": [POLICY]},
 ]
@@ -62,7 +67,8 @@ JSON = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-    | st.sampled_from(["*", "*/*", "CREATE", "Fail", "Ignore", "None", "a.b.c", "labels", "In", "Exists", "unix:b"]),
+    | st.sampled_from(["*", "*/*", "CREATE", "Fail", "Ignore", "None", "a.b.c", "labels", "In", "Exists", "unix:b"])
+    | st.sampled_from(["/object", "/uid", "/object/metadata/labels/a", "/kind/*", "/a~", "1h", "-1s", "deny"]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["name", "rules", "key", "a", "x.y/z", "", "policies"]), inner, max_size=3)

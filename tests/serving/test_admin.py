@@ -1,13 +1,21 @@
 """Health and metrics, as Kubernetes' own components show them."""
 
 import http.client
+import json
 import socket
+from types import SimpleNamespace
 
 import pytest
+from yarl import URL
 
+from gateway.policies import Cache, Phase
 from gateway.serving.admin import AdminListener
 from gateway.serving.limits import Limits
 from gateway.serving.listener import ListenError
+from gateway.serving.purge import PurgePage
+from tests.world import policy
+
+CACHE = Cache(ttl=60)
 
 
 class Admin:
@@ -17,10 +25,18 @@ class Admin:
         self.state = {"config": None, "certificates": None}
         self.loop = loop
         self.notes = {}
+        self.cached = [
+            policy("a", cache=CACHE),
+            policy("a", phase=Phase.VALIDATING, cache=CACHE),
+            policy("b", cache=CACHE),
+        ]
+        self.purged = []
+        self.told = True
         self.listener = AdminListener(
             checks=self.checks,
             notes=lambda: self.notes,
             metrics=self.metrics,
+            purge=PurgePage(lambda: self.cached, self.purge),
             limits=Limits(shutdown_seconds=0.05),
         )
         self.address = loop.run(self.listener.start("127.0.0.1", 0))
@@ -35,10 +51,16 @@ class Admin:
             raise RuntimeError("a secret of ours")
         return "text/plain; version=0.0.4; charset=utf-8", b"reviews_total 1\n"
 
-    def get(self, target, method="GET", body=None):
+    async def purge(self, policies):
+        if self.state is None:
+            raise RuntimeError("a secret of ours")
+        self.purged.append(policies)
+        return self.told
+
+    def get(self, target, method="GET", body=None, headers=None):
         client = http.client.HTTPConnection(*self.address, timeout=20)
         try:
-            client.request(method, target, body)
+            client.request(method, target, body, headers or {})
             response = client.getresponse()
             return response.status, response.headers, response.read().decode()
         finally:
@@ -113,7 +135,7 @@ def test_other_paths_are_a_404(admin, target):
     assert status == 404
     assert headers["Content-Type"] == "text/plain; charset=utf-8"
     assert body.count("\n") == 1
-    assert "/livez, /readyz, /metrics" in body
+    assert "/livez, /readyz, /metrics, /purge" in body
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
@@ -144,6 +166,102 @@ def test_a_body_ends_the_connection(admin):
     assert (response.status, response.headers["Connection"]) == (405, "close")
     client.close()
     assert admin.get("/livez")[0] == 200
+
+
+# ------------------------------------------------------------------------------------------------------- purge
+
+A, B = "test/a.test.example.com", "test/b.test.example.com"
+
+
+def test_a_purge_names_its_policies(admin):
+    """Each named policy is purged, once; and whether other replicas will know is said."""
+    status, headers, body = admin.get(f"/purge?policy={A}&policy={A}", "POST")
+    assert (status, json.loads(body)) == (200, {"purged": [A], "replicasTold": True})
+    assert (headers["Content-Type"], headers["Cache-Control"]) == ("application/json", "no-store")
+    assert admin.purged == [[A]]
+    admin.told = False
+    body = admin.get(f"/purge?policy={B}&policy={A}", "POST")[2]
+    assert json.loads(body) == {"purged": [B, A], "replicasTold": False}
+
+
+@pytest.mark.parametrize("query", ["", "?", "?policies=a", f"?policy={A}&all=1"])
+def test_a_purge_of_nothing_is_a_400(admin, query):
+    """What is asked for has to be said."""
+    status, _, body = admin.get(f"/purge{query}", "POST")
+    assert status == 400
+    assert "/purge?policy=CONFIGURATION/NAME" in body
+    assert admin.purged == []
+
+
+def test_an_unknown_policy_is_a_404_that_names_the_known_ones(admin):
+    """Then nothing is purged, what is known included."""
+    status, _, body = admin.get(f"/purge?policy={A}&policy=test/%0Ac", "POST")
+    assert (status, admin.purged) == (404, [])
+    assert body == (
+        f'admission-gateway: "test/\\nc" is no policy with a cache; nothing is purged; those with one are {A}, {B}\n'
+    )
+    admin.cached = []
+    assert "has no cache, nor has any other policy" in admin.get(f"/purge?policy={A}", "POST")[2]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
+def test_a_purge_is_a_post(admin, method):
+    """Nobody purges by following a link."""
+    status, headers, _ = admin.get(f"/purge?policy={A}", method)
+    assert (status, headers["Allow"], admin.purged) == (405, "POST", [])
+
+
+def test_a_web_page_does_not_purge(admin):
+    """A browser on this machine sends what any page tells it to, and says so in Origin."""
+    status, _, _ = admin.get(f"/purge?policy={A}", "POST", headers={"Origin": "http://localhost:9443"})
+    assert (status, admin.purged) == (403, [])
+
+
+@pytest.mark.parametrize(
+    ("peer", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.8.9.1", 200),
+        ("::1", 200),
+        ("::ffff:127.0.0.1", 200),
+        ("10.0.0.1", 403),
+        ("::ffff:10.0.0.1", 403),
+        ("fe80::1%eth0", 403),
+        ("", 403),
+        (None, 403),
+    ],
+)
+async def test_only_this_machine_purges(peer, status):
+    """The listener may be open to a cluster's probes, and has no authentication."""
+    purged = []
+
+    async def purge(policies):
+        purged.append(policies)
+        return True
+
+    page = PurgePage(lambda: [policy("a", cache=CACHE)], purge)
+    request = SimpleNamespace(method="POST", remote=peer, headers={}, rel_url=URL("/purge").with_query(policy=A))
+    assert (await page(request)).status == status
+    assert bool(purged) is (status == 200)
+
+
+def test_a_purge_that_breaks_is_a_500(admin, logs):
+    """As any page."""
+    admin.state = None
+    status, _, body = admin.get(f"/purge?policy={A}", "POST")
+    assert status == 500
+    assert "secret" not in body
+
+
+def test_without_a_cache_there_is_no_purge(loop):
+    """A listener without one says that there is nothing."""
+    listener = AdminListener(checks=dict, metrics=lambda: ("", b""))
+    address = loop.run(listener.start("127.0.0.1", 0))
+    client = http.client.HTTPConnection(*address, timeout=20)
+    client.request("POST", "/purge")
+    assert client.getresponse().status == 404
+    client.close()
+    loop.run(listener.stop())
 
 
 def test_tls_on_the_plain_port_is_answered_and_logged_once(admin, logs):

@@ -8,7 +8,8 @@ from time import monotonic
 import pytest
 
 from gateway.conditions import Authorization, AuthorizationCheck
-from gateway.deciding import Allow, Heart
+from gateway.deciding import Allow, Failure, Heart, Origin, Source
+from gateway.policies import FailurePolicy, ReinvocationPolicy
 from gateway.policies.model import Requirement, Selector
 from gateway.reasons import Reason
 from gateway.review import ReviewError
@@ -22,7 +23,10 @@ class Silent:
     def __init__(self):
         self.open = set()
 
-    def ask(self, ask, answered):
+    def known(self, ask):
+        return None
+
+    def ask(self, ask, reply):
         self.open.add(ask.id)
         return lambda: self.open.discard(ask.id)
 
@@ -30,8 +34,39 @@ class Silent:
 class Prompt:
     """Workers that allow in the next turn of the loop."""
 
-    def ask(self, ask, answered):
-        return asyncio.get_running_loop().call_soon(answered, Allow()).cancel
+    def known(self, ask):
+        return None
+
+    def ask(self, ask, reply):
+        return asyncio.get_running_loop().call_soon(reply.answered, Allow()).cancel
+
+
+class Knowing:
+    """A cache that has every verdict, and nobody behind it."""
+
+    def known(self, ask):
+        return Allow(warnings=("known",)), Origin(source=Source.MEMORY, age=2.0)
+
+
+class Tardy(Prompt):
+    """Workers that fail in the next turn of the loop, behind a cache that has a stale verdict."""
+
+    def ask(self, ask, reply):
+        loop = asyncio.get_running_loop()
+        loop.call_soon(reply.fallback, Allow(), Origin(source=Source.STALE, age=60.0))
+        return loop.call_soon(reply.answered, Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")).cancel
+
+
+class Misshapen:
+    """An asker with a mistake in it: each method does what the test says."""
+
+    def __init__(self, known=lambda ask: None, ask=lambda ask, reply: None):
+        self.known = known
+        self.ask = ask
+
+
+def _raise(*_):
+    raise KeyError("a mistake of ours")
 
 
 @pytest.fixture
@@ -72,12 +107,57 @@ async def test_who_hangs_up_leaves_no_ask_open():
     """A review whose API server hangs up has its asks cancelled."""
     asker = Silent()
     deciding = asyncio.create_task(driver(asker, request()).decide())
-    while not asker.open:  # noqa: ASYNC110 - a step of the driver has no event to offer
-        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert asker.open != set()
     deciding.cancel()
     with pytest.raises(asyncio.CancelledError):
         await deciding
     assert asker.open == set()
+
+
+async def test_a_known_verdict_decides_at_once():
+    """What is known needs no turn of the loop, and is no question to a worker."""
+    decision = await driver(Knowing(), request()).decide()
+    (call,) = decision.calls
+    assert (call.source, call.answer.warnings) == (Source.MEMORY, ("known",))
+
+
+async def test_a_stale_verdict_stands_in_for_a_failure():
+    """What the cache falls back on reaches the heart."""
+    decision = await driver(Tardy(), request()).decide()
+    assert decision.response.allowed
+    assert decision.calls[0].source is Source.STALE
+
+
+@pytest.mark.parametrize(
+    "asker",
+    [
+        object(),
+        Misshapen(known=_raise),
+        Misshapen(known=lambda ask: 5),
+        Misshapen(ask=lambda ask: None),
+        Misshapen(ask=_raise),
+    ],
+    ids=["no asker", "known raises", "known is odd", "ask has another shape", "ask raises"],
+)
+async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(asker, logs):
+    """INTERNAL, in one pass: never an endless one, never a hung review."""
+    fields = {"failure_policy": FailurePolicy.IGNORE, "reinvocation_policy": ReinvocationPolicy.IF_NEEDED}
+    chain = plan(*(policy(name, index=index, **fields) for index, name in enumerate(("one", "two", "three"))))
+    heart = Heart(request(), chain, ends=monotonic() + 9)
+    async with asyncio.timeout(5):
+        decision = await Driver("u1", heart, asker=asker, namespaces={}).decide()
+    assert [call.answer.reason for call in decision.calls] == [Reason.INTERNAL] * 3
+    assert {entry["log_level"] for entry in logs} == {"error"}
+
+
+async def test_an_ask_that_cannot_be_cancelled_disturbs_nobody(logs):
+    """Who hangs up has hung up, whatever the asker gave for cancelling."""
+    deciding = asyncio.create_task(driver(Misshapen(), request()).decide())
+    await asyncio.sleep(0)
+    deciding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await deciding
 
 
 # ------------------------------------------------------------------------------------------------ authorizations

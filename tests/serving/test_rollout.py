@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from gateway.deciding import Failure
+from gateway.deciding import Described, Failure
 from gateway.policies import Configuration, Phase
 from gateway.reasons import Reason
 from gateway.serving.generation import Generation, Target
@@ -45,8 +45,11 @@ def chain(*names):
 
 def stand(generation, **standings):
     """Say who can be asked."""
-    for name, standing in standings.items():
-        generation.workers._standings[Phase.VALIDATING][f"test/{name}.test.example.com"] = standing
+    for about in generation.configuration.validating:
+        if about.policy in standings:
+            standing = standings[about.policy]
+            described = Described(version=standing) if isinstance(standing, str) else standing
+            generation.workers._standings.set(about, described)
     generation._standings_changed()
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gateway.serving.app import Settings, serve_until
+from gateway.serving.app import serve_until
+from gateway.serving.settings import Settings
 
 
 @dataclass

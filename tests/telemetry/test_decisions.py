@@ -2,12 +2,13 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.deciding import Allow, Deny, Failure
-from gateway.policies import FailurePolicy, Mode, Phase
+from gateway.deciding import Allow, Deny, Failure, Source
+from gateway.policies import FailurePolicy, Mode, OnConflict, Phase
 from gateway.policies.model import EVERYTHING
 from gateway.reasons import Reason
 from gateway.telemetry import DecisionLog, configure_logs
@@ -41,6 +42,39 @@ def test_a_line_is_bounded():
     (entry,) = logged(policies, {"many": many, "one": Deny(message="m" * 1_000_000)}, on=on)
     assert len(json.dumps(entry, default=str)) < 100_000
     assert [told.get("more_changed") for told in entry["policies"]] == [49, None]
+
+
+def test_who_changed_what_is_told():
+    """The fields that came out changed, each with its last writer; places only."""
+    chain = [value_policy("one"), value_policy("two", index=1), value_policy("three", index=2, mode=Mode.WARN)]
+    answers = {"one": label("x", "hunter2"), "two": label("x", "hunter3"), "three": Deny(message="would")}
+    (entry,) = logged(chain, answers)
+    assert entry["changed"] == ["add /metadata/labels/x by test/two.test.example.com"]
+    assert "hunter" not in str(entry)
+
+
+@pytest.mark.parametrize(
+    ("rule", "level"), [(OnConflict.ALLOW, "info"), (OnConflict.WARN, "info"), (OnConflict.DENY, "warning")]
+)
+def test_a_conflict_is_told(rule, level):
+    """Who wrote what another policy had written."""
+    chain = [value_policy("one"), value_policy("two", index=1, on_conflict=rule)]
+    (entry,) = logged(chain, {"one": label("x", "1"), "two": label("x", "2")})
+    assert entry["log_level"] == level
+    assert entry["policies"][-1]["conflicts"] == ["/metadata/labels/x of one.test.example.com"]
+
+
+def test_a_stale_answer_is_told():
+    """As loud as a failure: how old it is, and what it stands for."""
+    away = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
+    decision, _ = decide([value_policy("one")], {"one": Allow()})
+    stale = tuple(replace(call, source=Source.STALE, age=61.0, instead_of=away) for call in decision.calls)
+    with capture_logs() as entries:
+        DecisionLog().decided(replace(decision, calls=stale))
+    (entry,) = entries
+    assert entry["log_level"] == "warning"
+    (told,) = entry["policies"]
+    assert (told["stale_seconds"], told["instead_of"], told["because"]) == (61.0, "WORKER_UNAVAILABLE", "away")
 
 
 def test_a_denial_is_told(logs):

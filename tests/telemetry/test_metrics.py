@@ -1,18 +1,22 @@
 """The metrics: one table, its words, and what is counted when."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.deciding import Allow, Deny, Failure
-from gateway.policies import FailurePolicy, Phase
+from gateway.caching import LookupResult, RedisFault
+from gateway.deciding import Allow, Deny, Failure, Source
+from gateway.policies import Cache, FailurePolicy, Phase
 from gateway.reasons import Reason
+from gateway.scopes import Inputs, Places
+from gateway.serving.counting import CacheCounting
 from gateway.serving.limits import Limits
+from gateway.serving.patrol import DROPPED, FAILED, STABLE, UNSTABLE
 from gateway.serving.refusals import Refusal
 from gateway.telemetry import Metrics
-from gateway.telemetry.metrics import LIMITS, PREFIX, REFUSALS
-from tests.world import decide, policy, request
+from gateway.telemetry.metrics import ENTRIES, LIMITS, LOOKUPS, PATROLLED, PATROLS, PREFIX, REDIS_ERRORS, REFUSALS
+from tests.world import decide, label, patch, policy, request
 
 FAILURE = Failure(reason=Reason.WORKER_FAILURE, message="x")
 
@@ -92,6 +96,109 @@ def test_failing_open_is_counted(metrics):
     assert value(metrics, "failed_open_total", **labels) == 1
     assert value(metrics, "policy_failures_total", **labels, reason="WORKER_FAILURE") == 1
     assert value(metrics, "reviews_total", phase="mutating", outcome="allowed") == 1
+
+
+def test_the_words_of_the_cache_are_those_of_the_cache():
+    """Each result of a lookup and each fault of Redis has its own series; and so have the results of a patrol."""
+    assert set(LOOKUPS) == set(LookupResult)
+    assert set(REDIS_ERRORS) == set(RedisFault)
+    assert set(PATROLS) == {STABLE, UNSTABLE, FAILED, DROPPED}
+    assert set(PATROLLED) == {*PATROLS} - {DROPPED}
+
+
+@pytest.mark.parametrize("source", Source)
+def test_an_answer_is_counted_by_its_source(metrics, source):
+    """Where each answer is from: how much the memo, the cache and a stale verdict spare is their share of all."""
+    one = policy("one")
+    decision, _ = decide([one], {"one": Allow()})
+    metrics.know([one])
+    metrics.decided(replace(decision, calls=tuple(replace(call, source=source) for call in decision.calls)))
+    labels = {"phase": "mutating", "policy": one.qualified_name}
+    assert value(metrics, "policy_answers_total", **labels, source=source) == 1
+    assert sum(value(metrics, "policy_answers_total", **labels, source=each) for each in Source) == 1
+
+
+def test_conflicts_are_counted_for_the_later_policy(metrics):
+    """One for each field that another policy had written."""
+    chain = [policy("one"), policy("two", index=1)]
+    metrics.know(chain)
+    metrics.decided(decide(chain, {"one": label("x", "1"), "two": label("x", "2")})[0])
+    counted = [value(metrics, "policy_conflicts_total", phase="mutating", policy=each.qualified_name) for each in chain]
+    assert counted == [0, 1]
+
+
+def test_a_write_outside_of_the_scope_is_a_failure_that_starts_at_zero(metrics):
+    """So that somebody can alert on the first one."""
+    one = policy("one")
+    metrics.know([one])
+    labels = {"phase": "mutating", "policy": one.qualified_name, "reason": "WRITE_SCOPE"}
+    assert value(metrics, "policy_failures_total", **labels) == 0
+    metrics.decided(decide([one], {"one": patch({"op": "add", "path": "/metadata/finalizers", "value": ["x"]})})[0])
+    assert value(metrics, "policy_failures_total", **labels) == 1
+
+
+def test_early_asks_are_used_or_wasted(metrics):
+    """Each early ask counts once: its answer counted for somebody, or for nobody."""
+    sees_no_label = Inputs(places=Places([("object", "metadata", "name")]))
+    chain = [policy("one"), policy("two", index=1, inputs=sees_no_label), policy("three", index=2)]
+    decision, _ = decide(chain, {"one": label("x"), "two": Allow(), "three": Allow()}, early_asks=True)
+    # The first one's turn has come: it is not early.
+    assert decision.early_asks == 2
+    metrics.decided(decision)
+    assert [value(metrics, "early_asks_total", result=word) for word in ("used", "wasted")] == [1, 1]
+
+
+def test_the_cache_counts(metrics):
+    """Each event of the cache has its metric."""
+    one = policy("one", cache=Cache(ttl=60))
+    metrics.know([one])
+    events = CacheCounting(metrics)
+    for result in LookupResult:
+        events.looked_up(one, result)
+    events.stored(one)
+    events.too_large(one)
+    events.evicted(3)
+    events.write_dropped(4)
+    events.seal_failed()
+    for fault in RedisFault:
+        events.redis_failed(fault)
+    events.redis_skipped(skipped=True)
+    events.purged(2)
+    events.size(1000, 5)
+    labels = {"phase": "mutating", "policy": one.qualified_name}
+    assert [value(metrics, "cache_lookups_total", **labels, result=each) for each in LookupResult] == [1] * len(
+        LookupResult
+    )
+    counted = {word: value(metrics, "cache_entries_total", event=word) for word in ENTRIES}
+    assert counted == {"stored": 1, "too_large": 1, "evicted": 3, "write_dropped": 4}
+    assert [value(metrics, "cache_redis_errors_total", kind=each) for each in RedisFault] == [1] * len(RedisFault)
+    singles = {
+        "seal_failures_total": 1,
+        "purged_policies_total": 2,
+        "redis_skipped": 1,
+        "memory_bytes": 1000,
+        "memory_entries": 5,
+    }
+    assert {name: value(metrics, f"cache_{name}") for name in singles} == singles
+    metrics.forget_others([])
+    assert "one.test" not in metrics.exposition()[1].decode()
+
+
+def test_a_policy_without_a_cache_has_no_lookups(metrics):
+    """A series that never moves tells nobody anything."""
+    metrics.know([policy("one")])
+    assert "cache_lookups_total{" not in metrics.exposition()[1].decode()
+
+
+def test_patrols_are_counted(metrics):
+    """By their result, and by policy."""
+    one = policy("one")
+    metrics.know([one])
+    metrics.patrolled("dropped")
+    metrics.patrolled_policy(one, "unstable")
+    labels = {"phase": "mutating", "policy": one.qualified_name}
+    assert value(metrics, "patrols_total", result="dropped") == 1
+    assert value(metrics, "patrolled_policies_total", **labels, result="unstable") == 1
 
 
 def test_who_does_not_match_is_not_counted(metrics):

@@ -25,9 +25,19 @@ def ask(phase=Phase.MUTATING, **fields):
     )
 
 
-def answer(**fields):
+def nobody(about, observed):
+    """Who is told of a meaningless cache hint where there is none."""
+    raise AssertionError((about, observed))
+
+
+def answer(*, meaningless=nobody, **fields):
     """What an Outcome of these fields says."""
-    return outcome_answer(ask(), pb.Outcome(**fields), characters=CHARACTERS)
+    return outcome_answer(ask(), pb.Outcome(**fields), characters=CHARACTERS, meaningless=meaningless)
+
+
+def read(content):
+    """What these bytes say, whatever their cache hint."""
+    return review_answer(ask(), content, characters=CHARACTERS, meaningless=lambda about, observed: None)
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -142,6 +152,55 @@ def test_a_failure_explains_itself_on_one_line():
     assert "does not say why" in answer(failure=pb.Failure(message="\n \t")).message
 
 
+def ttl(seconds, nanos=0):
+    return pb.CacheHint(ttl=Duration(seconds=seconds, nanos=nanos))
+
+
+VERDICTS = [{"allow": pb.Allow()}, {"deny": pb.Deny()}]
+
+
+@pytest.mark.parametrize("verdict", VERDICTS, ids=str)
+@pytest.mark.parametrize(
+    ("hint", "reuse"),
+    [
+        (None, None),
+        (pb.CacheHint(no_store=pb.CacheHint.NoStore()), 0.0),
+        (ttl(0), 0.0),
+        (ttl(300), 300.0),
+        (ttl(1, 500_000_000), 1.5),
+        (ttl(315_576_000_000), 315_576_000_000.0),
+    ],
+    ids=str,
+)
+def test_a_cache_hint_says_how_long_a_verdict_may_be_reused(verdict, hint, reuse):
+    """Unset is as configured, no_store is never, a ttl is its seconds."""
+    assert answer(cache=hint, **verdict).reuse == reuse
+
+
+@pytest.mark.parametrize("verdict", VERDICTS, ids=str)
+@pytest.mark.parametrize(
+    "hint",
+    [
+        pb.CacheHint(),
+        ttl(-1),
+        ttl(0, -1),
+        ttl(1, -1),
+        ttl(0, 1_000_000_000),
+        ttl(315_576_000_001),
+        ttl(2**63 - 1, 2**31 - 1),
+        ttl(-(2**63)),
+    ],
+    ids=str,
+)
+def test_a_meaningless_cache_hint_is_never_reuse(verdict, hint):
+    """A hint that is empty, negative or no Duration keeps the verdict, which is not reused; and it is told."""
+    told = []
+    said = answer(cache=hint, meaningless=lambda about, observed: told.append((about.id, observed)), **verdict)
+    assert said.reuse == 0.0
+    assert isinstance(said, Allow | Deny)
+    assert [about for about, _ in told] == [7]
+
+
 @pytest.mark.parametrize(
     "outcome", [{}, {"warnings": ["w"]}, {"cache": pb.CacheHint(ttl=Duration(seconds=1))}], ids=str
 )
@@ -156,14 +215,14 @@ def test_of_two_verdicts_the_last_counts():
     """A oneof that is on the wire twice holds the last one, as protobuf has it."""
     both = pb.ReviewResponse(outcome=pb.Outcome(allow=pb.Allow())).SerializeToString()
     both += pb.ReviewResponse(outcome=pb.Outcome(deny=pb.Deny(message="no"))).SerializeToString()
-    assert review_answer(ask(), both, characters=CHARACTERS) == Deny(message="no")
+    assert read(both) == Deny(message="no")
 
 
 @pytest.mark.property
 @given(st.binary(max_size=200))
 def test_any_bytes_are_an_answer(content):
     """Whatever bytes a worker sends are an allow, a deny or a failure, never an exception."""
-    assert isinstance(review_answer(ask(), content, characters=CHARACTERS), Allow | Deny | Failure)
+    assert isinstance(read(content), Allow | Deny | Failure)
 
 
 @pytest.mark.property
@@ -174,7 +233,7 @@ def test_a_damaged_answer_is_an_answer(message, at, byte):
     deny = pb.Deny(message=message.decode(errors="replace"), code=422, details=details)
     content = bytearray(pb.ReviewResponse(outcome=pb.Outcome(deny=deny, warnings=["w"])).SerializeToString())
     content[at % len(content)] = byte
-    assert isinstance(review_answer(ask(), bytes(content), characters=CHARACTERS), Allow | Deny | Failure)
+    assert isinstance(read(bytes(content)), Allow | Deny | Failure)
 
 
 @pytest.mark.property

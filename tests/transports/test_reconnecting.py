@@ -4,11 +4,11 @@ import asyncio
 
 import grpc
 
-from gateway.policies import Configuration, Worker
-from gateway.policies.model import GrpcTarget
-from gateway.transports import TransportLimits, Workers
+from gateway.transports import TransportLimits
+from gateway.transports.acquaintance import Acquaintance
+from gateway.transports.agreement import Agreement
 from gateway.transports.grpc import GrpcWorker
-from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.pool import ReachedWorker
 
 PATIENCE = 10
 
@@ -44,7 +44,7 @@ class Restarting:
     target = "unix:/nonexistent"
 
     def __init__(self):
-        self.versions = []
+        self.described = 0
         self.restarted = asyncio.Event()
         self.described_again = asyncio.Event()
 
@@ -58,19 +58,23 @@ class Restarting:
 
     async def describe(self):
         await self.restarted.wait()
-        self.versions.append(str(len(self.versions) + 1))
-        if len(self.versions) == 2:
+        self.described += 1
+        if self.described == 2:
             self.described_again.set()
-        return pb.DescribeResponse(version=self.versions[-1])
+
+
+def reached(worker):
+    """A worker as a pool has it."""
+    return ReachedWorker(key=(), connection=worker, supervisor=None, socket=None, agreement=Agreement(60.0))
 
 
 async def test_a_connection_lost_during_describe_is_described_again():
     """The loss is noticed from before Describe on, and the watch ends with what it watches for."""
     worker = Restarting()
-    known = {"labels": Worker(name="labels", grpc=GrpcTarget(target=worker.target))}
-    workers = Workers(Configuration(workers=known))
-    task = asyncio.create_task(workers._keep_described(worker))
+    told = []
+    task = asyncio.create_task(Acquaintance(reached(worker), worker.describe, told.append).keep())
     await asyncio.wait_for(worker.described_again.wait(), PATIENCE)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert told == []

@@ -8,66 +8,23 @@ from time import monotonic
 import grpc
 import pytest
 
-from gateway.deciding import Ask, Deny, Failure
-from gateway.documents import Document
+from gateway.deciding import Deny, Failure
 from gateway.policies import Configuration, Phase, Worker
 from gateway.policies.model import GrpcTarget
 from gateway.reasons import Reason
 from gateway.transports import TransportLimits, WorkerPool, Workers
-from gateway.transports import workers as module
+from gateway.transports import acquaintance as module
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.running import until
 from tests.integration.workers import Gate, Hanging, always, deny, description, scripted, status
+from tests.transports.reaching import Reply, asked, configured, judge, question, standing, working
 from tests.world import policy
-
-FAR_AWAY = 1e9
-"""A deadline that does not come."""
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Pauses too short to wait for."""
     monkeypatch.setattr(module, "RETRY_SECONDS", (0.001, 0.004))
-
-
-def judge(name="judge", **fields):
-    return policy(name, phase=Phase.VALIDATING, worker="labels", **fields)
-
-
-def configured(*policies, directory="", **targets):
-    """A configuration of these validating policies, and of workers at these targets."""
-    made = {
-        name: Worker(name=name, grpc=GrpcTarget(target=target, directory=str(directory)))
-        for name, target in targets.items()
-    }
-    return Configuration(workers=made, validating=policies)
-
-
-@asynccontextmanager
-async def working(configuration, *, wait=10.0, changed=lambda: None, **limits):
-    """Workers, started, and closed at the end."""
-    workers = Workers(configuration, TransportLimits(**limits), changed=changed)
-    try:
-        await workers.start(wait_seconds=wait)
-        yield workers
-    finally:
-        await workers.close()
-
-
-def standing(workers, name="judge"):
-    return workers.standings(Phase.VALIDATING).get(f"test/{name}.test.example.com")
-
-
-def question(about, *, deadline=FAR_AWAY):
-    document = Document(content=b"{}")
-    return Ask(id=1, policy=about, document=document, deadline=deadline, uid="u1", cancellable=True)
-
-
-async def asked(workers, about, **fields):
-    """Put a question, and wait for its answer."""
-    answered = asyncio.get_running_loop().create_future()
-    workers.ask(question(about, **fields), answered.set_result)
-    return await asyncio.wait_for(answered, 10)
 
 
 async def test_a_described_policy_stands_with_its_version():
@@ -243,22 +200,22 @@ async def test_an_answer_comes_after_the_question():
         scripted("judge", review=always(deny("no"))) as target,
         working(configured(judge(), labels=target)) as workers,
     ):
-        answers = []
-        workers.ask(question(judge()), answers.append)
-        assert answers == []
-        await until(lambda: answers)
-        assert [answer.message for answer in answers] == ["no"]
+        reply = Reply()
+        workers.ask(question(judge()), reply)
+        assert reply.answers == []
+        await until(lambda: reply.answers)
+        assert [answer.message for answer in reply.answers] == ["no"]
 
 
 async def test_a_cancelled_question_has_no_answer():
     """After a cancel the worker's call is cancelled, and ``answered`` is not called."""
-    review, answers = Hanging(), []
+    review, reply = Hanging(), Reply()
     async with scripted("judge", review=review) as target, working(configured(judge(), labels=target)) as workers:
-        cancel = workers.ask(question(judge()), answers.append)
+        cancel = workers.ask(question(judge()), reply)
         await asyncio.wait_for(review.asked.wait(), 10)
         cancel()
         await asyncio.wait_for(review.cancelled.wait(), 10)
-    assert answers == []
+    assert reply.answers == []
 
 
 async def test_a_deadline_that_passes_is_a_timeout():
@@ -276,13 +233,13 @@ async def test_a_deadline_that_passes_is_a_timeout():
 
 async def test_closing_breaks_off_what_is_open():
     """Closing cancels the open calls, and the worker sees its connection end."""
-    review, answers = Gate(), []
+    review, reply = Gate(), Reply()
     async with scripted("judge", review=review) as target:
         async with working(configured(judge(), labels=target)) as workers:
-            workers.ask(question(judge()), answers.append)
+            workers.ask(question(judge()), reply)
             await asyncio.wait_for(review.asked.wait(), 10)
         review.open.set()
-    assert answers == []
+    assert reply.answers == []
 
 
 async def test_a_command_without_a_target_has_a_socket_of_its_own():
@@ -366,37 +323,37 @@ async def test_new_settings_are_validated_anew():
 
 async def test_a_worker_is_given_up_when_its_last_call_has_ended():
     """Calls in flight end before the connection does, also those that outlive every configuration that names it."""
-    review, answers = Gate(deny("late")), []
+    review, reply = Gate(deny("late")), Reply()
     async with scripted("judge", review=review) as target:
         known = configured(judge(), labels=target)
         async with following(known, Configuration()) as (first, second):
             await first.start(wait_seconds=10)
             connection = first._workers["labels"]
-            first.ask(question(judge()), answers.append)
+            first.ask(question(judge()), reply)
             await asyncio.wait_for(review.asked.wait(), 10)
             await second.start()
             await first.close()
             review.open.set()
-            await until(lambda: answers)
-            assert [answer.message for answer in answers] == ["late"]
+            await until(lambda: reply.answers)
+            assert [answer.message for answer in reply.answers] == ["late"]
             await until(lambda: not second._pool._reached)
             assert not connection._calls
 
 
 async def test_a_worker_that_is_named_again_is_not_given_up():
     """Who is named again while the last calls end stays as it is."""
-    review, answers = Gate(deny("late")), []
+    review, reply = Gate(deny("late")), Reply()
     async with scripted("judge", review=review) as target:
         known = configured(judge(), labels=target)
         async with following(known, known) as (first, second):
             await first.start(wait_seconds=10)
             connection = first._workers["labels"]
-            first.ask(question(judge()), answers.append)
+            first.ask(question(judge()), reply)
             await asyncio.wait_for(review.asked.wait(), 10)
             await first.close()
             await second.start()
             review.open.set()
-            await until(lambda: answers)
+            await until(lambda: reply.answers)
             await asyncio.sleep(0)
             assert second._workers["labels"] is connection
             assert isinstance(await asked(second, judge()), Deny)

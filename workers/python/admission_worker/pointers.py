@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 _VALID = re.compile(r"(?:/(?:[^~/]|~[01])*)+")
 
-UID = "/uid"
-"""No verdict may depend on the AdmissionRequest's uid: it is not part of a document, and claiming it is refused."""
+MOST = 256
+"""Pointers in one claim, and tokens in one pointer: the gateway takes no more, and no request is nested deeper."""
 
 
 def pointer(*tokens: str | int) -> str:
@@ -24,7 +24,7 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def checked(claims: Iterable[object], what: str) -> tuple[str, ...]:
-    """The claimed pointers as they are sent.
+    """The claimed pointers as they are sent, each once.
 
     Args:
         claims: JSON Pointers.
@@ -32,12 +32,17 @@ def checked(claims: Iterable[object], what: str) -> tuple[str, ...]:
 
     Raises:
         TypeError: one text in place of a list.
-        ValueError: one of them is no pointer, is empty (which is spelt ``EVERYTHING``), or is ``/uid``.
+        ValueError: one of them is no pointer or is empty (which is spelt ``EVERYTHING``), or there are too many.
     """
     if isinstance(claims, str):
         message = f"{what}: must be a list of JSON Pointers, is the text {claims!r}; write [{claims!r}]"
         raise TypeError(message)
-    return tuple(_checked_one(claim, what) for claim in claims)
+    # Claims are put together from lists of places; the gateway refuses one that is named twice.
+    pointers = tuple(dict.fromkeys(_checked_one(claim, what) for claim in claims))
+    if len(pointers) > MOST:
+        message = f"{what}: at most {MOST} pointers, there are {len(pointers)}; claim what holds several of them"
+        raise ValueError(message)
+    return pointers
 
 
 def _checked_one(claim: object, what: str) -> str:
@@ -45,7 +50,7 @@ def _checked_one(claim: object, what: str) -> str:
         hint = "; everything is spelt EVERYTHING" if claim == "" else ""
         message = f"{what}: {claim!r} is no JSON Pointer such as '/object/metadata/labels'{hint}"
         raise ValueError(message)
-    if claim == UID:
-        message = f"{what}: no verdict may depend on '/uid', which is not part of a document"
+    if claim.count("/") > MOST:
+        message = f"{what}: {claim[:80]!r}... has more than {MOST} segments, and no request is nested so deep"
         raise ValueError(message)
     return claim

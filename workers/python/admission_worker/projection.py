@@ -1,9 +1,9 @@
 """What a policy is sent: the parts of an AdmissionRequest that it claims, as the gateway cuts them out.
 
-* ``kind``, ``resource``, ``subResource``, ``operation`` and ``dryRun`` always; ``uid`` never.
+* ``kind``, ``resource``, ``subResource``, ``operation`` and ``dryRun`` always; ``uid`` never; ``namespaceObject`` only
+  if it is named.
 * A claimed value that exists appears, and so does every existing object or array on the way to one. What does not
-exist does
-  not appear. Order stays.
+  exist does not appear. Order stays.
 * Arrays keep length and positions: an element that no claim reaches is ``{}``, ``[]`` or null, by its own kind.
 * Where claims overlap, the wider wins.
 
@@ -20,6 +20,9 @@ from admission_worker.pointers import tokens
 ALWAYS: Final = ("kind", "resource", "subResource", "operation", "dryRun")
 """Members of every document."""
 
+NEVER_ASKED: Final = frozenset({"uid", "namespaceObject"})
+"""What "everything" does not hold: nobody is sent the one, and the other is no member of the request itself."""
+
 _Path = tuple[str, ...]
 
 
@@ -31,7 +34,7 @@ def document_of(request: Mapping[str, Any], inputs: Claim) -> dict[str, Any]:
         inputs: what the policy claims; None (not said) is everything.
     """
     if inputs is None or isinstance(inputs, Everything):
-        return {name: value for name, value in request.items() if name != "uid"}
+        return {name: value for name, value in request.items() if name not in NEVER_ASKED}
     paths = [(name,) for name in ALWAYS] + [tokens(place) for place in inputs]
     return _members(request, paths)
 

@@ -3,8 +3,9 @@
     from admission_worker.testing import review
 
     def test_a_pod_without_a_team_is_denied():
-        answer = review(worker, "required-labels", {"operation": "CREATE", "object": {"metadata": {}}}, {"labels":
-        {"team": ""}}) assert isinstance(answer, Deny)
+        request = {"operation": "CREATE", "object": {"metadata": {}}}
+        answer = review(worker, "required-labels", request, {"labels": {"team": ""}})
+        assert isinstance(answer, Deny)
 
 The policy is sent what the gateway would send it: no more than it claims as its ``inputs``. So a policy that reads
 what it does not claim fails its tests, and not its first day in a cluster. What a policy raises comes through, with

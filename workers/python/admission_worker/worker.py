@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
 
-from admission_worker.claims import Claim, Everything, claim
+from admission_worker.claims import Claim, Everything, inputs_claim, writes_claim
 from admission_worker.command import command
 from admission_worker.limits import Limits
 from admission_worker.policies import Phase, Policy, style_of
@@ -81,14 +81,14 @@ class Worker:
             A decorator which gives the function back as it was.
 
         Raises:
-            ValueError: a name that is no DNS-1123 label or is taken, or a claim that is no JSON Pointer.
+            ValueError: a name that is no DNS-1123 label or is taken, or a claim that is no place in a request.
             TypeError: a settings type that is no JSON object, or a function that cannot be called as a policy.
         """
         return self._registering(
             name=name,
             phase=Phase.VALIDATING,
             settings=SettingsType(shape=settings or NoSettings, validate=checked_validate(validate)),
-            inputs=claim(inputs, f"policy {name}: inputs"),
+            inputs=inputs_claim(inputs, f"policy {name}: inputs"),
             writes=None,
             version=version,
             description=description,
@@ -131,8 +131,8 @@ class Worker:
             name=name,
             phase=Phase.MUTATING,
             settings=SettingsType(shape=settings or NoSettings, validate=checked_validate(validate)),
-            inputs=claim(inputs, f"policy {name}: inputs"),
-            writes=claim(writes, f"policy {name}: writes"),
+            inputs=inputs_claim(inputs, f"policy {name}: inputs"),
+            writes=writes_claim(writes, f"policy {name}: writes"),
             version=version,
             description=description,
             blocking=blocking,

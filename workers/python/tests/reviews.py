@@ -6,6 +6,7 @@ import json
 import jsonpatch
 
 from admission_worker import Allow
+from admission_worker.pointers import tokens
 from admission_worker.projection import document_of
 from admission_worker.samples import worker
 from admission_worker.testing import review
@@ -93,10 +94,32 @@ def changed(asked, answer):
     return jsonpatch.apply_patch(copy.deepcopy(asked["object"]), answer.change.value)
 
 
+def differing(before, after, place=()):
+    """The places where two values differ, as tokens: of objects and arrays on both sides, those inside them."""
+    if isinstance(after, dict) and isinstance(before, dict | None):
+        before = before or {}
+        for name in {**before, **after}:
+            yield from differing(before.get(name), after.get(name), (*place, name))
+    elif isinstance(after, list) and isinstance(before, list) and len(after) >= len(before):
+        for index, value in enumerate(after):
+            yield from differing(before[index] if index < len(before) else None, value, (*place, str(index)))
+    elif before != after:
+        yield place
+
+
+def _covers(wide, narrow):
+    return len(wide) <= len(narrow) and all(token in {"*", its} for token, its in zip(wide, narrow, strict=False))
+
+
 def mutate(policy, asked, settings):
-    """The object after the policy, and its warnings. Asked again about it, the policy changes nothing."""
+    """The object after the policy, and its warnings. Asked again about it, the policy changes nothing; and it changes
+    nothing that it does not claim.
+    """
     answer = judge(policy, asked, settings)
     result = changed(asked, answer)
+    claimed = [tokens(place) for place in worker.policies[policy].writes]
+    for place in differing(asked["object"], result):
+        assert any(_covers(each, place) for each in claimed), f"it changes what it does not claim: {place}"
     again = judge(policy, asked | {"object": result}, settings)
     assert again.change is None or again.change.value == [], f"not idempotent: {again.change.value}"
     return result, answer.warnings

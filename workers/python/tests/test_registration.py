@@ -73,12 +73,37 @@ def test_a_policy_is_a_function(worker, function):
         worker.validating("a")(function)
 
 
-@pytest.mark.parametrize("claim", [[""], ["object"], ["/object/~2"], ["/object/~"], ["/uid"], [5], [None]])
+@pytest.mark.parametrize("claim", [[""], ["object"], ["/object/~2"], ["/object/~"], [5], [None], ["/object" * 300]])
 @pytest.mark.parametrize("which", ["inputs", "writes"])
 def test_a_claim_is_json_pointers(worker, claim, which):
-    """Everything has its own spelling, and the uid is part of no document."""
+    """Everything has its own spelling."""
     with pytest.raises(ValueError, match=f"policy a: {which}"):
         worker.mutating("a", **{which: claim})(plain)
+
+
+@pytest.mark.parametrize("claim", [["/uid"], ["/uid/x"], ["/objekt/metadata"], ["/*"], ["/metadata/labels"], ["/"]])
+def test_an_input_is_a_place_in_the_request(worker, claim):
+    """What no AdmissionRequest has is a mistake, and its uid is part of no document."""
+    with pytest.raises(ValueError, match="policy a: inputs"):
+        worker.validating("a", inputs=["/object", *claim])(plain)
+
+
+@pytest.mark.parametrize("claim", [["/apiVersion"], ["/kind"], ["/kind/x"], ["/*"]])
+def test_a_write_is_a_place_that_can_be_changed(worker, claim):
+    """What kind of object it is stays; whatever else the object has can be claimed."""
+    with pytest.raises(ValueError, match="policy a: writes"):
+        worker.mutating("a", writes=["/metadata", *claim])(plain)
+    worker.mutating("b", writes=["/uid", "/data/*"])(plain)
+    assert worker.policies["b"].writes == ("/uid", "/data/*")
+
+
+@pytest.mark.parametrize("which", ["inputs", "writes"])
+def test_a_claim_is_bounded(worker, which):
+    """The gateway takes 256 pointers; one that is named twice is named once."""
+    worker.mutating("a", **{which: ["/object/a", "/object/b", "/object/a"]})(plain)
+    assert getattr(worker.policies["a"], which) == ("/object/a", "/object/b")
+    with pytest.raises(ValueError, match="at most 256 pointers, there are 257"):
+        worker.mutating("b", **{which: [f"/object/{number}" for number in range(257)]})(plain)
 
 
 def test_a_claim_is_no_text(worker):

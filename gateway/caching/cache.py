@@ -1,0 +1,174 @@
+"""The verdicts kept between reviews. It outlives configurations: what changes with one is in the question.
+
+kept      allow and deny, with everything they say; never a failure, never what the worker said not to reuse
+used      fresh: as an answer. Stale: only handed to whoever asks the worker, should that fail
+where     in this process's memory, and in Redis if there is one; what Redis had, memory has from then on
+not used  what is from the future (by more than clocks may differ), older than any entry may be, or purged
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import time
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from gateway.caching.entries import Entry, life, packed, unpacked
+from gateway.caching.events import CacheEvents, NoEvents
+from gateway.caching.limits import CacheLimits
+from gateway.caching.memory import Memory
+from gateway.caching.purges import Purges
+from gateway.caching.questions import mark_of, policy_mark
+from gateway.caching.redis import RedisStore
+from gateway.deciding import Verdict
+from gateway.policies import Cache, Phase, Policy
+
+if TYPE_CHECKING:
+    from gateway.caching.flights import Flight
+
+_LOG: Final = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """A verdict that was found: its age in seconds, and whether it is fresh; if not, it is stale."""
+
+    verdict: Verdict
+    age: float
+    fresh: bool
+
+
+class VerdictCache:
+    """What this process has, and what it shares.
+
+    Args:
+        limits: of everything.
+        events: hears what happens.
+        redis: the second level, made with the same limits and events; None: there is none.
+        now: seconds since 1970, the same as Redis'.
+    """
+
+    def __init__(
+        self,
+        limits: CacheLimits | None = None,
+        events: CacheEvents | None = None,
+        redis: RedisStore | None = None,
+        now: Callable[[], float] = time,
+    ) -> None:
+        self.limits = limits or CacheLimits()
+        self.events = events or NoEvents()
+        self.now = now
+        self.redis = redis
+        self.flights: dict[bytes, Flight] = {}
+        self._memory = Memory(self.limits.memory_bytes, self.events)
+        self._purges = Purges(self.limits)
+        self._sweeps: set[asyncio.Task[None]] = set()
+
+    async def start(self, *, wait_seconds: float = 0.0) -> bool:
+        """Connect to Redis in the background, if there is one; wait for it so long at most.
+
+        Returns:
+            Whether everything can be used already. If not, nothing is lost: Redis is used as soon as it answers.
+        """
+        if self.redis is None:
+            return True
+        return await self.redis.start(self._purges, self._forget, wait_seconds=wait_seconds)
+
+    async def close(self) -> None:
+        """Let go of Redis. Reviews must have ended, or be about to ask their workers."""
+        for sweep in self._sweeps:
+            sweep.cancel()
+        await asyncio.gather(*self._sweeps, return_exceptions=True)
+        if self.redis is not None:
+            await self.redis.close()
+
+    async def purge(self, policies: Iterable[str]) -> bool:
+        """Use no verdict of these policies again that was asked for before now, here or in any other replica.
+
+        Args:
+            policies: qualified names; in both phases. A name that no policy has purges nothing.
+
+        Returns:
+            Whether the other replicas will know within ``purge_poll_seconds``. If not, Redis could not be told; it
+            will be when it is back.
+        """
+        names = tuple(policies)
+        marks = frozenset(policy_mark(phase, name) for name in names for phase in Phase)
+        when = self.now()
+        for mark in marks:
+            self._purges.note(mark, when, when)
+        self._detach(marks)
+        self.events.purged(len(names))
+        _LOG.info("verdicts purged", policies=sorted(names))
+        await self._memory.sweep(marks)
+        return True if self.redis is None else await self.redis.purge(marks, when)
+
+    # -------------------------------------------------------------------------------------------- for askers
+
+    def peek(self, question: bytes, cache: Cache) -> Kept | None:
+        """What memory has for a question that may be used, fresh or stale."""
+        content = self._memory.get(question)
+        if content is None:
+            return None
+        entry = unpacked(content)
+        if entry is None or self._over(question, entry):
+            self._memory.remove(question)
+            return None
+        # What is too old under this ttl stays: it may be fresh under another, and goes as the least recently used.
+        return self.judged(question, entry, cache)
+
+    def judged(self, question: bytes, entry: Entry, cache: Cache) -> Kept | None:
+        """An entry as it may be used under this ``cache``; None: not at all."""
+        age = self.now() - entry.said
+        lives = life(entry.verdict, cache)
+        if self._over(question, entry) or not -self.limits.clock_skew_seconds <= age < lives + cache.stale_if_error:
+            return None
+        return Kept(verdict=entry.verdict, age=max(age, 0.0), fresh=age < lives)
+
+    def _over(self, question: bytes, entry: Entry) -> bool:
+        """Whether nobody may use it again."""
+        return self.now() - entry.said >= self.limits.entry_seconds or self._purges.covers(
+            mark_of(question), entry.said
+        )
+
+    def keep(self, question: bytes, entry: Entry, policy: Policy, cache: Cache) -> None:
+        """Keep what a worker has just said, here and in Redis."""
+        seconds = life(entry.verdict, cache) + cache.stale_if_error
+        if seconds <= 0 or self.judged(question, entry, cache) is None:
+            return
+        content = self._write_down(question, entry, policy)
+        if content is not None:
+            self.events.stored(policy)
+            if self.redis is not None:
+                self.redis.write(question, content, seconds)
+
+    def remember(self, question: bytes, entry: Entry, policy: Policy) -> None:
+        """Keep what Redis had, here, unless what is here is newer."""
+        content = self._memory.get(question)
+        here = None if content is None else unpacked(content)
+        if here is None or here.said < entry.said:
+            self._write_down(question, entry, policy)
+
+    def _write_down(self, question: bytes, entry: Entry, policy: Policy) -> bytes | None:
+        content = packed(entry)
+        if content is None or len(content) > self.limits.entry_bytes:
+            self.events.too_large(policy)
+            return None
+        self._memory.put(question, content)
+        return content
+
+    # ------------------------------------------------------------------------------------------------ purges
+
+    def _forget(self, marks: frozenset[bytes]) -> None:
+        """Another replica has purged these policies."""
+        self.events.purged(len(marks))
+        self._detach(marks)
+        sweep = asyncio.create_task(self._memory.sweep(marks))
+        self._sweeps.add(sweep)
+        sweep.add_done_callback(self._sweeps.discard)
+
+    def _detach(self, marks: frozenset[bytes]) -> None:
+        """Who asks from now on must not share an answer to an ask from before. Who waits already goes on waiting."""
+        for question in [each for each in self.flights if mark_of(each) in marks]:
+            del self.flights[question]

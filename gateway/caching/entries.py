@@ -1,0 +1,144 @@
+"""One kept verdict: what was said, and when. How old it may be is the reader's to say, not the writer's.
+
+    age      now - the moment when the worker was asked
+    life     ttl, or the worker's own hint where that is shorter
+    fresh    age < life
+    stale    life <= age < life + staleIfError: only where the worker fails
+
+The moment is that of the asking, not of the answer: a worker that took ten seconds may have looked at the world at any
+time in them ("the response_delay ... is measured from the time the request was initiated", RFC 9111, section 4.2.3, is
+the same caution). Since an entry carries the moment and the hint and not its end, another ttl flushes nothing.
+
+Clocks of replicas differ. An entry from a little in the future is new; from further off, it is not used: somebody's
+clock is wrong, and nobody can say how old it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from gateway.deciding import Allow, Change, ChangeKind, Deny, Verdict
+from gateway.policies import Cache
+
+_Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class _Allow(
+    msgspec.Struct, tag="allow", array_like=True, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False
+):
+    kind: ChangeKind | None
+    content: bytes
+    warnings: tuple[str, ...]
+    audit_annotations: dict[str, str]
+    version: str
+    reuse: _Seconds | None
+
+
+class _Deny(
+    msgspec.Struct, tag="deny", array_like=True, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False
+):
+    code: int
+    message: str
+    reason: str
+    details: dict[str, Any] | None
+    warnings: tuple[str, ...]
+    audit_annotations: dict[str, str]
+    version: str
+    reuse: _Seconds | None
+
+
+class _Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
+    said: float
+    verdict: _Allow | _Deny
+
+
+_pack: Final = msgspec.msgpack.Encoder().encode
+_unpack: Final = msgspec.msgpack.Decoder(_Record).decode
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A verdict, and when its worker was asked for it, in seconds since 1970."""
+
+    said: float
+    verdict: Verdict
+
+
+def reusable(verdict: Verdict) -> bool:
+    """Whether the worker lets it be used for anybody else at all."""
+    return verdict.reuse != 0
+
+
+def life(verdict: Verdict, cache: Cache) -> float:
+    """For how many seconds it is fresh."""
+    return cache.ttl if verdict.reuse is None else min(cache.ttl, verdict.reuse)
+
+
+def packed(entry: Entry) -> bytes | None:
+    """The entry in msgpack; None if it holds what cannot be written down (an integer of more than 64 bits)."""
+    verdict = entry.verdict
+    record: _Allow | _Deny
+    if isinstance(verdict, Allow):
+        change = verdict.change
+        record = _Allow(
+            kind=None if change is None else change.kind,
+            content=b"" if change is None else change.content,
+            warnings=verdict.warnings,
+            audit_annotations=_plain(verdict.audit_annotations),
+            version=verdict.version,
+            reuse=verdict.reuse,
+        )
+    else:
+        record = _Deny(
+            code=verdict.code,
+            message=verdict.message,
+            reason=verdict.reason,
+            details=None if verdict.details is None else dict(verdict.details),
+            warnings=verdict.warnings,
+            audit_annotations=_plain(verdict.audit_annotations),
+            version=verdict.version,
+            reuse=verdict.reuse,
+        )
+    try:
+        return _pack(_Record(entry.said, record))
+    except (msgspec.MsgspecError, ValueError, OverflowError, TypeError, RecursionError):
+        return None
+
+
+def unpacked(content: bytes) -> Entry | None:
+    """The entry; None if the bytes are none."""
+    try:
+        record = _unpack(content)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    said, verdict = record.said, record.verdict
+    if isinstance(verdict, _Allow):
+        return Entry(
+            said=said,
+            verdict=Allow(
+                change=None if verdict.kind is None else Change(kind=verdict.kind, content=verdict.content),
+                warnings=verdict.warnings,
+                audit_annotations=verdict.audit_annotations,
+                version=verdict.version,
+                reuse=verdict.reuse,
+            ),
+        )
+    return Entry(
+        said=said,
+        verdict=Deny(
+            code=verdict.code,
+            message=verdict.message,
+            reason=verdict.reason,
+            details=verdict.details,
+            warnings=verdict.warnings,
+            audit_annotations=verdict.audit_annotations,
+            version=verdict.version,
+            reuse=verdict.reuse,
+        ),
+    )
+
+
+def _plain(annotations: Mapping[str, str]) -> dict[str, str]:
+    return annotations if isinstance(annotations, dict) else dict(annotations)

@@ -1,0 +1,65 @@
+"""Every bound of the cache between reviews, with the arithmetic that gave it.
+
+Full never means a stall: what does not fit in memory is evicted, what Redis does not take is dropped and counted.
+"""
+
+from dataclasses import dataclass
+
+from gateway.bounds import check_bounds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CacheLimits:
+    """Bounds of one process's cache. Seconds are floats, everything else counts what its name says; all are greater
+    than zero.
+    """
+
+    memory_bytes: int = 64_000_000
+    """Verdicts kept in this process. An allow without words takes about 0.4 KB with everything around it, so this is
+    160,000 of them; a patch of 10 KB, 6,000. The least recently used goes first."""
+
+    entry_bytes: int = 1_000_000
+    """The largest verdict that is kept, in memory and in Redis: a sixty-fourth of the memory, so that no single one
+    drives out the rest. A whole object as the answer has mostly 2 to 20 KB; the largest that etcd takes has 1.5 MB."""
+
+    entry_seconds: float = 604_800.0
+    """No verdict is used past this age, whatever ttl and staleIfError say: a week. A purge is remembered as long."""
+
+    clock_skew_seconds: float = 5.0
+    """By how much the clocks of replicas may differ. A verdict from further in the future is not used, and a purge
+    covers as much time after it. NTP keeps a node within 0.1 s; fifty times that means that somebody must look."""
+
+    purge_poll_seconds: float = 1.0
+    """How often Redis is asked for purges by other replicas: one pipeline a second, one GETRANGE for each policy."""
+
+    redis_seconds: float = 0.02
+    """How long a question waits for Redis before its worker is asked. Redis answers a pipeline within a millisecond in
+    the same network; 20 ms are ten times its p99 under load, and a twenty-fifth of a short timeout, 0.5 s."""
+
+    redis_answer_seconds: float = 1.0
+    """After how long a connection that does not answer is given up. Nobody waits for it: what it brings after
+    ``redis_seconds`` is ignored. It bounds connecting too, with DNS, TLS and AUTH."""
+
+    redis_connections: int = 4
+    """Pipelines of lookups under way at once; what comes meanwhile goes into the next one. At 0.5 ms for each, four
+    carry 8,000 ticks a second, more than one process has. Two more connections write, and poll or purge."""
+
+    redis_writes: int = 10_000
+    """Verdicts that wait to be written to Redis. At 1,000 misses a second, ten seconds of a slow Redis."""
+
+    redis_write_bytes: int = 32_000_000
+    """The same in bytes: 3 KB for each of the 10,000. What comes beyond either is not written, and counted."""
+
+    redis_failures: int = 5
+    """Pipelines late or lost in a row until Redis is skipped: at 20 ms each, a tenth of a second of slower reviews."""
+
+    redis_pause_seconds: float = 1.0
+    """How long it is skipped before it is probed again; meanwhile it costs nobody anything. Restarts take longer."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work: a ValueError that names the limit."""
+        check_bounds(self)
+        if self.entry_bytes > self.memory_bytes:
+            raise ValueError(
+                f"limit entry_bytes is {self.entry_bytes}: it must be at most memory_bytes, {self.memory_bytes}"
+            )

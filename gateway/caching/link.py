@@ -1,0 +1,275 @@
+"""The link to Redis: up, or skipped. What it costs when Redis is in trouble is decided here, and only here.
+
+    probing  --two PINGs answered, the second within the budget-->  up
+    up       --a connection is lost-->                              probing, at once
+    up       --so many pipelines late or lost in a row-->           paused
+    probing  --no answer, or too slow an answer-->                  paused
+    paused   --redis_pause_seconds are over-->                      probing
+
+Only ``up`` asks Redis anything on behalf of a review. It starts with ``probing``, so the first reviews don't wait for
+connections either. The first PING connects (with DNS, Sentinels, TLS, AUTH), the second measures. A connection lost
+soon after coming up counts as a failure like a late pipeline, so that a Redis that accepts and drops connections does
+not keep us probing.
+
+Each probe has a client of its own, made anew: whatever moved (a name in DNS, a master, slots of a cluster) is found
+again. Nothing here raises to anybody; what went wrong is counted by its kind, and a change of state is logged once.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from redis import exceptions
+from redis.asyncio import RedisCluster
+
+from gateway.caching.addresses import RedisAddress
+from gateway.caching.clients import Client, close_client, make_client
+from gateway.caching.events import CacheEvents, RedisFault
+from gateway.caching.faults import fault_of, reason_of
+from gateway.caching.limits import CacheLimits
+from gateway.caching.pipelines import Command, answers_to
+
+_LOG: Final = structlog.get_logger(__name__)
+
+SETTLED_SECONDS: Final = 10.0
+"""How long the link must have been up for a lost connection to be probed at once. A server that takes connections and
+drops them, or a replica that refuses every write, makes us connect anew six times a minute, and not all the time."""
+
+OTHER_CONNECTIONS: Final = 2
+"""Beside those of lookups: one writes, one polls or purges."""
+
+
+class LinkError(Exception):
+    """No answers: the pipeline as a whole failed, and was counted."""
+
+
+class Link:
+    """One process's link to one Redis.
+
+    Args:
+        address: where it is.
+        limits: of time and connections.
+        events: hears of troubles and of pauses.
+        changed: called with True when the link came up, with False when it went down.
+    """
+
+    def __init__(
+        self, address: RedisAddress, limits: CacheLimits, events: CacheEvents, changed: Callable[[bool], object]
+    ) -> None:
+        self._address = address
+        self._limits = limits
+        self._events = events
+        self._changed = changed
+        self._client: Client | None = None
+        self._broken = asyncio.Event()
+        self._came_up = asyncio.Event()
+        self._closed = False
+        self._pause = False
+        self._failures = 0
+        self._up_since = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._disposals: set[asyncio.Task[None]] = set()
+
+    @property
+    def up(self) -> bool:
+        """Whether Redis may be asked anything."""
+        return self._client is not None
+
+    def start(self) -> None:
+        """Begin to probe, in the background."""
+        self._task = asyncio.create_task(self._keep())
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until the link is up, so long at most. Whether it is."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._came_up.wait()
+        return self.up
+
+    async def close(self) -> None:
+        """End it, and all connections."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            # Should redis-py swallow the cancellation (see RedisAddress.client), it ends all the same.
+            self._broken.set()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await asyncio.gather(*self._disposals)
+
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
+        """The answers to all commands, sent in one pipeline that is no transaction; to a cluster, in one for each node.
+        An exception in the place of an answer is an error of that command, or of its node.
+
+        Args:
+            commands: each with the name that it is about in the second place.
+
+        Raises:
+            LinkError: no answers, for whatever reason.
+        """
+        client = self._client
+        if client is None:
+            raise LinkError
+        try:
+            async with asyncio.timeout(self._limits.redis_answer_seconds):
+                answers = await answers_to(client, commands)
+        except Exception as error:
+            self._lost(client, error)
+            raise LinkError from error
+        self._note(client, [fault_of(answer) for answer in answers if isinstance(answer, BaseException)])
+        return answers
+
+    def masters(self) -> list[Any]:
+        """Each server that holds a part of the entries, as ``execute_on`` takes it; none while the link is down."""
+        client = self._client
+        if isinstance(client, RedisCluster):
+            return list(client.get_primaries())
+        return [] if client is None else [client]
+
+    async def execute_on(self, master: Any, *command: Any) -> Any:
+        """The answer of one server to a command that is not about a name.
+
+        Raises:
+            LinkError: it has none, or an error; it was counted.
+        """
+        try:
+            async with asyncio.timeout(self._limits.redis_answer_seconds):
+                return await master.execute_command(*command)
+        except Exception as error:
+            self._events.redis_failed(fault_of(error))
+            raise LinkError from error
+
+    def in_time(self) -> None:
+        """A pipeline of lookups was answered within the budget."""
+        self._failures = 0
+
+    def late(self) -> None:
+        """A pipeline of lookups was not."""
+        self._events.redis_failed(RedisFault.TIMEOUT)
+        self._fail(RedisFault.TIMEOUT)
+
+    # ------------------------------------------------------------------------------------------------- states
+
+    async def _keep(self) -> None:
+        while not self._closed:
+            client: Client | None = None
+            try:
+                client = make_client(
+                    self._address,
+                    seconds=self._limits.redis_answer_seconds,
+                    connections=self._limits.redis_connections + OTHER_CONNECTIONS,
+                )
+                await self._probe(client)
+                await self._stay_up(client)
+            except Exception as error:  # noqa: BLE001 - counted and logged; nobody else would probe again
+                self._events.redis_failed(fault_of(error))
+                self._go_down(reason_of(error))
+                self._pause = True
+            finally:
+                self._client = None
+                if client is not None:
+                    # In a task of its own: whoever cancels this one must not leave connections behind.
+                    disposal = asyncio.create_task(self._dispose(client))
+                    self._disposals.add(disposal)
+                    disposal.add_done_callback(self._disposals.discard)
+            if self._pause:
+                await asyncio.sleep(self._limits.redis_pause_seconds)
+
+    async def _probe(self, client: Client) -> None:
+        if isinstance(client, RedisCluster):
+            async with asyncio.timeout(self._limits.redis_answer_seconds):
+                await client.initialize()
+        await self._ping(client, self._limits.redis_answer_seconds)
+        await self._ping(client, self._limits.redis_seconds)
+
+    async def _ping(self, client: Client, seconds: float) -> None:
+        """As many at once as there may be pipelines, so that none of them has to connect first.
+
+        One master of a cluster that answers is worth it: the others' entries are misses until they are back.
+        """
+        # Not by the cluster's own execute_command: at the first node that is down, it closes the connections to all.
+        servers = client.get_primaries() if isinstance(client, RedisCluster) else [client]
+        pings = [
+            asyncio.ensure_future(server.execute_command("PING"))
+            for server in servers
+            for _ in range(self._limits.redis_connections)
+        ]
+        if not pings:
+            raise exceptions.ConnectionError("a cluster without a master")
+        try:
+            await asyncio.wait(pings, timeout=seconds)
+        finally:
+            # When the link is closed meanwhile, too: nobody else would hear what they raise.
+            for ping in pings:
+                ping.cancel()
+            answers = await asyncio.gather(*pings, return_exceptions=True)
+        errors = [each for each in answers if each is not True]
+        if not errors or (isinstance(client, RedisCluster) and len(errors) < len(pings)):
+            return
+        said = [error for error in errors if isinstance(error, Exception)]
+        raise said[0] if said else TimeoutError(f"no answer to a PING within {seconds} s")
+
+    async def _stay_up(self, client: Client) -> None:
+        if self._closed:
+            return
+        self._broken.clear()
+        self._failures = 0
+        self._pause = False
+        self._up_since = monotonic()
+        self._client = client
+        self._came_up.set()
+        _LOG.info("Redis is used", scheme=self._address.shown)
+        self._events.redis_skipped(skipped=False)
+        self._changed(True)
+        await self._broken.wait()
+        self._client = None
+        self._go_down("late or lost too often" if self._pause else "a connection was lost")
+
+    def _go_down(self, why: str) -> None:
+        if self._came_up.is_set():
+            self._came_up.clear()
+            self._events.redis_skipped(skipped=True)
+            self._changed(False)
+            _LOG.warning("Redis is skipped until it answers", why=why, scheme=self._address.shown)
+        elif not self._pause:
+            # The first probe after a start or a loss; those after it say nothing new.
+            self._events.redis_skipped(skipped=True)
+            _LOG.warning("Redis cannot be used yet", why=why, scheme=self._address.shown)
+
+    async def _dispose(self, client: Client) -> None:
+        # Its connections may hang; closing waits for nothing but may itself be interrupted.
+        with suppress(Exception):
+            async with asyncio.timeout(self._limits.redis_answer_seconds):
+                await close_client(client)
+
+    # ----------------------------------------------------------------------------------------------- troubles
+
+    def _lost(self, client: Client, error: Exception) -> None:
+        fault = fault_of(error)
+        self._events.redis_failed(fault)
+        if client is self._client:
+            self._fail(fault)
+
+    def _note(self, client: Client, faults: list[RedisFault]) -> None:
+        """Some commands of a pipeline have an error for an answer; however many, it is one pipeline in trouble."""
+        for fault in faults:
+            self._events.redis_failed(fault)
+        # Of a cluster, one node; of a server, that it is a replica now. Neither is a reason to skip what still answers.
+        if client is self._client and any(fault is not RedisFault.RESPONSE for fault in faults):
+            self._renew()
+
+    def _fail(self, fault: RedisFault) -> None:
+        self._failures += 1
+        if self._failures >= self._limits.redis_failures:
+            self._pause = True
+            self._broken.set()
+        elif fault is RedisFault.CONNECTION:
+            self._renew()
+
+    def _renew(self) -> None:
+        """Connect anew, to whatever is the right server now; but not all the time."""
+        if monotonic() - self._up_since > SETTLED_SECONDS:
+            self._broken.set()

@@ -1,0 +1,137 @@
+"""Lookups in Redis: all of one loop tick in one pipeline, and nobody waits longer than the budget.
+
+A tick's lookups have one timer. When it rings, those without an answer are misses, and what comes later is ignored.
+At most ``redis_connections`` pipelines are under way; what comes meanwhile is collected, and goes into one pipeline as
+soon as one of them is back. So the more there is to ask, the larger the pipelines become, and not the more numerous.
+
+GETRANGE instead of GET: whoever writes to Redis may write 512 MB; we read at most the largest entry and a byte. It does
+not tell an empty value from a missing one, and to us both are a miss.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from gateway.caching.limits import CacheLimits
+from gateway.caching.link import Link, LinkError
+from gateway.caching.sealing import SEAL_BYTES
+
+Found = Callable[[list[Any] | None], object]
+"""Hears the values of the names asked for, in their order (bytes, empty for none, or an exception); None: no answer in
+time. Called once, never inside ``look_up`` itself."""
+
+PIPELINE: Final = 1000
+"""Names in one pipeline. Their values, of 1 KB mostly, are 1 MB: 10 ms of a 1 Gbit/s network, half the budget."""
+
+
+class Lookup:
+    """One lookup under way; ``cancel`` it, and it tells nobody."""
+
+    __slots__ = ("found", "names")
+
+    def __init__(self, names: list[str], found: Found) -> None:
+        self.names = names
+        self.found: Found | None = found
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more."""
+        self.found = None
+
+    def end(self, values: list[Any] | None) -> None:
+        """Tell who waits, once."""
+        found, self.found = self.found, None
+        if found is not None:
+            found(values)
+
+
+class _Tick:
+    """The lookups of one loop tick."""
+
+    __slots__ = ("late", "lookups", "timer")
+
+    def __init__(self) -> None:
+        self.lookups: list[Lookup] = []
+        self.late = False
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Lookups:
+    """Collects lookups and sends them."""
+
+    def __init__(self, link: Link, limits: CacheLimits) -> None:
+        self._link = link
+        self._limits = limits
+        self._current: _Tick | None = None
+        self._waiting: list[_Tick] = []
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def look_up(self, names: list[str], found: Found) -> Callable[[], object]:
+        """Ask for the values of these names; the result cancels."""
+        lookup = Lookup(names, found)
+        tick = self._current
+        if tick is None:
+            tick = self._current = _Tick()
+            loop = asyncio.get_running_loop()
+            tick.timer = loop.call_later(self._limits.redis_seconds, self._ring, tick)
+            loop.call_soon(self._turn)
+        tick.lookups.append(lookup)
+        return lookup.cancel
+
+    def give_up(self) -> None:
+        """Redis is not to be asked any more: whatever is open is a miss."""
+        for task in self._under_way:
+            task.cancel()
+        ticks, self._waiting = self._waiting, []
+        for tick in ticks:
+            self._end(tick)
+
+    def _turn(self) -> None:
+        tick, self._current = self._current, None
+        if tick is not None:
+            self._waiting.append(tick)
+        self._send()
+
+    def _send(self) -> None:
+        while self._waiting and len(self._under_way) < self._limits.redis_connections:
+            ticks, names = [], 0
+            while self._waiting and names < PIPELINE:
+                tick = self._waiting.pop(0)
+                ticks.append(tick)
+                names += sum(len(lookup.names) for lookup in tick.lookups)
+            task = asyncio.create_task(self._ask(ticks))
+            self._under_way.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._under_way.discard(task)
+        self._send()
+
+    async def _ask(self, ticks: list[_Tick]) -> None:
+        try:
+            lookups = [each for tick in ticks if not tick.late for each in tick.lookups if each.found is not None]
+            if lookups:
+                last = self._limits.entry_bytes + SEAL_BYTES
+                commands = [("GETRANGE", name, 0, last) for lookup in lookups for name in lookup.names]
+                values = iter(await self._link.execute(commands))
+                if not any(tick.late for tick in ticks):
+                    self._link.in_time()
+                for lookup in lookups:
+                    lookup.end([next(values) for _ in lookup.names])
+        except LinkError:
+            pass
+        finally:
+            for tick in ticks:
+                self._end(tick)
+
+    def _ring(self, tick: _Tick) -> None:
+        tick.late = True
+        if any(lookup.found is not None for lookup in tick.lookups):
+            self._link.late()
+        self._end(tick)
+
+    def _end(self, tick: _Tick) -> None:
+        if tick.timer is not None:
+            tick.timer.cancel()
+            tick.timer = None
+        for lookup in tick.lookups:
+            lookup.end(None)

@@ -1,0 +1,35 @@
+"""A question, as the cache knows it: 48 bytes, of which the first 16 say whose policy it is.
+
+The other 32 are the verdict's key: phase, the configuration's part, the worker's version, the document. The policy's
+name is not in that key (two policies that are the same question may be called differently), but it must be in ours, so
+that the verdicts of one policy can be found and purged.
+"""
+
+import hashlib
+from functools import lru_cache
+from typing import Final
+
+from gateway.deciding import Ask
+from gateway.documents.key import verdict_key
+from gateway.policies import Phase
+
+POLICY_BYTES: Final = 16
+"""128 bits of SHA-256: two names that meet by chance are purged together, and nothing worse."""
+
+
+@lru_cache(maxsize=10_000)
+def policy_mark(phase: Phase, qualified_name: str) -> bytes:
+    """The 16 bytes that stand for a policy."""
+    return hashlib.sha256(f"{phase.value}\0{qualified_name}".encode()).digest()[:POLICY_BYTES]
+
+
+def question_of(ask: Ask) -> bytes:
+    """The question that an ask puts."""
+    policy = ask.policy
+    key = verdict_key(phase=policy.phase, identity=ask.identity, version=ask.version, document=ask.document.digest)
+    return policy_mark(policy.phase, policy.qualified_name) + key
+
+
+def mark_of(question: bytes) -> bytes:
+    """The policy that a question is about."""
+    return question[:POLICY_BYTES]

@@ -1,0 +1,290 @@
+"""The second level: sealed verdicts in a Redis that all replicas share.
+
+Whatever Redis does, who looks something up hears of an entry within the budget, or of none. Whatever stands in Redis,
+an entry is one that was sealed with one of our keys under this very name; everything else is a miss, and counted.
+
+A purge is a marker in Redis, sealed as entries are, with its moment. Other replicas read the markers of the policies
+that they look up: once a second, and together with the lookup itself where they cannot know (at first, and after Redis
+was away). A purge that Redis could not be told is told when it is back. Deleting the entries only saves their room.
+(Who can write to Redis can delete the marker. Replicas that have not read it yet then take the verdicts from before it
+for what they are: authentic, and within their ttl. To make them worthless, replace the seal key.)
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from time import time
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from gateway.caching.addresses import RedisAddress
+from gateway.caching.entries import Entry, unpacked
+from gateway.caching.events import CacheEvents, RedisFault
+from gateway.caching.limits import CacheLimits
+from gateway.caching.link import Link, LinkError
+from gateway.caching.lookups import Lookups
+from gateway.caching.pipelines import Command
+from gateway.caching.purges import Purges
+from gateway.caching.questions import mark_of
+from gateway.caching.sealing import SEAL_BYTES, SealKey, SealKeys
+from gateway.caching.writes import Writes
+
+_LOG: Final = structlog.get_logger(__name__)
+
+WATCHED: Final = 10_000
+"""Policies whose purges are polled: ten times the largest configuration. 250 KB a second, by 25 bytes of an answer."""
+
+SCAN_COUNT: Final = 1000
+"""Names that Redis looks at in one step of a SCAN: about 0.3 ms in which it does nothing else."""
+
+SCAN_STEPS: Final = 100_000
+"""Steps at most: a hundred million names. A cursor that does not end is garbage."""
+
+_MARKER_BYTES: Final = 64
+"""A moment in msgpack is 9 bytes, sealed 38."""
+
+_encode_moment: Final = msgspec.msgpack.Encoder().encode
+_decode_moment: Final = msgspec.msgpack.Decoder(float).decode
+
+
+class RedisStore:
+    """Verdicts in Redis.
+
+    Args:
+        address: which Redis.
+        seals: the keys; ``refresh`` them when their file may have changed.
+        limits: of time, size and number.
+        events: hears what happens.
+        now: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        address: RedisAddress,
+        seals: SealKeys,
+        limits: CacheLimits,
+        events: CacheEvents,
+        now: Callable[[], float] = time,
+    ) -> None:
+        self._seals = seals
+        self._limits = limits
+        self._events = events
+        self._now = now
+        self._link = Link(address, limits, events, self._changed)
+        self._lookups = Lookups(self._link, limits)
+        self._writes = Writes(self._link, limits, events, self._sealed)
+        self._purges = Purges(limits)
+        self._heard: Callable[[frozenset[bytes]], object] = lambda _: None
+        self._watched: dict[bytes, None] = {}
+        self._current: set[bytes] = set()
+        self._untold: dict[bytes, float] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def up(self) -> bool:
+        """Whether a lookup would be sent."""
+        return self._link.up
+
+    async def start(
+        self, purges: Purges, heard: Callable[[frozenset[bytes]], object], *, wait_seconds: float = 0.0
+    ) -> bool:
+        """Connect in the background; wait for it so long at most. Whether Redis can be used already.
+
+        Args:
+            purges: where purges by others are noted.
+            heard: hears of those that were news.
+            wait_seconds: 0 does not wait.
+        """
+        self._purges = purges
+        self._heard = heard
+        self._link.start()
+        self._task = asyncio.create_task(self._poll())
+        return await self._link.wait(wait_seconds) if wait_seconds > 0 else False
+
+    async def close(self) -> None:
+        """End all connections. What waits to be written is dropped."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await self._writes.close()
+        await self._link.close()
+        self._lookups.give_up()
+
+    def look_up(self, question: bytes, found: Callable[[Entry | None], object]) -> Callable[[], object]:
+        """Look for an entry; the result cancels.
+
+        ``found`` is called once, within the budget, never inside ``look_up`` itself, with the newest entry there is
+        under any of our keys. How old it may be and whether it was purged is the caller's to judge; purges that were
+        news have been noted before.
+        """
+        keys, mark = self._seals.keys, mark_of(question)
+        names = [key.name(question) for key in keys]
+        if mark not in self._current:
+            self._watch(mark)
+            names += [key.marker(mark) for key in keys]
+        return self._lookups.look_up(names, partial(self._found, keys, names, mark, found))
+
+    def write(self, question: bytes, content: bytes, seconds: float) -> None:
+        """Write an entry some time soon; Redis may forget it after so many seconds."""
+        self._writes.put(question, content, max(1, int(min(seconds, self._limits.entry_seconds) * 1000)))
+
+    async def purge(self, marks: frozenset[bytes], when: float) -> bool:
+        """Tell all replicas that these policies were purged at this moment, and delete the entries.
+
+        Returns:
+            Whether Redis has the news; if not, it is told when it can be.
+        """
+        self._writes.drop(lambda question: mark_of(question) not in marks)
+        self._untold |= dict.fromkeys(marks, when)
+        await self._tell()
+        told = not marks & self._untold.keys()
+        for mark in marks:
+            for key in self._seals.keys:
+                await self._delete(key.entries(mark))
+        return told
+
+    # ----------------------------------------------------------------------------------------------- entries
+
+    def _found(
+        self,
+        keys: tuple[SealKey, ...],
+        names: list[str],
+        mark: bytes,
+        found: Callable[[Entry | None], object],
+        values: list[Any] | None,
+    ) -> None:
+        if values is None:
+            found(None)
+            return
+        entries = [self._entry(*each) for each in zip(keys, names, values, strict=False)]
+        self._note(mark, keys, names[len(keys) :], values[len(keys) :])
+        found(max((entry for entry in entries if entry is not None), key=lambda entry: entry.said, default=None))
+
+    def _entry(self, key: SealKey, name: str, value: Any) -> Entry | None:
+        content = self._opened(key, name, value, self._limits.entry_bytes + SEAL_BYTES)
+        if content is None:
+            return None
+        entry = unpacked(content)
+        if entry is None:
+            self._events.redis_failed(RedisFault.GARBAGE)
+        return entry
+
+    def _opened(self, key: SealKey, name: str, value: Any, longest: int) -> bytes | None:
+        if isinstance(value, BaseException) or value == b"":
+            return None
+        if not isinstance(value, bytes) or len(value) > longest:
+            self._events.redis_failed(RedisFault.GARBAGE)
+            return None
+        content = key.open(name, value)
+        if content is None:
+            self._events.seal_failed()
+        return content
+
+    def _sealed(self, question: bytes, content: bytes, milliseconds: int) -> Command:
+        key = self._seals.keys[0]
+        name = key.name(question)
+        return ("SET", name, key.seal(name, content), "PX", milliseconds)
+
+    # ------------------------------------------------------------------------------------------------ purges
+
+    def _changed(self, up: bool) -> None:  # noqa: FBT001 - Link's own callback
+        if not up:
+            # Whatever is purged while Redis is away, we hear of with the first lookup after it.
+            self._current.clear()
+            self._lookups.give_up()
+            self._writes.drop()
+
+    def _watch(self, mark: bytes) -> None:
+        if mark not in self._watched:
+            if len(self._watched) >= WATCHED:
+                self._watched.pop(next(iter(self._watched)))
+            self._watched[mark] = None
+
+    async def _poll(self) -> None:
+        while not self._closed:
+            await asyncio.sleep(self._limits.purge_poll_seconds)
+            try:
+                if self._link.up:
+                    await self._tell()
+                    await self._listen(list(self._watched))
+            except LinkError:
+                self._current.clear()
+            except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
+                _LOG.exception("polling purges failed inside the gateway")
+
+    async def _listen(self, marks: list[bytes]) -> None:
+        keys = self._seals.keys
+        commands = [("GETRANGE", key.marker(mark), 0, _MARKER_BYTES) for mark in marks for key in keys]
+        if not commands:
+            return
+        values = await self._link.execute(commands)
+        for number, mark in enumerate(marks):
+            names = [key.marker(mark) for key in keys]
+            self._note(mark, keys, names, values[number * len(keys) : (number + 1) * len(keys)])
+        if self._link.up:
+            self._current = set(marks)
+
+    def _note(self, mark: bytes, keys: tuple[SealKey, ...], names: list[str], values: list[Any]) -> None:
+        """Read what stands in a policy's markers."""
+        for key, name, value in zip(keys, names, values, strict=False):
+            content = self._opened(key, name, value, _MARKER_BYTES)
+            if content is None:
+                continue
+            try:
+                when = _decode_moment(content)
+            except msgspec.MsgspecError:
+                self._events.redis_failed(RedisFault.GARBAGE)
+                continue
+            if self._purges.note(mark, when, self._now()):
+                self._heard(frozenset((mark,)))
+
+    async def _tell(self) -> None:
+        """Write the markers that Redis does not have yet, under all keys: some replicas may have only an old one."""
+        untold = dict(self._untold)
+        told = [(mark, self._marker(key, mark, when)) for mark, when in untold.items() for key in self._seals.keys]
+        if not told:
+            return
+        try:
+            answers = await self._link.execute([command for _, command in told])
+        except LinkError:
+            return
+        failed = {mark for (mark, _), answer in zip(told, answers, strict=True) if isinstance(answer, BaseException)}
+        for mark, when in untold.items():
+            if mark not in failed and self._untold.get(mark) == when:
+                del self._untold[mark]
+
+    def _marker(self, key: SealKey, mark: bytes, when: float) -> Command:
+        name = key.marker(mark)
+        seconds = self._limits.entry_seconds + 2 * self._limits.clock_skew_seconds
+        return ("SET", name, key.seal(name, _encode_moment(when)), "PX", int(seconds * 1000))
+
+    async def _delete(self, pattern: str) -> None:
+        for master in self._link.masters():
+            # One that is down has its entries still; the marker covers them.
+            with suppress(LinkError):
+                await self._delete_on(master, pattern)
+
+    async def _delete_on(self, master: Any, pattern: str) -> None:
+        cursor = 0
+        for _ in range(SCAN_STEPS):
+            answer = await self._link.execute_on(master, "SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT)
+            cursor, names = _scanned(answer)
+            if names:
+                await self._link.execute([("UNLINK", name) for name in names])
+            if not cursor:
+                break
+
+
+def _scanned(answer: Any) -> tuple[int, list[bytes]]:
+    """The cursor and the names of one step; the end, where the answer is none."""
+    try:
+        cursor, names = answer
+        return int(cursor), [name for name in names if isinstance(name, bytes)]
+    except (TypeError, ValueError):
+        return 0, []

@@ -1,0 +1,92 @@
+"""Writes to Redis, off the path: a review never waits for one, and never hears that one failed.
+
+What is to be written waits in a queue that is bounded in entries and bytes; one pipeline at a time takes from it.
+Sealing happens there too. Full, or while Redis is skipped: dropped and counted. Another replica will ask its worker
+once more, that is all.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from gateway.caching.events import CacheEvents
+from gateway.caching.limits import CacheLimits
+from gateway.caching.link import Link, LinkError
+from gateway.caching.pipelines import Command
+
+PIPELINE_BYTES: Final = 1_000_000
+"""What is sealed and sent at once: a millisecond of AES, or a single entry of the largest size."""
+
+PIPELINE: Final = 100
+"""Entries sealed at once: at 10 microseconds each, a millisecond that the loop does nothing else."""
+
+Sealing = Callable[[bytes, bytes, int], Command]
+"""Makes the command that writes a question's content with a time to live in milliseconds."""
+
+
+class Writes:
+    """The queue, and the task that empties it while there is anything in it."""
+
+    def __init__(self, link: Link, limits: CacheLimits, events: CacheEvents, sealing: Sealing) -> None:
+        self._link = link
+        self._limits = limits
+        self._events = events
+        self._sealing = sealing
+        self._queue: OrderedDict[bytes, tuple[bytes, int]] = OrderedDict()
+        self._bytes = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, question: bytes, content: bytes, milliseconds: int) -> None:
+        """Write this some time soon, in the place of what waits for the same question."""
+        before = self._queue.pop(question, None)
+        if before is not None:
+            self._bytes -= len(before[0])
+        full = len(self._queue) >= self._limits.redis_writes
+        if not self._link.up or full or self._bytes + len(content) > self._limits.redis_write_bytes:
+            self._events.write_dropped(1)
+            return
+        self._queue[question] = content, milliseconds
+        self._bytes += len(content)
+        if self._task is None:
+            self._task = asyncio.create_task(self._empty())
+
+    def drop(self, wanted: Callable[[bytes], bool] = lambda _: False) -> None:
+        """Forget what waits, but for the questions that are ``wanted``."""
+        dropped = [question for question in self._queue if not wanted(question)]
+        for question in dropped:
+            self._bytes -= len(self._queue.pop(question)[0])
+        if dropped:
+            self._events.write_dropped(len(dropped))
+
+    async def close(self) -> None:
+        """Stop. What still waits is dropped."""
+        self.drop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _empty(self) -> None:
+        try:
+            # The rest of this tick first, so that its entries share the pipeline.
+            await asyncio.sleep(0)
+            while self._queue:
+                commands = self._take()
+                try:
+                    await self._link.execute(commands)
+                except LinkError:
+                    self._events.write_dropped(len(commands))
+                    if not self._link.up:
+                        self.drop()
+        finally:
+            self._task = None
+
+    def _take(self) -> list[Command]:
+        commands: list[Command] = []
+        size = 0
+        while self._queue and len(commands) < PIPELINE and size < PIPELINE_BYTES:
+            question, (content, milliseconds) = self._queue.popitem(last=False)
+            self._bytes -= len(content)
+            size += len(content)
+            commands.append(self._sealing(question, content, milliseconds))
+        return commands

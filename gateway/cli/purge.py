@@ -1,0 +1,94 @@
+"""``admission-gateway purge``: make a running gateway forget what its cache holds of some policies.
+
+Exit codes, for scripts:
+
+    ====  ===============================================================================================
+    0     done
+    1     one of them is no policy with a cache: nothing is purged
+    2     could not: no gateway answers there, or it does not purge for whoever asks
+    ====  ===============================================================================================
+"""
+
+import urllib.error
+import urllib.request
+from http import HTTPStatus
+from http.client import HTTPException
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+import click
+import msgspec
+
+from gateway.cli.options import option
+from gateway.cli.serve import COULD_NOT, fail
+from gateway.cli.wording import clean
+from gateway.serving.purge import PATH
+
+UNKNOWN: Final = 1
+
+_ANSWER_SECONDS: Final = 15.0
+"""How long an answer is waited for. With Redis a purge writes a marker, and then deletes what is there."""
+_ANSWER_BYTES: Final = 100_000
+"""How much of an answer is read: no answer of a gateway is longer."""
+
+
+class _Purged(msgspec.Struct):
+    """The answer to a purge."""
+
+    purged: list[str]
+    told: bool = msgspec.field(name="replicasTold")
+
+
+class AdminUrl(click.ParamType[str]):
+    """Where a gateway's admin listener is: ``http://HOST:PORT``."""
+
+    name = "http://HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The URL without a slash at its end, or click's error that says what is wrong with it."""
+        try:
+            parts = urlsplit(value)
+            port = parts.port
+        except ValueError:
+            self.fail(f"{value!r} is not http://HOST:PORT", param, ctx)
+        well = parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0
+        if not well or parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
+            self.fail(f"{value!r} is not http://HOST:PORT", param, ctx)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+@click.command()
+@click.argument("policies", metavar="POLICY...", nargs=-1, required=True)
+@option("--admin", type=AdminUrl(), default="http://127.0.0.1:9443", help="The gateway's admin listener.")
+def purge(policies: tuple[str, ...], admin: str) -> None:
+    """Make a gateway forget the cached verdicts of each POLICY (CONFIGURATION/NAME); with Redis, all of its replicas.
+
+    It purges only for programs on its own machine: in a cluster, run this in the pod. Exit 0 if done, 1 if there is no
+    such policy with a cache, 2 if the gateway could not be asked.
+    """
+    url = f"{admin}{PATH}?{urlencode([('policy', name) for name in policies])}"
+    request = urllib.request.Request(url, method="POST", data=b"")  # noqa: S310 - http or https: AdminUrl has looked
+    # Not through a proxy that the environment may name: the listener is on this machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=_ANSWER_SECONDS) as response:
+            told = _answer(admin, response.read(_ANSWER_BYTES)).told
+    except urllib.error.HTTPError as error:
+        with error:
+            text = clean(error.read(_ANSWER_BYTES).decode(errors="replace")).strip()
+        said = text.removeprefix("admission-gateway: ") or f"{admin} answered {error.code} {error.reason}"
+        fail(said, UNKNOWN if error.code == HTTPStatus.NOT_FOUND else COULD_NOT)
+    except (OSError, HTTPException) as error:
+        why = getattr(error, "reason", None) or error
+        fail(f"no gateway answers at {admin}: {why}; is it running, and is that its --admin-listen?", COULD_NOT)
+    click.echo(f"purged: {', '.join(dict.fromkeys(policies))}")
+    if not told:
+        click.echo("Redis cannot be told now; other replicas hear of it when it is back", err=True)
+
+
+def _answer(admin: str, content: bytes) -> _Purged:
+    """A gateway's answer: anybody may listen there, and say OK to everything."""
+    try:
+        return msgspec.json.decode(content, type=_Purged)
+    except msgspec.MsgspecError:
+        fail(f"what answers at {admin} is no gateway's admin listener", COULD_NOT)

@@ -1,0 +1,45 @@
+"""The document of a policy, for the object as it is; or what must be known before there is one.
+
+``/namespaceObject/…`` among the inputs needs the namespace's labels. A namespace that nobody knows is the same failure
+as where a namespaceSelector needs it: a document without it would be another question.
+"""
+
+from gateway.deciding.applying import EvolvingObject
+from gateway.deciding.inability import namespace_unknown
+from gateway.deciding.lookups import Lookups
+from gateway.deciding.plan import Member
+from gateway.deciding.verdicts import Failure
+from gateway.documents import Document, Documents
+from gateway.matching import Labels, NeedsNamespace
+from gateway.review import Request
+
+
+class Documenting:
+    """Makes the documents of one review."""
+
+    def __init__(self, request: Request, lookups: Lookups) -> None:
+        self._documents = Documents(request)
+        self._facts = lookups.facts
+
+    def of(self, member: Member, obj: EvolvingObject) -> Document | NeedsNamespace | Failure:
+        """What this policy is sent about the object as it now is. Raises ReviewError as Documents does."""
+        labels = self._labels(member)
+        if isinstance(labels, NeedsNamespace | Failure):
+            return labels
+        return self._documents.of(member.inputs, obj.after, changed=bool(obj.patch), namespace=labels)
+
+    def of_original(self, member: Member) -> Document | NeedsNamespace | Failure:
+        """What it would have been sent about the object that came."""
+        labels = self._labels(member)
+        if isinstance(labels, NeedsNamespace | Failure):
+            return labels
+        return self._documents.of(member.inputs, None, changed=False, namespace=labels)
+
+    def _labels(self, member: Member) -> Labels | NeedsNamespace | Failure | None:
+        namespace = self._documents.namespace
+        if not namespace or not member.inputs.needs_namespace:
+            return None
+        if namespace not in self._facts.namespaces:
+            return NeedsNamespace(namespace=namespace)
+        labels = self._facts.namespaces[namespace]
+        return namespace_unknown(member.policy, namespace) if labels is None else labels

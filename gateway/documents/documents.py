@@ -1,0 +1,158 @@
+"""The documents of one review: for each policy the part of the AdmissionRequest that its inputs show.
+
+* Members stand in the request's own order; what the request does not have does not appear. Which members are shown is
+  said in ``gateway.scopes.inputs``; which part of one, in ``gateway.scopes.projection``.
+* A whole top-level member that nobody has changed passes through as the API server's own bytes. Only ``object`` can be
+  changed, by the policies earlier in the chain; then it is encoded anew, in its own member order. So is the shown part
+  of a member.
+* ``namespaceObject`` comes last: see ``gateway.documents.namespace``.
+* So equal values in equal order give equal bytes, and equal bytes are the same question.
+
+Equal inputs share one document. It stays the very same one, its digest included, as long as its bytes do: when the
+object changes where the inputs don't reach, nothing is sent or hashed anew; where they don't reach into it at all,
+nothing is even encoded.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from gateway.documents.document import Document
+from gateway.documents.namespace import Labels, namespace_object, namespace_of
+from gateway.review import Request, ReviewError
+from gateway.scopes import Inputs, Places, shown_part
+from gateway.scopes.inputs import NAMESPACE, OBJECT, WHOLE
+from gateway.scopes.projection import NOTHING
+from gateway.wording import shown as readable
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+_OLD_OBJECT: Final = "oldObject"
+_NAMESPACE_FOLLOWS: Final = b',"%s":' % NAMESPACE.encode()
+_AS_IT_CAME: Final = object()
+"""Stands for the object that nobody has changed, which may be None."""
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class _Draft:
+    """The documents for one ``inputs``: what never changes in them, and the last one that was made.
+
+    ``object`` is what is shown of the object, None if it does not appear; ``head`` and ``tail`` are the texts before
+    and after its value. (Those of the API server are not copied.) ``namespace`` is what is shown of the Namespace.
+    """
+
+    object: Places | None = None
+    head: list[bytes] = field(default_factory=list)
+    tail: list[bytes] = field(default_factory=list)
+    namespace: Places | None = None
+    current: Any = None
+    labels: Labels | None = None
+    document: Document | None = None
+
+    def fits(self, current: Any, labels: Labels | None) -> bool:
+        """Whether the last document is the one about this object and this namespace."""
+        return (
+            self.document is not None
+            and (current is self.current or self.object is None)
+            and (labels is self.labels or self.namespace is None)
+        )
+
+
+class Documents:
+    """The documents about one request.
+
+    ``namespace`` is the name of the namespace whose object is offered, "" if there is none to look up.
+    """
+
+    __slots__ = ("_drafts", "_request", "_values", "namespace")
+
+    def __init__(self, request: Request) -> None:
+        self.namespace: str = namespace_of(request)
+        self._request = request
+        self._drafts: dict[Inputs, _Draft] = {}
+        self._values: dict[str, Any] = {}
+
+    def of(self, inputs: Inputs, current: Any, *, changed: bool, namespace: Labels | None = None) -> Document:
+        """The document that shows ``inputs``.
+
+        Args:
+            inputs: what is shown.
+            current: the object's value after the changes so far, if ``changed``; at most 256 levels deep, and never
+                changed itself.
+            changed: whether it is another one than the request's own; if not, that is taken.
+            namespace: the labels of the request's namespace, which matter only if ``inputs.needs_namespace``; None if
+                there is no such namespace, and then ``namespaceObject`` does not appear.
+
+        Raises:
+            ReviewError: a member of which a part is to be shown cannot be read.
+        """
+        draft = self._drafts.get(inputs)
+        if draft is None:
+            draft = self._drafts[inputs] = self._drafted(inputs)
+        stands = current if changed else _AS_IT_CAME
+        if not draft.fits(stands, namespace):
+            content = self._encoded(draft, stands, namespace)
+            if draft.document is None or draft.document.content != content:
+                draft.document = Document(content=content)
+            draft.current, draft.labels = stands, namespace
+        assert draft.document is not None  # noqa: S101 - just made
+        return draft.document
+
+    def _drafted(self, inputs: Inputs) -> _Draft:
+        draft = _Draft(namespace=inputs.shown(NAMESPACE) if self.namespace else None)
+        texts, before = draft.head, b"{"
+        for name in self._request.members:
+            places = self._shown(inputs, name)
+            text = None if places is None else self._text(name, places)
+            if text is None:
+                continue
+            texts.append(b"%s%s:" % (before, _encode(name)))
+            before = b","
+            if name == OBJECT:
+                draft.object, texts = places, draft.tail
+            else:
+                texts.append(text)
+        return draft
+
+    def _shown(self, inputs: Inputs, name: str) -> Places | None:
+        """What is shown of a member of the request. Should Kubernetes give it a namespaceObject, ours stays ours."""
+        if name == NAMESPACE:
+            return WHOLE if inputs.places is None else None
+        return inputs.shown(name)
+
+    def _text(self, name: str, places: Places) -> bytes | None:
+        """A member's text as far as it is shown; None if it does not appear. That of the object is made later."""
+        if places.whole:
+            return self._request.members[name]
+        if name == OBJECT:
+            return None if self._request.object is None else b""
+        shown = shown_part(self._value(name), places)
+        return None if shown is NOTHING else _encode(shown)
+
+    def _value(self, name: str) -> Any:
+        """A member of the request but ``object``, decoded."""
+        if name == _OLD_OBJECT:
+            return self._request.old_object
+        if name not in self._values:
+            try:
+                self._values[name] = _decode(self._request.members[name])
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                raise ReviewError(f"request.{readable(name)} cannot be read: {error}") from None
+        return self._values[name]
+
+    def _encoded(self, draft: _Draft, current: Any, labels: Labels | None) -> bytes:
+        texts = draft.head
+        if draft.object is not None:
+            texts = [*texts, self._object_text(draft.object, current), *draft.tail]
+        if draft.namespace is not None and labels is not None:
+            shown = shown_part(namespace_object(self.namespace, labels), draft.namespace)
+            # Never the first member: there is no request without a kind.
+            texts = [*texts, _NAMESPACE_FOLLOWS, _encode(shown)]
+        return b"".join([*texts, b"}"])
+
+    def _object_text(self, places: Places, current: Any) -> bytes:
+        if current is not _AS_IT_CAME:
+            return _encode(shown_part(current, places))
+        return self._request.members[OBJECT] if places.whole else _encode(shown_part(self._request.object, places))

@@ -1,0 +1,223 @@
+"""Who wrote what of an object, as a tree beside it that has a node only where somebody wrote.
+
+* What is written is broken down to *leaves*: a value that holds no other (an empty container is one). Adding labels
+  ``{a: 1}`` writes ``labels/a``; whoever then adds ``labels/b`` writes another leaf.
+* An operation writes the leaves of what was there and of what is there now. So to remove a container is to write all
+  that it held, and the node of a leaf stays when the leaf goes: who adds it again writes it again.
+* Beside an array that was written into stands a list as long as it, with a node for each element that was written
+  into or added, and its index of old for every other. It gains and loses entries as the array does, so that a node
+  stays with its element. What left it is remembered by its index of old and by its content.
+* An array that goes, or is replaced, is one leaf from then on: what stands in another one at the same index has
+  nothing to do with it.
+
+The cost is that of what is written; in an array, once, that of copying it.
+"""
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from gateway.patching.equality import Value
+from gateway.patching.pointer import Pointer
+
+Write: TypeAlias = tuple[int, int]
+"""The turn in which something was written, and its author."""
+
+Writes: TypeAlias = tuple[Write, ...]
+"""In the order in which they came."""
+
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+class Elements:
+    """What was written in one array. ``marks``: for each element its mark, or its index when nobody had written.
+
+    ``inherited``: it was there when nobody had written.
+    """
+
+    __slots__ = ("_contents", "_indexes", "inherited", "inserted", "marks", "removed")
+
+    def __init__(self, marks: "list[int | Mark]", *, inherited: bool) -> None:
+        self.marks = marks
+        self.inherited = inherited
+        self.inserted: Writes = ()
+        self.removed: Writes = ()
+        self._indexes: dict[int, Write] = {}
+        self._contents: dict[bytes, Writes] = {}
+
+    def insert(self, index: int, element: Value, write: Write) -> None:
+        """An element has been added."""
+        self.marks.insert(index, _written(element, write))
+        self.inserted = _with(self.inserted, write)
+
+    def remove(self, index: int, element: Value, write: Write) -> None:
+        """An element has been removed; ``element`` as it was at last."""
+        mark = self.marks.pop(index)
+        origin = mark if isinstance(mark, int) else mark.origin
+        if origin is not None:
+            self._indexes[origin] = write
+        content = _encode(element)
+        self._contents[content] = _with(self._contents.get(content, ()), write)
+        self.removed = _with(self.removed, write)
+
+    def made(self, index: int) -> "Mark":
+        """The mark of an element; a new one, if need be."""
+        mark = self.marks[index]
+        if isinstance(mark, int):
+            mark = self.marks[index] = Mark(origin=mark)
+        return mark
+
+    def survivors(self, start: int, stop: int) -> "list[tuple[int, int, Mark]]":
+        """Of these elements those that stayed: the index when nobody had written, the one now (both rise), the mark."""
+        found = []
+        for index, mark in enumerate(self.marks[start:stop], start):
+            if isinstance(mark, int):
+                found.append((mark, index, _UNWRITTEN))
+            elif mark.origin is not None:
+                found.append((mark.origin, index, mark))
+        return found
+
+    def removals_of(self, element: Value) -> Writes:
+        """Those with which an element of this content left the array."""
+        return self._contents.get(_encode(element), ()) if self._contents else ()
+
+    def removals_at(self, index: int, element: Value) -> Writes:
+        """Those with which an element that once had this index, and this content, left the array, as far as is known.
+
+        Of two equal elements the difference may call another one removed than the operations did.
+        """
+        write = self._indexes.get(index)
+        return (write,) if write is not None else self.removals_of(element) or self.removed
+
+
+class Mark:
+    """What was written at one place.
+
+    ``leaf``: the writes of the place as a leaf. ``held``: those with which a container came or went here. ``found`` is
+    what the last of either found here, msgspec.UNSET for nothing. Below: ``members`` of an object, or ``elements`` of
+    an array (None: not written into). ``origin``: the index of an element when nobody had written into its array.
+    """
+
+    __slots__ = ("elements", "found", "held", "leaf", "members", "origin")
+
+    def __init__(self, origin: int | None = None) -> None:
+        self.leaf: Writes = ()
+        self.held: Writes = ()
+        self.found: Value = UNSET
+        self.members: dict[str, Mark] = {}
+        self.elements: Elements | None = None
+        self.origin = origin
+
+    @property
+    def writes(self) -> Writes:
+        """All writes of this very place."""
+        return tuple(sorted({*self.leaf, *self.held}))
+
+    def all_of_it(self) -> Writes:
+        """Those, and the insertions and removals in the array that stands here."""
+        if self.elements is None:
+            return self.writes
+        return tuple(sorted({*self.writes, *self.elements.inserted, *self.elements.removed}))
+
+    def child(self, token: str) -> "Mark | None":
+        """The mark of a member or element, if there is one."""
+        if self.elements is None:
+            return self.members.get(token)
+        index = int(token) if token.isdecimal() else len(self.elements.marks)
+        mark = self.elements.marks[index] if index < len(self.elements.marks) else None
+        return mark if isinstance(mark, Mark) else None
+
+    def below(self) -> Iterator[tuple[str, "Mark"]]:
+        """The marks of its members or elements."""
+        if self.elements is None:
+            yield from self.members.items()
+        else:
+            for index, mark in enumerate(self.elements.marks):
+                if isinstance(mark, Mark):
+                    yield str(index), mark
+
+    def opened(self, array: list[Value]) -> Elements:
+        """What was written in the array that stands here; ``array`` as it was before this turn."""
+        if self.elements is None:
+            self.elements = Elements(list(range(len(array))), inherited=True)
+        return self.elements
+
+    def made(self, token: str, container: Value) -> "Mark":
+        """The mark of a member or element of ``container``, which stands here; a new one, if need be."""
+        if type(container) is list:
+            return self.opened(container).made(int(token))
+        return self.members.setdefault(token, Mark())
+
+    def rewrite(self, found: Value, value: Value, write: Write) -> None:
+        """Something else stands here now: ``value`` instead of ``found``, msgspec.UNSET for nothing."""
+        self.found = found
+        if is_leaf(found) or is_leaf(value) or type(found) is list:
+            self.leaf = _with(self.leaf, write)
+        if _holds(found) or _holds(value):
+            self.held = _with(self.held, write)
+        if type(found) is list:
+            self._collapse(write)
+        for name in _names(found, value):
+            self.members.setdefault(name, Mark()).rewrite(member(found, name), member(value, name), write)
+        if type(value) is list:
+            self.elements = Elements([_written(element, write) for element in value], inherited=False)
+
+    def _collapse(self, write: Write) -> None:
+        """What was written in an array becomes what was written of it."""
+        self.leaf = tuple(sorted({*self.leaf, *self._all(), write}))
+        self.elements = None
+
+    def _all(self) -> Iterator[Write]:
+        """The writes here and below."""
+        yield from self.all_of_it()
+        for _, mark in self.below():
+            yield from mark._all()  # noqa: SLF001 - its own class
+
+    def leaves(self, found: Value, value: Value, at: Pointer) -> Iterator[tuple[Pointer, Writes]]:
+        """The leaves written already that would be written if ``value`` came to stand here instead of ``found``."""
+        array = type(found) is list
+        # An array that came again is the leaf that it was when it went.
+        if self.leaf and (is_leaf(found) or is_leaf(value) or (type(value) is list and not array)):
+            yield at, self.leaf
+        if array:
+            for token, mark in self.below():
+                yield from mark.leaves(found[int(token)], UNSET, (*at, token))
+        for name, mark in self.members.items():
+            one, other = member(found, name), member(value, name)
+            if one is not UNSET or other is not UNSET:
+                yield from mark.leaves(one, other, (*at, name))
+
+
+_UNWRITTEN: Final = Mark()
+"""Of an element into which nobody wrote."""
+
+
+def is_leaf(value: Value) -> bool:
+    """Whether it is a value that holds no other."""
+    return value is not UNSET and not _holds(value)
+
+
+def member(value: Value, name: str) -> Value:
+    """A member of what may be no object; msgspec.UNSET for none."""
+    return value.get(name, UNSET) if type(value) is dict else UNSET
+
+
+def _holds(value: Value) -> bool:
+    return (type(value) is dict or type(value) is list) and bool(value)
+
+
+def _names(*values: Value) -> dict[str, None]:
+    return dict.fromkeys(name for value in values if type(value) is dict for name in value)
+
+
+def _written(value: Value, write: Write) -> Mark:
+    mark = Mark()
+    mark.rewrite(UNSET, value, write)
+    return mark
+
+
+def _with(writes: Writes, write: Write) -> Writes:
+    """A turn writes a place once, however many operations it needs."""
+    return writes if writes and writes[-1] == write else (*writes, write)

@@ -1,0 +1,115 @@
+"""A list of JSON Pointers (RFC 6901), as ``inputs`` and ``writes`` are written.
+
+A list with any mistake in it grants nothing at all: with one place misspelt, nobody knows what the others were to be
+granted with. (Its policy has a fault, and is not asked.)
+
+Overlaps are no mistake, "the wider wins"; but whoever wrote the narrower one thought that it mattered, and is warned.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.policies import wording
+from gateway.policies.fields import Field, Findings
+from gateway.policies.model import ConfigurationError
+from gateway.scopes import ANY, Places, Pointer, PointerError, parse_pointer
+from gateway.wording import shown
+
+MAX_POINTERS: Final = 256
+"""In one list. A Pod's template, the largest thing that is read piece by piece, has some 40 members with a meaning of
+their own; a document is cut out once for each policy and review, and walks each pointer."""
+
+MAX_TOKENS: Final = 256
+"""Of one pointer: no request is nested deeper than 256 levels, so a longer one could not point at anything."""
+
+_SLASH: Final = 'must be a JSON Pointer (RFC 6901), which starts with "/", such as "/object/metadata/labels"'
+_TILDE: Final = 'must be a JSON Pointer (RFC 6901), in which "~" stands as "~0" and "/" in a name as "~1"'
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Named:
+    """One pointer of a list as it is written, where it stands, and its tokens."""
+
+    field: Field
+    text: str
+    pointer: Pointer
+
+
+Judge = Callable[[Named], str | None]
+"""Why a well-formed pointer cannot be granted: the message; None if it can."""
+
+
+def read_pointers(field: Field, judge: Judge, warnings: Findings) -> Sequence[Named] | None:
+    """The pointers that stand here; none if there is a mistake in any of them, None if the field is absent.
+
+    ``[]`` is not absent: it grants nothing. Overlaps and what looks mistyped are told to ``warnings``.
+    """
+    if field.absent:
+        return None
+    before = len(field.findings)
+    items = field.items() or []
+    if len(items) > MAX_POINTERS:
+        field.refuse(wording.too_many(len(items), MAX_POINTERS))
+        return ()
+    found = [(item, item.text()) for item in items]
+    named = [each for item, text in found if text is not None and (each := _read(item, text, judge)) is not None]
+    _refuse_duplicates(named)
+    if len(field.findings) > before:
+        return ()
+    _warn_of_empty_names(named, warnings)
+    _warn_of_overlaps(named, warnings)
+    return named
+
+
+def places_of(named: Sequence[Named]) -> Places:
+    """The set of places that the pointers name."""
+    return Places(each.pointer for each in named)
+
+
+def _read(field: Field, text: str, judge: Judge) -> Named | None:
+    try:
+        pointer = parse_pointer(text)
+    except PointerError:
+        field.refuse(wording.invalid(text, _TILDE if text.startswith("/") else _SLASH))
+        return None
+    if len(pointer) > MAX_TOKENS:
+        detail = f"must have at most {MAX_TOKENS} names, and has {len(pointer)}: no request is nested so deep"
+        field.refuse(wording.invalid(text, detail))
+        return None
+    named = Named(field=field, text=text, pointer=pointer)
+    mistake = judge(named)
+    if mistake is not None:
+        field.refuse(mistake)
+        return None
+    return named
+
+
+def _refuse_duplicates(named: Sequence[Named]) -> None:
+    """A pointer has one spelling only: equal ones are equal texts."""
+    seen: set[str] = set()
+    for each in named:
+        if each.text in seen:
+            each.field.refuse(wording.duplicate(each.text))
+        seen.add(each.text)
+
+
+def _warn_of_empty_names(named: Sequence[Named], warnings: Findings) -> None:
+    for each in named:
+        if each.text.endswith("/"):
+            message = f'{shown(each.text)} names a member "" of {shown(each.text[:-1])}; leave out the last "/"'
+            warnings.append(ConfigurationError(place=each.field.place, message=message))
+
+
+def _warn_of_overlaps(named: Sequence[Named], warnings: Findings) -> None:
+    widest = set(places_of(named).pointers)
+    wide = [each for each in named if each.pointer in widest]
+    for each in named:
+        if each.pointer not in widest:
+            wider = next(one for one in wide if _covers(one.pointer, each.pointer))
+            message = f"{shown(each.text)} lies in {shown(wider.text)}, which is wider and wins; remove one of them"
+            warnings.append(ConfigurationError(place=each.field.place, message=message))
+
+
+def _covers(wide: Pointer, narrow: Pointer) -> bool:
+    return len(wide) <= len(narrow) and all(mine in (ANY, its) for mine, its in zip(wide, narrow, strict=False))

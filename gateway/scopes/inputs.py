@@ -1,0 +1,87 @@
+"""Inputs: which parts of the AdmissionRequest a policy is shown.
+
+``inputs`` in the configuration is the grant. What the worker claims can only narrow it. Of the top-level members:
+
+| member | without ``inputs`` | with |
+| --- | --- | --- |
+| ``uid`` | never | never |
+| ``kind``, ``resource``, ``subResource``, ``operation``, ``dryRun`` | all of it | all of it |
+| ``namespaceObject``, which is no member of the request | nothing | what is declared |
+| every other one, unknown ones included | all of it | what is declared |
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Final
+
+from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer import Pointer, format_pointer
+
+UID: Final = "uid"
+"""The member that nobody is shown: "UID is an identifier for the individual request/response", so no verdict may
+depend on it."""
+
+ALWAYS: Final = frozenset({"kind", "resource", "subResource", "operation", "dryRun"})
+"""The members that everybody is shown: what the request is about, and what is to be done."""
+
+NAMESPACE: Final = "namespaceObject"
+"""What ValidatingAdmissionPolicy calls "The namespace object that the incoming object belongs to"."""
+
+OBJECT: Final = "object"
+
+WHOLE: Final = Places([()])
+"""All of a value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """``places`` over the AdmissionRequest; None: every member that it has, but ``uid``."""
+
+    places: Places | None = None
+
+    EVERYTHING: ClassVar["Inputs"]
+    """What a policy without ``inputs`` is shown."""
+
+    def shown(self, member: str) -> Places | None:
+        """What is shown of a top-level member, as places over its value; None: nothing."""
+        if member in ALWAYS:
+            return WHOLE
+        if member == UID:
+            return None
+        if self.places is None:
+            return None if member == NAMESPACE else WHOLE
+        return self.places.below(member)
+
+    @cached_property
+    def object(self) -> Places | None:
+        """What is shown of ``object``, as places over it, empty if nothing; None: all of it."""
+        shown = self.shown(OBJECT)
+        if shown is None:
+            return Places()
+        return None if shown.whole else shown
+
+    @cached_property
+    def needs_namespace(self) -> bool:
+        """Whether anything of ``namespaceObject`` is shown: then somebody must look the namespace up."""
+        return self.shown(NAMESPACE) is not None
+
+    @cached_property
+    def pointers(self) -> tuple[str, ...]:
+        """The places as JSON Pointers, sorted; empty where nothing is shown, and where everything is."""
+        return () if self.places is None else tuple(format_pointer(pointer) for pointer in self.places.pointers)
+
+    def beyond(self, claim: "Inputs") -> tuple[str, ...]:
+        """The claimed places that are not granted, as JSON Pointers; ``everything`` if that is what is claimed."""
+        if claim.places is None:
+            return () if self.places is None or self.places.covers((ANY,)) else ("everything",)
+        return tuple(format_pointer(each) for each in claim.places.pointers if not self._grants(each))
+
+    def _grants(self, pointer: Pointer) -> bool:
+        if not pointer or pointer[0] == ANY:
+            # That is the Namespace too, which "everything" is not, and the uid has no place in a claim.
+            return self.places is not None and self.places.covers(pointer)
+        shown = self.shown(pointer[0])
+        return shown is not None and shown.covers(pointer[1:])
+
+
+Inputs.EVERYTHING = Inputs()

@@ -1,0 +1,80 @@
+"""Writes: which parts of the object a policy may change, judged on the difference between before and after.
+
+* ``writes`` in the configuration: these places and nothing else.
+* Without it, for a policy of ours: everything but what says which object it is and who keeps it, and the status, which
+  belongs to whoever reports it. (A request for the subresource ``status`` is that report.)
+* For a native webhook: everything.
+
+What the worker claims can only narrow it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import Pointer, format_pointer
+
+STATUS: Final = "status"
+"""The member of the object, and the subresource."""
+
+IDENTITY: Final[tuple[Pointer, ...]] = (
+    ("apiVersion",),
+    ("kind",),
+    ("metadata", "name"),
+    ("metadata", "generateName"),
+    ("metadata", "namespace"),
+    ("metadata", "uid"),
+    ("metadata", "resourceVersion"),
+    ("metadata", "managedFields"),
+    ("metadata", "ownerReferences"),
+    ("metadata", "finalizers"),
+)
+"""What nobody changes without being told to: which object it is, who owns it, and what keeps it from being deleted."""
+
+_PROTECTED: Final = Places(IDENTITY)
+_PROTECTED_AND_STATUS: Final = Places([*IDENTITY, (STATUS,)])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Writes:
+    """Places over the object that may be changed (None: all), less those of ``protected``.
+
+    ``granted``: those of the configuration. ``narrowed``: what the worker claims, where it claims less. ``protects``:
+    nothing was granted by name, so what nobody changes without being told to is not.
+    """
+
+    granted: Places | None = None
+    narrowed: Places | None = None
+    protects: bool = False
+
+    EVERYTHING: ClassVar["Writes"]
+    """A native webhook's."""
+    DEFAULT: ClassVar["Writes"]
+    """Those of a policy of ours without ``writes``."""
+
+    def protected(self, subresource: str) -> Places | None:
+        """What may not be changed though it is granted; None: nothing."""
+        if not self.protects:
+            return None
+        return _PROTECTED if subresource == STATUS else _PROTECTED_AND_STATUS
+
+    def beyond(self, claim: Places | None) -> tuple[str, ...]:
+        """The claimed places (None: everything) that are not granted.
+
+        Where nothing was granted by name, a claim is beyond that only if all of it is protected.
+        """
+        if claim is None:
+            return () if self.granted is None else ("everything",)
+        if self.granted is not None:
+            return tuple(format_pointer(each) for each in claim.pointers if not self.granted.covers(each))
+        if self.protects:
+            return tuple(format_pointer(each) for each in claim.pointers if _PROTECTED.covers(each))
+        return ()
+
+    def narrowed_to(self, claim: Places | None) -> "Writes":
+        """The same, and nothing but what is claimed (None: everything)."""
+        return self if claim is None else replace(self, narrowed=claim)
+
+
+Writes.EVERYTHING = Writes()
+Writes.DEFAULT = Writes(protects=True)

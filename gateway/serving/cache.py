@@ -1,0 +1,143 @@
+"""The cache between reviews, at work in a gateway: made of the settings, watched over, purged.
+
+There is one for each process. It outlives configurations: what can change a verdict is part of its key.
+
+Without Redis it is this process's memory. With Redis all replicas that have the same seal keys share verdicts. Redis
+may be away, at the start as at any time: then there are more calls to workers, and nothing else changes; readiness has
+a note of it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from gateway.caching import CacheEvents, CacheLimits, CachingAsker, RedisStore, SealKeys, VerdictCache, redis_address
+from gateway.deciding import Asker
+from gateway.policies import Policy
+from gateway.serving.generation import Generation
+from gateway.transports import Workers
+
+_LOG: Final = structlog.get_logger(__name__)
+
+_Signature = tuple[int, int, int] | None
+
+
+class CacheError(Exception):
+    """The settings of the cache cannot be used; the message says why, without a word of a password or key."""
+
+
+class ServedCache:
+    """The cache of one gateway.
+
+    Args:
+        events: counts.
+        redis: the URL of Redis; empty: memory only.
+        seal_key_file: the keys with which entries in Redis are sealed; None: a key of this process.
+        limits: of the cache.
+        generation: gives the one in force.
+
+    Raises:
+        CacheError: the URL is none, or the file holds no keys.
+    """
+
+    def __init__(
+        self,
+        events: CacheEvents,
+        *,
+        redis: str,
+        seal_key_file: Path | None,
+        limits: CacheLimits,
+        generation: Callable[[], Generation],
+    ) -> None:
+        self._generation = generation
+        self._file = seal_key_file
+        self._keys: SealKeys | None = None
+        self._signature: _Signature = None
+        store = None
+        if redis:
+            try:
+                address = redis_address(redis)
+                self._signature = _signature(seal_key_file)
+                self._keys = SealKeys.random() if seal_key_file is None else SealKeys.from_file(seal_key_file)
+            except ValueError as error:
+                raise CacheError(str(error)) from None
+            store = RedisStore(address, self._keys, limits, events)
+        self._cache = VerdictCache(limits, events, store)
+        self._asked = asyncio.Event()
+
+    def asker(self, workers: Workers) -> Asker:
+        """Asks the workers of a configuration, where the cache has no answer."""
+        return CachingAsker(workers, self._cache)
+
+    def policies(self) -> list[Policy]:
+        """The configured policies that have a cache."""
+        return [policy for policy in self._generation().policies() if policy.cache is not None]
+
+    async def purge(self, policies: Sequence[str]) -> bool:
+        """Use no verdict of these policies (qualified names) again that was asked for before now.
+
+        Returns:
+            Whether other replicas will know within a moment; False: when Redis is back.
+        """
+        return await self._cache.purge(policies)
+
+    @property
+    def note(self) -> str | None:
+        """What is to be said of it although it holds nobody up."""
+        store = self._cache.redis
+        if store is None or store.up:
+            return None
+        return "Redis does not answer, so verdicts are kept in this process only until it does"
+
+    async def start(self) -> None:
+        """Begin to work. Redis need not be there."""
+        await self._cache.start()
+
+    async def close(self) -> None:
+        """Let go of Redis."""
+        await self._cache.close()
+
+    # ----------------------------------------------------------------------------------------------- seal keys
+
+    def look(self) -> None:
+        """Read the seal keys again, now."""
+        self._asked.set()
+
+    async def watch(self, interval: float) -> None:
+        """Read the seal keys again whenever their file has changed, until cancelled.
+
+        Args:
+            interval: seconds from look to look; 0: only when asked to.
+        """
+        if self._file is None or self._keys is None:
+            return
+        while True:
+            asked = await self._pause(interval)
+            try:
+                signature = await asyncio.to_thread(_signature, self._file)
+                if asked or signature != self._signature:
+                    self._signature = signature
+                    await asyncio.to_thread(self._keys.refresh)
+            except Exception:  # noqa: BLE001 - logged; the keys stay, and the next look may go better
+                _LOG.exception("reading the seal keys again failed inside the gateway")
+
+    async def _pause(self, interval: float) -> bool:
+        """Until the next look; whether somebody has asked for it."""
+        try:
+            await asyncio.wait_for(self._asked.wait(), interval or None)
+        except TimeoutError:
+            return False
+        self._asked.clear()
+        return True
+
+
+def _signature(path: Path | None) -> _Signature:
+    """What tells one state of a file from another: a mounted Secret is replaced by another file."""
+    try:
+        found = None if path is None else path.stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)

@@ -1,0 +1,45 @@
+"""How one gateway serves: what ``serve``'s flags come to."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.caching import CacheLimits
+from gateway.patching import PatchLimits
+from gateway.serving.limits import Limits
+from gateway.transports import TransportLimits
+
+Address = tuple[str, int]
+"""Host and port."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """How one gateway serves. Either ``tls_cert`` and ``tls_key``, or ``tls_dev_dir``."""
+
+    listen: Address = ("127.0.0.1", 8443)
+    admin_listen: Address = ("127.0.0.1", 9443)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_dev_dir: Path | None = None
+    tls_dev_names: tuple[str, ...] = ()
+    client_ca: Path | None = None
+    worker_wait_seconds: float = 3.0
+    """How long the start waits for workers to be described. A gateway whose worker is away must start all the same."""
+    drain_seconds: float = 25.0
+    """How long a stopping gateway goes on serving: less than the 30 s of a pod's terminationGracePeriodSeconds."""
+    drain_at_least_seconds: float = 0.0
+    reload_interval_seconds: float = 1.0
+    """From look to look at the policy files. A mounted ConfigMap is itself a minute late; an editor's user waits for
+    two looks. 0: only when asked to."""
+    redis: str = field(default="", repr=False)
+    """The URL of the Redis that all replicas share, perhaps with a password; empty: each has a cache of its own."""
+    seal_key_file: Path | None = None
+    """The keys with which entries in Redis are sealed; None: a key of this process, so that nothing is shared."""
+    early_asks: bool = True
+    """Whether mutating policies are asked before their turn."""
+    patrol_share: float = 0.0
+    """Which share of the mutations is put to its policies again."""
+    limits: Limits = field(default_factory=Limits)
+    cache_limits: CacheLimits = field(default_factory=CacheLimits)
+    transport_limits: TransportLimits = field(default_factory=TransportLimits)
+    patch_limits: PatchLimits = field(default_factory=PatchLimits)

@@ -1,0 +1,147 @@
+"""What a worker claims of a policy, held against what the operator grants.
+
+``inputs`` and ``writes`` in the configuration are the grant; "what the worker claims in Describe can only narrow it".
+
+==========  ==================================================  ============================
+claim       what counts                                         beyond the grant
+==========  ==================================================  ============================
+unset       the grant                                           never
+everything  the grant, if that is everything                    if less than that is granted
+pointers    exactly these places; none, if the list is empty    if a place is not granted
+==========  ==================================================  ============================
+
+A claim beyond the grant is not cut down to it: the policy would judge by what it does not see. It is a failure
+``CONFIGURATION``, said when the worker is described, and so is a claim that cannot be read by the rules for configured
+``inputs`` and ``writes``. A validating policy changes nothing: nobody looks at its claim of writes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from gateway.policies import Phase, Policy
+from gateway.policies.fields import Field, Findings, summary
+from gateway.policies.inputs import read_inputs
+from gateway.policies.model import Place
+from gateway.policies.nodes import Node
+from gateway.policies.writes import read_writes
+from gateway.scopes import Inputs, Places, Writes, format_pointer
+from gateway.transports.messages import one_line
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.wording import shown
+
+_Scope = TypeVar("_Scope", Inputs, Writes)
+
+LISTED: Final = 8
+"""Pointers of a list that a message or a log line repeats, each cut after 200 characters: 1.6 KB at most."""
+
+EXPLAINED: Final = 1000
+"""Characters of what is wrong with a claim: five mistakes in pointers of a usual length."""
+
+
+class ClaimError(Exception):
+    """A claim that cannot be followed. ``str(error)`` says which, what is granted, and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effective:
+    """The grants as far as they are claimed; None: all that is granted."""
+
+    inputs: Inputs | None = None
+    writes: Writes | None = None
+
+
+def effective(policy: Policy, described: pb.PolicyDescription) -> Effective:
+    """What counts for a configured policy, given its description.
+
+    Raises:
+        ClaimError: a claim is no set of places, or beyond the grant.
+    """
+    return Effective(
+        inputs=_inputs(policy, described.inputs) if described.HasField("inputs") else None,
+        writes=(
+            _writes(policy, described.writes)
+            if described.HasField("writes") and policy.phase is Phase.MUTATING
+            else None
+        ),
+    )
+
+
+def shown_inputs(inputs: Inputs) -> str:
+    """What a policy is shown, for people: bounded, on one line."""
+    return "every member of the request but uid" if inputs.places is None else listed(inputs.pointers)
+
+
+def shown_writes(writes: Writes) -> str:
+    """What a policy may change, for people: bounded, on one line."""
+    if writes.narrowed is not None:
+        return listed(_texts(writes.narrowed))
+    if writes.granted is not None:
+        return listed(_texts(writes.granted))
+    return "everything but the object's identity and status" if writes.protects else "everything"
+
+
+def listed(pointers: Sequence[str]) -> str:
+    """Pointers, joined: the first few, and how many more there are."""
+    more = f" and {len(pointers) - LISTED} more" if len(pointers) > LISTED else ""
+    return (", ".join(shown(pointer) for pointer in pointers[:LISTED]) or "nothing") + more
+
+
+def _inputs(policy: Policy, claim: pb.Claim) -> Inputs:
+    claimed = Inputs.EVERYTHING
+    if not _is_everything(policy, "inputs", claim):
+        claimed = _read(policy, "inputs", claim, read_inputs)
+    beyond = policy.inputs.beyond(claimed)
+    if beyond:
+        raise _beyond(policy, "inputs", beyond, shown_inputs(policy.inputs))
+    return claimed
+
+
+def _writes(policy: Policy, claim: pb.Claim) -> Writes:
+    claimed = None if _is_everything(policy, "writes", claim) else _read(policy, "writes", claim, read_writes).granted
+    beyond = policy.writes.beyond(claimed)
+    if beyond:
+        raise _beyond(policy, "writes", beyond, shown_writes(policy.writes))
+    return policy.writes.narrowed_to(claimed)
+
+
+def _is_everything(policy: Policy, name: str, claim: pb.Claim) -> bool:
+    """Which of the two a claim is.
+
+    Raises:
+        ClaimError: it is neither, which is not the same as an unset one; a later contract may have a third.
+    """
+    kind = claim.WhichOneof("claim")
+    if kind is None:
+        raise ClaimError(
+            f"its claim of {name} for policy {policy.policy!r} is neither everything nor pointers; leave it unset to "
+            "claim what is granted"
+        )
+    return bool(kind == "everything")
+
+
+def _read(policy: Policy, name: str, claim: pb.Claim, read: Callable[[Field, Findings], _Scope]) -> _Scope:
+    """The claimed places, by the rules for configured ones.
+
+    Raises:
+        ClaimError: all that is wrong with them, in the words of those rules.
+    """
+    node = Node([Node(text, 0) for text in claim.pointers.pointers], 0)
+    findings: Findings = []
+    overlaps: Findings = []  # no mistake, and not the operator's to mend
+    scope = read(Field(node=node, place=Place(file="", line=0, path=name), findings=findings), overlaps)
+    if findings:
+        mistakes = one_line(summary(findings), EXPLAINED)
+        raise ClaimError(f"what it claims for policy {policy.policy!r} is no set of places: {mistakes}")
+    return scope
+
+
+def _beyond(policy: Policy, name: str, beyond: Sequence[str], granted: str) -> ClaimError:
+    return ClaimError(
+        f"it claims {name} for policy {policy.policy!r} that are not granted: {listed(beyond)}; granted is {granted}; "
+        f"grant them in the policy's {name}, or use a version of the worker that claims less"
+    )
+
+
+def _texts(places: Places) -> list[str]:
+    return [format_pointer(pointer) for pointer in places.pointers]

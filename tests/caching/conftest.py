@@ -1,0 +1,67 @@
+"""A redis-server for each module, and gateways that share it."""
+
+import base64
+import os
+
+import pytest
+
+from gateway.caching import CacheLimits, RedisStore, SealKeys, redis_address
+from tests.caching import servers
+from tests.caching.world import Gateway
+
+PATIENT = CacheLimits(redis_seconds=2.0, redis_answer_seconds=4.0, redis_pause_seconds=0.05, purge_poll_seconds=0.02)
+"""For tests about what Redis says, not about when: a loaded machine must not make a miss of a hit."""
+
+IMPATIENT = CacheLimits(
+    redis_seconds=0.05, redis_answer_seconds=0.2, redis_pause_seconds=0.05, redis_failures=2, purge_poll_seconds=0.02
+)
+"""For tests about a Redis that does not answer."""
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory):
+    """One server for all tests of a module."""
+    with servers.server(tmp_path_factory.mktemp("redis")) as made:
+        yield made
+
+
+@pytest.fixture
+def redis(redis_server):
+    """The module's server, empty and running, as every test finds it."""
+    if redis_server.process is None:
+        redis_server.start()
+    redis_server.resume()
+    with redis_server.client as client:
+        client.config_set("maxmemory", 0)
+        client.flushall()
+    return redis_server
+
+
+@pytest.fixture
+def seal_file(tmp_path):
+    """A file with one key."""
+    file = tmp_path / "seal-keys"
+    file.write_text(base64.b64encode(os.urandom(32)).decode() + "\n")
+    return file
+
+
+@pytest.fixture
+async def gateway(redis, seal_file):
+    """Makes gateways that share one Redis and one seal key file, connected unless told otherwise."""
+    made: list[Gateway] = []
+
+    async def make(verdict=None, *, limits=PATIENT, url=None, connected=True, now=None, file=seal_file):
+        address = redis_address(url or redis.url)
+
+        def store(limits, events, now):
+            return RedisStore(address, SealKeys.from_file(file), limits, events, now)
+
+        gateway = Gateway(verdict, limits=limits, redis=store, now=now)
+        made.append(gateway)
+        started = await gateway.cache.start(wait_seconds=10.0 if connected else 0.0)
+        assert started is connected
+        return gateway
+
+    yield make
+    for each in made:
+        await each.cache.close()

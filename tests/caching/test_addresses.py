@@ -1,0 +1,126 @@
+"""A URL is one of the forms, or refused before anything starts; and nothing of it is ever repeated."""
+
+import traceback
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.caching import redis_address
+from gateway.caching.clients import close_client, make_client
+
+
+@pytest.mark.parametrize(
+    ("url", "mode", "tls", "hosts", "options"),
+    [
+        ("redis://h", "server", False, (("h", 6379),), {}),
+        ("redis://h:1/2", "server", False, (("h", 1),), {"db": 2}),
+        ("redis://h?db=3", "server", False, (("h", 6379),), {"db": 3}),
+        ("redis://u:p%40%2F@h/", "server", False, (("h", 6379),), {"username": "u", "password": "p@/"}),
+        ("redis://:p@[::1]:7", "server", False, (("::1", 7),), {"password": "p"}),
+        ("rediss://h?ssl_cert_reqs=none&ssl_check_hostname=false", "server", True, (("h", 6379),), None),
+        ("redis+sentinel://a,b:2/main", "sentinel", False, (("a", 26379), ("b", 2)), {}),
+        ("redis+sentinel://a/main/4", "sentinel", False, (("a", 26379),), {"db": 4}),
+        ("rediss+sentinel://u:p@a/main", "sentinel", True, (("a", 26379),), {"username": "u", "password": "p"}),
+        ("redis+cluster://a,b:2,[::2]:3", "cluster", False, (("a", 6379), ("b", 2), ("::2", 3)), {}),
+        ("rediss+cluster://a/0", "cluster", True, (("a", 6379),), {}),
+    ],
+)
+async def test_forms(url, mode, tls, hosts, options):
+    """Each form names a way to connect, hosts, and what redis-py is told; and it takes what it is told."""
+    address = redis_address(url)
+    assert (address.mode, address.tls, address.hosts) == (mode, tls, hosts)
+    assert options is None or address.options == options
+    await close_client(make_client(address, seconds=1.0, connections=2))
+
+
+async def test_a_socket():
+    """unix:///PATH is a socket, with a password and a database if need be."""
+    address = redis_address("unix://:p@/run/redis.sock?db=1")
+    assert (address.path, address.options) == ("/run/redis.sock", {"db": 1, "password": "p"})
+    await close_client(make_client(address, seconds=1.0, connections=2))
+
+
+def test_a_service_of_sentinels():
+    """The path names the service; the Sentinels have credentials of their own."""
+    address = redis_address("redis+sentinel://:p@a/my%2Fmain?sentinel_password=q")
+    assert (address.service, address.options, address.sentinel_options) == (
+        "my/main",
+        {"password": "p"},
+        {"password": "q"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "no known scheme; expected one of redis, rediss, unix"),
+        ("localhost:6379", "no known scheme"),
+        ("redis:h", "no known scheme"),
+        ("http://h", "no known scheme"),
+        ("redis://", "no host at place 1"),
+        ("redis://:6379", "no host at place 1"),
+        ("redis://a,b", "several hosts; for Sentinel or a cluster"),
+        ("redis://h:x", "port at place 1 that is no number"),
+        ("redis://h:0", "not from 1 to 65535"),
+        ("redis://h:65536", "not from 1 to 65535"),
+        ("redis://h:99999999999", "no number"),
+        ("redis://[::1", "brackets"),
+        ("redis://[::1]x", "no host at place 1"),
+        ("redis://h/x", "database that is no number"),
+        ("redis://h/-1", "database that is no number"),
+        ("redis://h/1?db=1", "database twice"),
+        ("redis://h?db=1&db=2", "option db twice"),
+        ("redis://h?socket_timeout=9", "option that is not known here"),
+        ("redis://h?ssl_ca_certs=/x", "write rediss"),
+        ("redis://h?sentinel_password=x", "does not name Sentinels"),
+        ("rediss://h?ssl_ca_certs=/nowhere", "cannot be used: No such file"),
+        ("rediss://h?ssl_cert_reqs=maybe", "none, optional, required"),
+        ("rediss://h?ssl_check_hostname=maybe", "true or false"),
+        ("rediss://h?ssl_ciphers=nonsense", "cannot be used"),
+        ("unix://run/x.sock", "three slashes"),
+        ("unix://", "three slashes"),
+        ("redis+sentinel://a", "no service"),
+        ("redis+sentinel://a/", "no service"),
+        ("redis+sentinel://a,/main", "no host at place 2"),
+        ("redis+cluster://a/1", "only database 0"),
+        ("redis+cluster://a?db=1", "only database 0"),
+        ("redis://:pa/ss@h", "%2F"),
+        ("redis://:pa#ss@h", "%23"),
+        ("redis://:pa?ss@h", "%3F"),
+    ],
+)
+def test_what_is_refused(url, said):
+    """What is none of the forms is refused, with what is expected."""
+    with pytest.raises(ValueError, match=said):
+        redis_address(url)
+
+
+@pytest.mark.property
+@given(
+    st.sampled_from(["redis", "rediss", "unix", "redis+sentinel", "redis+cluster", "x"]),
+    st.text("ab:/?#@[],%&=0 é\n", max_size=12),
+    st.text("ab:/?#@[],%&=0 é\n", max_size=12),
+)
+def test_nothing_of_a_url_is_repeated(scheme, before, after):
+    """Wherever a password stands, it is in no error and in no text that shows the address."""
+    said = ""
+    try:
+        said = redis_address(f"{scheme}://:{before}hunter2{after}@h,hunter2:1/hunter2?hunter2=hunter2").shown
+    except ValueError as error:
+        said = "".join(traceback.format_exception_only(error))
+    assert said
+    assert "hunter2" not in said
+
+
+def test_the_password_is_not_shown():
+    """An address that is printed by mistake shows no password."""
+    assert "hunter2" not in repr(redis_address("redis://u:hunter2@h"))
+
+
+def test_a_certificate_that_is_none(tmp_path):
+    """A file of TLS that holds something else is said now, without its content."""
+    (tmp_path / "ca").write_text("hunter2")
+    with pytest.raises(ValueError, match="cannot be used") as error:
+        redis_address(f"rediss://h?ssl_ca_certs={tmp_path / 'ca'}")
+    assert "hunter2" not in str(error.value)

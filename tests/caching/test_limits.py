@@ -1,0 +1,21 @@
+"""Limits that cannot work are refused by name."""
+
+from dataclasses import fields
+
+import pytest
+
+from gateway.caching import CacheLimits
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(CacheLimits)])
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf")])
+def test_bounds(name, value):
+    """Zero, less, infinity and no number are refused."""
+    with pytest.raises(ValueError, match=name):
+        CacheLimits(**{name: value})
+
+
+def test_an_entry_fits_into_the_memory():
+    """An entry may not be larger than everything."""
+    with pytest.raises(ValueError, match="entry_bytes"):
+        CacheLimits(memory_bytes=10, entry_bytes=11)

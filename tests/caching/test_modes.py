@@ -1,0 +1,144 @@
+"""Redis behind TLS, a socket, Sentinels, or as a cluster: the same cache, through losses of servers."""
+
+import datetime as dt
+import ssl
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from gateway.caching import RedisFault
+from gateway.deciding import Deny, Source
+from tests.caching import servers
+from tests.caching.world import ALLOW, ask, until
+
+DENY = Deny(message="no")
+
+
+async def shared(first, second, count=1):
+    """Whether what the first was told reaches the second by Redis."""
+    for number in range(count):
+        await first.answer(ask(f"[{number}]"))
+    await until(lambda: not first.store._writes._queue and first.store._writes._task is None)
+    return [(await second.answer(ask(f"[{number}]")))[1] for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "redis")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "tls.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "tls.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder
+
+
+async def test_tls(gateway, redis, certificate):
+    """rediss:// verifies the server's certificate; with the right one everything works."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate / "tls.crt", certificate / "tls.key")
+    async with servers.behind_tls(redis.port, context) as port:
+        url = f"rediss://localhost:{port}?ssl_ca_certs={certificate / 'tls.crt'}"
+        first, second = await gateway(DENY, url=url), await gateway(url=url)
+        assert await shared(first, second, 3) == [Source.REDIS] * 3
+        for each in (first, second):
+            await each.cache.close()
+
+
+async def test_tls_that_is_not_trusted(gateway, redis, certificate, capsys):
+    """A certificate that nobody trusts, or for another name, is a link that does not come up; the log says why."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate / "tls.crt", certificate / "tls.key")
+    async with servers.behind_tls(redis.port, context) as port:
+        for url in (f"rediss://localhost:{port}", f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificate / 'tls.crt'}"):
+            made = await gateway(ALLOW, url=url, connected=False)
+            await until(lambda made=made: made.events.faults[RedisFault.CONNECTION])
+            assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+            await made.cache.close()
+    said = capsys.readouterr().out
+    assert "self-signed certificate" in said
+    assert "not valid for '127.0.0.1'" in said
+
+
+async def test_a_socket(gateway, tmp_path):
+    """unix:///PATH works as a port does."""
+    with servers.server(tmp_path, "--unixsocket", str(tmp_path / "s")) as made:
+        assert made.process is not None
+        url = f"unix://{tmp_path / 's'}?db=2"
+        first, second = await gateway(DENY, url=url), await gateway(url=url)
+        assert await shared(first, second) == [Source.REDIS]
+        for each in (first, second):
+            await each.cache.close()
+
+
+async def test_a_cluster(gateway, tmp_path):
+    """Entries spread over three masters; purges reach all; when one master dies the others' entries still serve."""
+    with servers.cluster(tmp_path) as nodes:
+        url = f"redis+cluster://127.0.0.1:{nodes[0].port},127.0.0.1:{nodes[1].port}"
+        first, second, third = await gateway(DENY, url=url), await gateway(url=url), await gateway(ALLOW, url=url)
+        assert await shared(first, second, 60) == [Source.REDIS] * 60
+        held = []
+        for node in nodes:
+            with node.client as client:
+                held.append(client.dbsize())
+        assert all(held)
+        assert sum(held) == 60
+        nodes[2].kill()
+        sources = [(await third.answer(ask(f"[{number}]")))[1] for number in range(60)]
+        assert sources.count(Source.REDIS) == held[0] + held[1]
+        assert sources.count(Source.ASKED) == held[2]
+        await first.cache.purge(["test/p.test.example.com"])
+        for node in nodes[:2]:
+            with node.client as client:
+                assert not [name for name in client.scan_iter() if b":purged:" not in name]
+        for each in (first, second, third):
+            await each.cache.close()
+
+
+async def test_a_failover(gateway, tmp_path):
+    """When Sentinels make another server the master, the cache goes on with that one, and what it has."""
+    with servers.sentinels(tmp_path) as (master, replica, watchers):
+        url = f"redis+sentinel://{','.join(f'127.0.0.1:{each.port}' for each in watchers)}/main"
+        first, second = await gateway(DENY, url=url), await gateway(ALLOW, url=url)
+        await first.answer(ask())
+        with replica.client as client:
+            await until(client.dbsize)
+        master.kill()
+        assert await second.answer(ask("[2]")) == (ALLOW, Source.ASKED), "nobody waits for a failover"
+        await until(lambda: not second.store.up)
+        with replica.client as client:
+            await until(lambda: client.info("replication")["role"] == "master")
+        await until(lambda: second.store.up and first.store.up)
+        assert await second.answer(ask()) == (DENY, Source.REDIS)
+        await second.answer(ask("[3]"))
+        await until(lambda: not second.store._writes._queue)
+        assert (await first.answer(ask("[3]")))[0] == ALLOW
+        for each in (first, second):
+            await each.cache.close()
+
+
+async def test_nothing_at_the_address(gateway):
+    """Sentinels and cluster nodes that are not there are a link that does not come up, and is closed at once."""
+    for url in ("redis+sentinel://127.0.0.1:1/main", "redis+cluster://127.0.0.1:1"):
+        made = await gateway(ALLOW, url=url, connected=False)
+        await until(lambda made=made: made.events.faults)
+        assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+        await made.cache.close()

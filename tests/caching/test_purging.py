@@ -1,0 +1,120 @@
+"""After a purge no replica uses a verdict from before it, wherever it stands and whenever it comes."""
+
+from gateway.caching import CacheLimits, RedisFault
+from gateway.caching.purges import Purges
+from gateway.deciding import Deny, Source
+from tests.caching.conftest import PATIENT
+from tests.caching.world import ALLOW, START, ask, until
+
+NAME = "test/p.test.example.com"
+DENY = Deny(message="no")
+
+
+def entries(redis):
+    with redis.client as client:
+        return [name for name in client.scan_iter(count=5000) if b":purged:" not in name]
+
+
+async def test_it_reaches_the_others(gateway, redis):
+    """Another replica that has the verdict in its memory asks its worker again, within a poll of the markers."""
+    first, second = await gateway(DENY), await gateway(ALLOW)
+    await first.answer(ask())
+    await first.answer(ask(name="q"))
+    await until(lambda: len(entries(redis)) == 2)
+    assert await second.answer(ask()) == (DENY, Source.REDIS)
+    assert await second.answer(ask(name="q")) == (DENY, Source.REDIS)
+    assert await first.cache.purge([NAME])
+    await until(lambda: second.asker.known(ask()) is None)
+    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await second.answer(ask(name="q")) == (DENY, Source.MEMORY)
+    assert second.events.counts["purged"] == 1
+
+
+async def test_entries_are_deleted(gateway, redis):
+    """The policy's entries leave Redis, more than one step of a SCAN of them; others' stay."""
+    made = await gateway(ALLOW)
+    replies = [made.put(ask(f"[{number}]"))[0] for number in range(2500)]
+    for reply in replies:
+        await reply.wait()
+    await made.answer(ask(name="q"))
+    await until(lambda: len(entries(redis)) == 2501)
+    await made.cache.purge([NAME])
+    assert len(entries(redis)) == 1
+
+
+async def test_entries_that_stay_are_not_used(gateway, redis):
+    """An entry that was put back, or written by a replica that did not know yet, is not used after a purge."""
+    first, second = await gateway(DENY), await gateway(ALLOW)
+    await first.answer(ask())
+    await until(lambda: entries(redis))
+    with redis.client as client:
+        (name,) = entries(redis)
+        content = client.get(name)
+        await first.cache.purge([NAME])
+        client.set(name, content)
+    assert await second.answer(ask()) == (ALLOW, Source.ASKED), "the marker is read with the first lookup"
+    assert await first.answer(ask()) == (DENY, Source.ASKED)
+
+
+async def test_purged_while_redis_is_away(gateway, redis):
+    """A purge that Redis cannot be told is in force here at once, says so, and is told when Redis is back."""
+    first, second = await gateway(DENY), await gateway(ALLOW)
+    await first.answer(ask())
+    await until(lambda: entries(redis))
+    redis.pause()
+    limited = CacheLimits(redis_answer_seconds=0.1)
+    object.__setattr__(PATIENT, "redis_answer_seconds", limited.redis_answer_seconds)
+    try:
+        assert not await first.cache.purge([NAME])
+    finally:
+        object.__setattr__(PATIENT, "redis_answer_seconds", 4.0)
+    assert first.events.faults[RedisFault.TIMEOUT]
+    assert first.asker.known(ask()) is None
+    redis.resume()
+    await until(lambda: not first.store._untold)
+    await until(lambda: second.store.up)
+    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+
+
+async def test_a_forged_marker(gateway, redis):
+    """A marker that we did not seal purges nothing, and counts."""
+    first, second = await gateway(DENY), await gateway(ALLOW)
+    await first.answer(ask())
+    await until(lambda: entries(redis))
+    await first.cache.purge(["test/other"])
+    with redis.client as client:
+        for name in client.scan_iter(count=5000):
+            if b":purged:" in name:
+                content = client.get(name)
+        (entry,) = entries(redis)
+        tag = entry.split(b":")[2]
+        client.set(b"admission-gateway:v1:purged:" + tag, content)
+    assert await second.answer(ask()) == (DENY, Source.REDIS)
+    assert second.events.counts["seal_failed"] >= 1
+
+
+def test_a_purge_covers_what_clocks_differ():
+    """A verdict that another replica's clock dates a little after the purge may be from before it: it is covered."""
+    limits = CacheLimits(clock_skew_seconds=5)
+    purges = Purges(limits)
+    assert purges.note(b"m", START, START)
+    assert not purges.note(b"m", START - 1, START), "an earlier one is no news"
+    assert purges.covers(b"m", START + 5)
+    assert not purges.covers(b"m", START + 5.1)
+    assert not purges.covers(b"n", START - 100)
+
+
+def test_a_purge_from_the_future():
+    """A moment that lies further ahead than clocks differ silences the cache no longer than one that is now."""
+    purges = Purges(CacheLimits(clock_skew_seconds=5))
+    assert purges.note(b"m", START + 1e9, START)
+    assert not purges.covers(b"m", START + 11)
+
+
+def test_purges_are_forgotten():
+    """A purge older than any verdict may be takes no room."""
+    limits = CacheLimits(entry_seconds=100)
+    purges = Purges(limits)
+    for number in range(1000):
+        purges.note(number.to_bytes(2), START + number, START + number)
+    assert len(purges._times) <= 112

@@ -1,0 +1,305 @@
+"""What one replica was told, another one knows; and whatever Redis does, it is a miss at worst."""
+
+import asyncio
+import os
+
+import pytest
+
+from gateway.caching import LookupResult, RedisFault
+from gateway.deciding import Allow, Change, ChangeKind, Deny, Source
+from gateway.policies import Cache
+from tests.caching.conftest import IMPATIENT
+from tests.caching.world import ALLOW, ask, turns, until
+
+DENY = Deny(code=409, message="no", reason="Conflict", details={"causes": [{"field": "a"}]}, warnings=("w",))
+PATCHED = Allow(
+    change=Change(kind=ChangeKind.JSON_PATCH, content=b"[]"), audit_annotations={"k": "v"}, version="1", reuse=50.0
+)
+
+
+def names(redis):
+    with redis.client as client:
+        return client.keys()
+
+
+async def written(redis, count=1):
+    await until(lambda: len(names(redis)) == count)
+
+
+@pytest.mark.parametrize("verdict", [ALLOW, DENY, PATCHED])
+async def test_a_verdict_is_shared_whole(gateway, redis, verdict):
+    """Another replica has from Redis what the worker told the first, with its age, and then from its own memory."""
+    first, second = await gateway(verdict), await gateway()
+    await first.answer(ask())
+    await written(redis)
+    second.clock.now += 9
+    reply, _ = second.put(ask())
+    assert await reply.wait() == (verdict, Source.REDIS)
+    assert reply.answers[0][1].age == 9
+    assert not second.workers.asks
+    assert await second.answer(ask()) == (verdict, Source.MEMORY)
+    assert second.events.results == {LookupResult.REDIS: 1, LookupResult.MEMORY: 1}
+
+
+async def test_followers_share_what_redis_had(gateway, redis):
+    """Reviews with one question make one lookup."""
+    first, second = await gateway(DENY), await gateway()
+    await first.answer(ask())
+    await written(redis)
+    replies = [second.put(ask())[0] for _ in range(3)]
+    assert [await reply.wait() for reply in replies] == [
+        (DENY, Source.REDIS),
+        (DENY, Source.SHARED),
+        (DENY, Source.SHARED),
+    ]
+
+
+async def test_redis_forgets(gateway, redis):
+    """An entry stands in Redis for ttl and staleIfError, no longer."""
+    made = await gateway(ALLOW)
+    await made.answer(ask(cache=Cache(ttl=30, stale_if_error=70)))
+    await written(redis)
+    with redis.client as client:
+        assert 99_000 < client.pttl(names(redis)[0]) <= 100_000
+
+
+async def test_stale_from_redis(gateway, redis):
+    """A stale verdict that only Redis has is handed over while the worker is asked."""
+    first, second = await gateway(DENY), await gateway()
+    question = ask(cache=Cache(ttl=10, stale_if_error=100))
+    await first.answer(question)
+    await written(redis)
+    second.clock.now += 50
+    reply, _ = second.put(question)
+    await until(lambda: second.workers.asks)
+    assert [(verdict, origin.source, origin.age) for verdict, origin in reply.fallbacks] == [(DENY, Source.STALE, 50)]
+    assert second.events.results == {LookupResult.STALE: 1}
+
+
+async def test_a_tick_is_one_pipeline(gateway, redis):
+    """A hundred questions of one loop tick reach Redis in one pipeline, and so do their verdicts."""
+    made = await gateway(ALLOW)
+    with redis.client as client:
+        before = client.info("stats")
+        replies = [made.put(ask(f"[{number}]"))[0] for number in range(100)]
+        for reply in replies:
+            await reply.wait()
+        await written(redis, 100)
+        after = client.info("stats")
+    assert after["total_commands_processed"] - before["total_commands_processed"] >= 200
+    reads = after["total_net_input_bytes"] - before["total_net_input_bytes"]
+    assert reads < 100 * 500, "an entry costs a name twice and a few words"
+    assert made.events.counts["stored"] == 100
+
+
+async def test_leaving_cancels_the_lookup(gateway, redis):
+    """Who left while Redis was asked hears nothing, and no worker is asked."""
+    made = await gateway(ALLOW)
+    reply, leave = made.put(ask())
+    leave()
+    assert await made.answer(ask("[2]")) == (ALLOW, Source.ASKED)
+    assert len(made.workers.asks) == 1
+    assert not reply.answers
+
+
+async def test_paused(gateway, redis):
+    """A Redis that answers nothing costs its budget a few times, then nothing; it is used again when it answers."""
+    made = await gateway(ALLOW, limits=IMPATIENT)
+    redis.pause()
+    for number in range(3):
+        assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.ASKED)
+    await until(lambda: not made.store.up)
+    assert made.events.faults[RedisFault.TIMEOUT] >= 2
+    for number in range(3, 10):
+        reply, _ = made.put(ask(f"[{number}]"))
+        assert len(made.workers.asks) == number + 1, "nobody waits for a Redis that is skipped"
+        await reply.wait()
+    redis.resume()
+    await until(lambda: made.store.up)
+    await made.answer(ask("[99]"))
+    await until(lambda: names(redis))
+
+
+async def test_late_is_too_late(gateway, redis):
+    """What Redis says after the budget is ignored: the worker's own verdict counts."""
+    first, second = await gateway(DENY), await gateway(ALLOW, limits=IMPATIENT)
+    await first.answer(ask())
+    await written(redis)
+    redis.pause()
+    reply, _ = second.put(ask())
+    assert await reply.wait() == (ALLOW, Source.ASKED)
+    redis.resume()
+    await until(lambda: second.store.up)
+    assert reply.only == (ALLOW, Source.ASKED)
+
+
+async def test_killed_and_restarted(gateway, redis):
+    """A Redis that dies under load costs nobody an answer; when it is back, empty, it is used again."""
+    made = await gateway(ALLOW)
+
+    async def load(numbers):
+        return {(await made.answer(ask(f"[{number}]")))[1] for number in numbers}
+
+    assert await load(range(20)) == {Source.ASKED}
+    task = asyncio.create_task(load(range(20, 400)))
+    await turns(20)
+    redis.kill()
+    assert await task == {Source.ASKED}
+    await until(lambda: not made.store.up)
+    assert await load(range(1000, 1010)) == {Source.ASKED}
+    assert made.events.counts["write_dropped"] >= 10
+    redis.start()
+    await until(lambda: made.store.up)
+    await load(range(2000, 2010))
+    await written(redis, 10)
+
+
+async def test_absent_from_the_start(gateway, redis):
+    """A Redis that is not there holds up neither the start nor a review, and is found when it comes."""
+    redis.kill()
+    made = await gateway(ALLOW, connected=False)
+    assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+    redis.start()
+    await until(lambda: made.store.up)
+    await made.answer(ask("[2]"))
+    await written(redis)
+
+
+async def test_full(gateway, redis):
+    """A Redis that takes no more (noeviction, out of memory) still gives what it has, and the refusals are counted."""
+    first, second = await gateway(ALLOW), await gateway(DENY)
+    await first.answer(ask())
+    await written(redis)
+    with redis.client as client:
+        client.config_set("maxmemory-policy", "noeviction")
+        client.config_set("maxmemory", 1)
+    assert await second.answer(ask("[2]")) == (DENY, Source.ASKED)
+    await until(lambda: second.events.faults[RedisFault.RESPONSE])
+    assert await second.answer(ask()) == (ALLOW, Source.REDIS)
+    assert second.store.up
+
+
+async def test_flushed(gateway, redis):
+    """After FLUSHALL everything is asked for once more."""
+    first, second = await gateway(ALLOW), await gateway(DENY)
+    await first.answer(ask())
+    await written(redis)
+    with redis.client as client:
+        client.flushall()
+    assert await second.answer(ask()) == (DENY, Source.ASKED)
+    assert not second.events.faults
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind"),
+    [
+        (lambda client, name: client.set(name, b"x"), "seal"),
+        (lambda client, name: client.set(name, b""), "miss"),
+        (lambda client, name: client.set(name, b"\x01" + os.urandom(200)), "seal"),
+        (lambda client, name: client.set(name, b"\x00" * 2_000_000), "garbage"),
+        (lambda client, name: client.append(name, b"x"), "seal"),
+        (lambda client, name: client.setrange(name, 20, b"x!"), "seal"),
+        (lambda client, name: (client.delete(name), client.lpush(name, "x")), "response"),
+        (lambda client, name: (client.delete(name), client.hset(name, "a", "b")), "response"),
+        (lambda client, name: (client.delete(name), client.xadd(name, {"a": "b"})), "response"),
+        (lambda client, name: client.setbit(name, 8 * 30_000, 1), "seal"),
+    ],
+)
+async def test_garbage(gateway, redis, spoil, kind):
+    """Values of any kind under an entry's name are a miss, counted, and the link stays up."""
+    first, second = await gateway(DENY), await gateway(ALLOW)
+    await first.answer(ask())
+    await written(redis)
+    with redis.client as client:
+        spoil(client, names(redis)[0])
+    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert second.events.counts["seal_failed"] == (kind == "seal")
+    assert second.events.faults[RedisFault.GARBAGE] == (kind == "garbage")
+    assert second.events.faults[RedisFault.RESPONSE] == (kind == "response")
+    assert second.store.up
+
+
+async def test_a_replica_that_takes_no_writes(gateway, redis):
+    """READONLY is a lost connection: the master is somewhere else now, and it is looked for; answers go on."""
+    made = await gateway(ALLOW)
+    with redis.client as client:
+        client.replicaof("127.0.0.1", "1")
+        try:
+            assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+            await until(lambda: made.events.faults[RedisFault.CONNECTION])
+        finally:
+            client.replicaof("NO", "ONE")
+
+
+async def test_a_wrong_password(gateway, redis, capsys):
+    """A password that Redis refuses is said in the log without it, and everything else works."""
+    with redis.client as client:
+        client.config_set("requirepass", "right")
+        try:
+            made = await gateway(ALLOW, url=f"redis://:hunter2@127.0.0.1:{redis.port}", connected=False)
+            await until(lambda: made.events.faults[RedisFault.CONNECTION])
+            assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+        finally:
+            client.config_set("requirepass", "")
+    assert "AuthenticationError" in (said := capsys.readouterr().out)
+    assert "hunter2" not in said
+
+
+async def test_garbage_for_a_server(gateway):
+    """Something at the address that speaks no Redis is a link that does not come up."""
+
+    async def babble(reader, writer):
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read(100)
+        writer.close()
+
+    listener = await asyncio.start_server(babble, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    made = await gateway(ALLOW, url=f"redis://127.0.0.1:{port}", connected=False)
+    await until(lambda: made.events.faults)
+    assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+    listener.close()
+
+
+async def test_the_queue_of_writes_is_bounded(gateway, redis):
+    """What does not fit into the queue of writes is dropped and counted; who asked has the answer."""
+    made = await gateway(Allow(warnings=("x" * 1000,)), limits=IMPATIENT)
+    limits = made.limits
+    object.__setattr__(limits, "redis_write_bytes", 5000)
+    try:
+        replies = [made.put(ask(f"[{number}]"))[0] for number in range(50)]
+        for reply in replies:
+            await reply.wait()
+    finally:
+        object.__setattr__(limits, "redis_write_bytes", 32_000_000)
+    assert made.events.counts["write_dropped"] >= 40
+    assert made.events.counts["stored"] == 50
+
+
+async def test_rotation(gateway, redis, seal_file):
+    """With an overlap of two keys, replicas with the old file and the new one have each other's entries."""
+    first = await gateway(DENY)
+    await first.answer(ask())
+    await written(redis)
+    old = seal_file.read_text()
+    new_file = seal_file.with_name("new")
+    new_file.write_text("1" * 43 + "=\n" + old)
+    second = await gateway(ALLOW, file=new_file)
+    assert await second.answer(ask()) == (DENY, Source.REDIS)
+    await second.answer(ask("[2]"))
+    await written(redis, 2)
+    seal_file.write_text(old + "1" * 43 + "=\n")
+    assert first.store._seals.refresh()
+    assert await first.answer(ask("[2]")) == (ALLOW, Source.REDIS)
+
+
+async def test_strangers_share_nothing(gateway, redis, tmp_path):
+    """Replicas with different keys ask for themselves, and see no failure in it."""
+    first = await gateway(DENY)
+    await first.answer(ask())
+    await written(redis)
+    other = tmp_path / "other"
+    other.write_text("2" * 43 + "=\n")
+    second = await gateway(ALLOW, file=other)
+    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert not second.events.counts["seal_failed"]

@@ -1,0 +1,194 @@
+"""Workers that answer when they are told to, reviews that wait, and a clock that somebody sets."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.caching import CacheLimits, CachingAsker, LookupResult, RedisFault, VerdictCache
+from gateway.deciding import ASKED, Allow, Answer, Ask, Origin, Source, Verdict
+from gateway.documents import Document
+from gateway.policies import Cache, Phase
+from tests.world import policy
+
+START = 1_700_000_000.0
+IDS = itertools.count(1)
+
+
+def ask(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATING, **fields: Any) -> Ask:
+    """A question to policy NAME about a document; cached for 60 s unless told otherwise."""
+    defaults: dict[str, Any] = {
+        "id": next(IDS),
+        "policy": policy(name, phase=phase),
+        "document": Document(content=document.encode()),
+        "deadline": 1e12,
+        "uid": "u1",
+        "cancellable": True,
+        "version": "1",
+        "identity": b"i",
+        "cache": Cache(ttl=60.0),
+    }
+    return Ask(**(defaults | fields))
+
+
+@dataclass
+class Clock:
+    """Seconds since 1970."""
+
+    now: float = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Events:
+    """Counts everything."""
+
+    results: Counter[LookupResult] = field(default_factory=Counter)
+    faults: Counter[RedisFault] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    sizes: tuple[int, int] = (0, 0)
+
+    def looked_up(self, policy, result):
+        self.results[result] += 1
+
+    def stored(self, policy):
+        self.counts["stored"] += 1
+
+    def too_large(self, policy):
+        self.counts["too_large"] += 1
+
+    def evicted(self, entries):
+        self.counts["evicted"] += entries
+
+    def seal_failed(self):
+        self.counts["seal_failed"] += 1
+
+    def redis_failed(self, fault):
+        self.faults[fault] += 1
+
+    def redis_skipped(self, *, skipped):
+        self.counts["skipped" if skipped else "used"] += 1
+
+    def write_dropped(self, entries):
+        self.counts["write_dropped"] += entries
+
+    def purged(self, policies):
+        self.counts["purged"] += policies
+
+    def size(self, memory_bytes, entries):
+        self.sizes = memory_bytes, entries
+
+
+@dataclass
+class Reply:
+    """A review that waits for one answer."""
+
+    answers: list[tuple[Answer, Origin]] = field(default_factory=list)
+    fallbacks: list[tuple[Verdict, Origin]] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    then: Callable[[], object] = lambda: None
+
+    def answered(self, answer: Answer, origin: Origin = ASKED) -> None:
+        self.answers.append((answer, origin))
+        self.arrived.set()
+        self.then()
+
+    def fallback(self, verdict: Verdict, origin: Origin) -> None:
+        assert not self.answers, "a fallback after the answer"
+        self.fallbacks.append((verdict, origin))
+
+    @property
+    def only(self) -> tuple[Answer, Source]:
+        """The one answer, and where it came from."""
+        assert len(self.answers) == 1, self.answers
+        return self.answers[0][0], self.answers[0][1].source
+
+    async def wait(self) -> tuple[Answer, Source]:
+        """The one answer; a test that waits ten seconds has failed."""
+        async with asyncio.timeout(10):
+            await self.arrived.wait()
+        return self.only
+
+
+@dataclass
+class Workers:
+    """Keeps asks open until a test answers them, or answers with ``verdict`` at once."""
+
+    verdict: Callable[[Ask], Answer] | Answer | None = None
+    agreed: bool = True
+    asks: list[Ask] = field(default_factory=list)
+    open: dict[int, Any] = field(default_factory=dict)
+    cancelled: list[int] = field(default_factory=list)
+    disagreements: list[str] = field(default_factory=list)
+
+    def known(self, ask: Ask) -> None:
+        return None
+
+    def ask(self, ask: Ask, reply: Any) -> Callable[[], object]:
+        self.asks.append(ask)
+        self.open[ask.id] = reply
+        if self.verdict is not None:
+            verdict = self.verdict(ask) if callable(self.verdict) else self.verdict
+            asyncio.get_running_loop().call_soon(self.answer, ask, verdict)
+        return lambda: self._cancel(ask)
+
+    def answer(self, ask: Ask, answer: Answer) -> None:
+        reply = self.open.pop(ask.id, None)
+        if reply is not None:
+            reply.answered(answer)
+
+    def settled(self, ask: Ask) -> bool:
+        return self.agreed
+
+    def disagreed(self, ask: Ask, version: str) -> None:
+        self.disagreements.append(version)
+
+    def _cancel(self, ask: Ask) -> None:
+        if self.open.pop(ask.id, None) is not None:
+            self.cancelled.append(ask.id)
+
+
+class Gateway:
+    """One process: its cache, and workers that say ``verdict`` (None: they wait to be told)."""
+
+    def __init__(self, verdict: Any = None, *, limits: CacheLimits | None = None, redis: Any = None, now: Any = None):
+        self.clock = now or Clock()
+        self.events = Events()
+        self.limits = limits or CacheLimits()
+        self.workers = Workers(verdict)
+        self.store = redis(self.limits, self.events, self.clock) if redis is not None else None
+        self.cache = VerdictCache(self.limits, self.events, self.store, self.clock)
+        self.asker = CachingAsker(self.workers, self.cache)
+
+    def put(self, question: Ask) -> tuple[Reply, Callable[[], object]]:
+        """Put a question as the driver does; the answer comes later."""
+        reply = Reply()
+        known = self.asker.known(question)
+        if known is not None:
+            reply.answered(*known)
+            return reply, lambda: None
+        return reply, self.asker.ask(question, reply)
+
+    async def answer(self, question: Ask) -> tuple[Answer, Source]:
+        """Put a question and wait."""
+        return await self.put(question)[0].wait()
+
+
+async def turns(count: int = 5) -> None:
+    """Let everything happen that is due."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something holds that another process brings about; ten seconds are a failed test."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - nobody in this process could set an Event
+            await asyncio.sleep(0.005)
+
+
+ALLOW = Allow()

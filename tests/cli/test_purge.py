@@ -1,0 +1,124 @@
+"""``admission-gateway purge``: what it asks of a gateway, and what each of its exit codes says."""
+
+import http.server
+import socket
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+DONE, UNKNOWN, COULD_NOT = 0, 1, 2
+
+
+@pytest.fixture
+def listening():
+    """Something that gives one answer to everything: ``listening(status, body)``; its ``url``, and what was asked."""
+    servers = []
+
+    def start(status, body=b""):
+        asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                asked.append(self.path)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        servers.append((server, thread))
+        return SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", asked=asked)
+
+    yield start
+    for server, thread in servers:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_purge_says_what_it_purged(run, listening):
+    """Exit 0, and each policy once."""
+    gateway = listening(200, b'{"purged": ["a/b", "c/d e"], "replicasTold": true}')
+    done = run("purge", "a/b", "c/d e", "a/b", "--admin", f"{gateway.url}/")
+    assert (done.code, done.out) == (DONE, "purged: a/b, c/d e\n")
+    assert gateway.asked == ["/purge?policy=a%2Fb&policy=c%2Fd+e&policy=a%2Fb"]
+
+
+def test_where_the_gateway_is_may_stand_in_the_environment(run, listening):
+    """As every flag; no proxy of the environment is asked. What other replicas do not know yet is said."""
+    gateway = listening(200, b'{"purged": ["a/b"], "replicasTold": false}')
+    env = {"ADMISSION_GATEWAY_ADMIN": gateway.url, "http_proxy": "http://127.0.0.1:1"}
+    done = run("purge", "a/b", env=env)
+    assert done.code == DONE
+    assert "when it is back" in done.err
+
+
+def test_an_unknown_policy_is_exit_1(run, listening):
+    """The gateway's own words, which name the known ones, once."""
+    gateway = listening(404, b'admission-gateway: "a/b" is no policy with a cache; those with one are c/d\n')
+    done = run("purge", "a/b", "--admin", gateway.url)
+    assert (done.code, done.out) == (UNKNOWN, "")
+    assert done.err == 'admission-gateway: "a/b" is no policy with a cache; those with one are c/d\n'
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (403, b"admission-gateway: only programs on this machine may purge\n", "only programs on this machine"),
+        (500, b"", "answered 500 Internal Server Error"),
+        (200, b"<html>hello</html>", "no gateway's admin listener"),
+        (200, b"[1]", "no gateway's admin listener"),
+        (503, b"\x1b[31m\xff", "?[31m"),
+    ],
+)
+def test_whatever_else_answers_is_exit_2(run, listening, status, body, words):
+    """One line, without what would control a terminal."""
+    gateway = listening(status, body)
+    done = run("purge", "a/b", "--admin", gateway.url)
+    assert (done.code, done.out) == (COULD_NOT, "")
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_nobody_there_is_exit_2(run):
+    """It says where it looked."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        done = run("purge", "a/b", "--admin", url)
+    assert done.code == COULD_NOT
+    assert f"no gateway answers at {url}" in done.err
+
+
+def test_something_that_speaks_no_http_is_exit_2(run):
+    """Whatever it says."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"SSH-2.0-OpenSSH\r\n\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        done = run("purge", "a/b", "--admin", f"http://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert done.code == COULD_NOT
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "localhost:9443", "ftp://h", "http://", "http://h/path", "http://h?x=1", "http://u:p@h", "http://h:99999"],
+)
+def test_a_wrong_url_is_wrong_usage(run, url):
+    """Exit 2, and the form that is expected."""
+    done = run("purge", "a/b", "--admin", url)
+    assert done.code == COULD_NOT
+    assert "is not http://HOST:PORT" in done.err

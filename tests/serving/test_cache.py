@@ -1,0 +1,117 @@
+"""The cache as a gateway has it: made of settings, watched over, purged, and let go of at any time."""
+
+import asyncio
+import base64
+import gc
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from gateway.caching import CacheLimits, NoEvents
+from gateway.policies import Cache, Phase
+from gateway.serving.cache import CacheError, ServedCache
+from tests.integration.running import until
+from tests.world import policy
+
+NOBODY = "redis://127.0.0.1:1"
+
+
+def key():
+    """A line of a key file."""
+    return base64.b64encode(os.urandom(32)).decode() + "\n"
+
+
+def served(*policies, redis="", seal_key_file=None):
+    """A cache of a gateway with these policies."""
+    return ServedCache(
+        NoEvents(),
+        redis=redis,
+        seal_key_file=seal_key_file,
+        limits=CacheLimits(),
+        generation=lambda: SimpleNamespace(policies=lambda: policies),
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "content", "words"),
+    [
+        ("http://u:hunter2@h", None, "the Redis URL"),
+        ("redis://u:hunter2@h:x", None, "the Redis URL"),
+        (NOBODY, b"hunter2", "line 1"),
+        (NOBODY, b"", "no key in it"),
+        (NOBODY, None, "No such file"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_told(tmp_path, url, content, words):
+    """One line, without a word of a password or key."""
+    path = tmp_path / "keys"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(CacheError, match=words) as raised:
+        served(redis=url, seal_key_file=path)
+    assert "hunter2" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_only_policies_with_a_cache_can_be_purged():
+    """The others have nothing to forget."""
+    one, two = policy("one", cache=Cache(ttl=1)), policy("two")
+    three = policy("three", phase=Phase.VALIDATING, cache=Cache(ttl=1))
+    assert served(one, two, three).policies() == [one, three]
+
+
+async def test_without_redis_there_is_nothing_to_note():
+    """The memory is always there."""
+    cache = served()
+    await cache.start()
+    assert cache.note is None
+    assert await cache.purge(["a/b"]) is True
+    await cache.watch(0.0)
+    await cache.close()
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 5, 20])
+async def test_it_can_be_closed_at_any_time(logs, turns):
+    """While it connects to somebody who is not there, too: no task is left behind, and no traceback."""
+    failures = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+    cache = served(redis=NOBODY)
+    await cache.start()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    assert "Redis does not answer" in cache.note
+    await cache.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    gc.collect()
+    assert failures == []
+    assert not [entry for entry in logs if "exc_info" in entry]
+
+
+async def test_one_that_was_never_started_can_be_closed():
+    """As when the address to listen on is somebody else's."""
+    await served(redis=NOBODY).close()
+
+
+async def test_keys_are_read_again_when_their_file_changes(tmp_path, logs):
+    """By another file in its place, as a mounted Secret changes; one that holds none changes nothing, and is told."""
+    path, other = tmp_path / "keys", tmp_path / "other"
+    path.write_text(key())
+    cache = served(redis=NOBODY, seal_key_file=path)
+    watching = asyncio.create_task(cache.watch(0.001))
+
+    def told():
+        return sum(entry["log_level"] == "error" for entry in logs)
+
+    other.write_text(key() + path.read_text())
+    other.rename(path)
+    await until(lambda: len(cache._keys.keys) == 2)
+    other.write_text("nonsense")
+    other.rename(path)
+    await until(lambda: told() == 1)
+    path.unlink()
+    await until(lambda: told() == 2)
+    assert len(cache._keys.keys) == 2
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await cache.close()

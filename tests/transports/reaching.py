@@ -1,0 +1,75 @@
+"""Workers for a test: a configuration of validating policies, reached; questions, and who waits for the answers."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from gateway.deciding import ASKED, Ask, Described
+from gateway.documents import Document
+from gateway.policies import Configuration, Phase, Worker
+from gateway.policies.model import GrpcTarget
+from gateway.transports import TransportLimits, Workers
+from tests.world import policy
+
+FAR_AWAY = 1e9
+"""A deadline that does not come."""
+
+
+def judge(name="judge", **fields):
+    return policy(name, phase=Phase.VALIDATING, worker="labels", **fields)
+
+
+def configured(*policies, directory="", **targets):
+    """A configuration of these validating policies, and of workers at these targets."""
+    made = {
+        name: Worker(name=name, grpc=GrpcTarget(target=target, directory=str(directory)))
+        for name, target in targets.items()
+    }
+    return Configuration(workers=made, validating=policies)
+
+
+@asynccontextmanager
+async def working(configuration, *, wait=10.0, changed=lambda: None, **limits):
+    """Workers, started, and closed at the end."""
+    workers = Workers(configuration, TransportLimits(**limits), changed=changed)
+    try:
+        await workers.start(wait_seconds=wait)
+        yield workers
+    finally:
+        await workers.close()
+
+
+def standing(workers, name="judge"):
+    found = workers.standings(Phase.VALIDATING).get(f"test/{name}.test.example.com")
+    return found.version if isinstance(found, Described) else found
+
+
+def question(about, *, deadline=FAR_AWAY, version="1", content=b"{}"):
+    document = Document(content=content)
+    return Ask(id=1, policy=about, document=document, deadline=deadline, uid="u1", cancellable=True, version=version)
+
+
+class Reply:
+    """Who waits for an answer. ``answers`` are those that came."""
+
+    def __init__(self):
+        self.answers = []
+        self._came = asyncio.Event()
+
+    def answered(self, answer, origin=ASKED):
+        assert origin is ASKED
+        self.answers.append(answer)
+        self._came.set()
+
+    def fallback(self, verdict, origin):
+        raise AssertionError("a worker has no stale verdicts")
+
+    async def first(self):
+        await self._came.wait()
+        return self.answers[0]
+
+
+async def asked(workers, about, **fields):
+    """Put a question, and wait for its answer."""
+    reply = Reply()
+    workers.ask(question(about, **fields), reply)
+    return await asyncio.wait_for(reply.first(), 10)

@@ -1,0 +1,69 @@
+"""One version or two: how long a disagreement is remembered, and who is woken by it."""
+
+import asyncio
+
+from gateway.transports.agreement import Agreement
+
+PATIENCE = 10
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_whoever_never_disagreed_is_settled():
+    """Without a disagreement nothing is in doubt."""
+    assert Agreement(60.0, Clock()).settled
+
+
+def test_a_disagreement_unsettles_for_its_time():
+    """It is settled again when the time is over, and not before."""
+    clock = Clock()
+    agreement = Agreement(60.0, clock)
+    agreement.disagreed()
+    assert not agreement.settled
+    clock.now += 59.999
+    assert not agreement.settled
+    clock.now += 0.001
+    assert agreement.settled
+
+
+def test_the_last_disagreement_counts():
+    """Each disagreement begins the time anew; only the first of them is news."""
+    clock = Clock()
+    agreement = Agreement(60.0, clock)
+    assert agreement.disagreed()
+    clock.now += 40
+    assert not agreement.disagreed()
+    clock.now += 40
+    assert not agreement.settled
+    clock.now += 20
+    assert agreement.settled
+    assert agreement.disagreed()
+
+
+async def test_everybody_who_waits_is_woken():
+    """All that hold the worker hear of a disagreement, each as often as it asks."""
+    agreement = Agreement(60.0, Clock())
+    waiting = [asyncio.create_task(agreement.beyond(0)) for _ in range(3)]
+    await asyncio.sleep(0)
+    agreement.disagreed()
+    await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE)
+    again = asyncio.create_task(agreement.beyond(agreement.disagreements))
+    await asyncio.sleep(0)
+    assert not again.done()
+    agreement.disagreed()
+    await asyncio.wait_for(again, PATIENCE)
+
+
+async def test_a_disagreement_that_has_been_is_not_waited_for():
+    """What came between looking and waiting is not lost."""
+    agreement = Agreement(60.0, Clock())
+    agreement.disagreed()
+    await asyncio.wait_for(agreement.beyond(0), PATIENCE)
