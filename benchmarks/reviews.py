@@ -44,6 +44,13 @@ policies:
   worker: bench
   sideEffects: None
   rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
+- name: cached-judge.bench.example.com
+  worker: bench
+  policy: judge
+  sideEffects: None
+  rules: [{operations: [UPDATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
+  inputs: [/object/metadata/labels, "/object/spec/containers/*/securityContext"]
+  cache: {ttl: 10m}
 """
 
 # Two required labels, no privileged container; the mutation adds one label: what the peers were measured with.
@@ -93,10 +100,13 @@ def loads() -> list[Load]:
     review["request"]["object"]["metadata"]["labels"] = {"run": "kr"}
     pod = encoded(review)
     review["request"]["operation"] = "UPDATE"
+    update = encoded(review)
+    review["request"]["operation"] = "DELETE"
     other = encoded(review)
     return [
         Load(name="no policy matches", path="/validate", body=other, expected=b'"allowed":true}'),
         Load(name="validating, one policy", path="/validate", body=pod, expected=b'"allowed":true}'),
+        Load(name="validating, from memory", path="/validate", body=update, expected=b'"allowed":true}'),
         Load(name="mutating, one policy", path="/mutate", body=pod, expected=b'"patchType":"JSONPatch"'),
     ]
 

@@ -45,7 +45,7 @@ class Reason(StrEnum):
     """A matchCondition could not be evaluated."""
 
     NAMESPACE_UNKNOWN = "NAMESPACE_UNKNOWN"
-    """The namespaceSelector needs the labels of a namespace that nobody knows."""
+    """The namespaceSelector, or an input, needs the labels of a namespace that nobody knows."""
 
     DRY_RUN_UNSUPPORTED = "DRY_RUN_UNSUPPORTED"
     """A dry run reached a policy that has side effects; refused as kube-apiserver refuses it."""

@@ -5,7 +5,7 @@ settings, what the policy is shown, what it may change. Phase, version and docum
 
 Outside: whatever decides whether and when it is asked, and what becomes of the verdict (rules, selectors, timeouts,
 failurePolicy, mode, cache, onConflict); what the policy is called here, and where it is written. "Changing a timeout
-flushes nothing", and two policies that ask the same question share its answer.
+flushes nothing". (The cache keeps each policy's verdicts apart all the same, so that they can be purged.)
 
 The bytes are equal on all replicas: nothing in them depends on the process, the order of a file, or the machine. So
 the directory of a file counts neither, though a relative path begins there: the mount may differ between replicas.
