@@ -75,7 +75,8 @@ _FIXED: Final = (
         names=("RETRY_SECONDS", "AGAIN_SECONDS"),
     ),
     _Fixed(title="Seal keys", module="gateway.caching.sealing", names=("KEYS",)),
-    _Fixed(title="Redis", module="gateway.caching.redis", names=("WATCHED", "SCAN_COUNT", "SCAN_STEPS")),
+    _Fixed(title="Redis", module="gateway.caching.redis", names=("WATCHED",)),
+    _Fixed(title="Deletions from Redis", module="gateway.caching.deletions", names=("SCAN_COUNT", "SCAN_STEPS")),
     _Fixed(title="Durations of `cache`", module="gateway.policies.cache", names=("MAX_TTL", "MAX_STALE_IF_ERROR")),
     _Fixed(title="`inputs` and `writes`", module="gateway.policies.pointers", names=("MAX_POINTERS", "MAX_TOKENS")),
     _Fixed(

@@ -69,6 +69,11 @@ def redis_address(url: str) -> RedisAddress:
         ValueError: it is none of the forms, or names files of TLS that cannot be used; the message says what is
             expected, and repeats nothing of the URL.
     """
+    # A Secret that was made from a file often ends with a line break.
+    url = url.strip()
+    if any(each in url for each in "\r\n\t"):
+        # urlsplit would leave them out, and nobody could log in with what is left of the password.
+        raise _wrong("has a line break or a tab in it; in a password write %0A, %0D and %09")
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -183,13 +188,25 @@ def _host(text: str, number: int, default: int) -> tuple[str, int]:
         host, colon, port = rest.partition(":")
     if not host or colon not in {"", ":"}:
         raise _wrong(f"has no host at place {number}; expected HOST or HOST:PORT")
+    host = unquote(host)
+    if not _could_be_a_host(host):
+        raise _wrong(f"has an impossible host at place {number}: it holds a blank, an empty label, or one too long")
     if not colon:
-        return unquote(host), default
+        return host, default
     if not (port.isascii() and port.isdecimal() and len(port) <= len(str(_LARGEST_PORT))):
         raise _wrong(f"has a port at place {number} that is no number; in a password write / ? # @ : as %2F and so on")
     if not 0 < int(port) <= _LARGEST_PORT:
         raise _wrong(f"has a port at place {number} that is not from 1 to {_LARGEST_PORT}")
-    return unquote(host), int(port)
+    return host, int(port)
+
+
+def _could_be_a_host(host: str) -> bool:
+    """Whether anybody could look it up. Python's own look-up encodes it so, too."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return host.isprintable() and not any(each.isspace() or each in "@/?#" for each in host)
 
 
 def _try_tls(options: Mapping[str, Any]) -> None:

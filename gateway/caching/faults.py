@@ -4,6 +4,7 @@ import ssl
 from typing import Final
 
 from redis import exceptions
+from redis.asyncio.sentinel import MasterNotFoundError
 
 from gateway.caching.events import RedisFault
 
@@ -16,6 +17,24 @@ _CONNECTION: Final = (
     exceptions.ClusterError,
     OSError,
 )
+
+_CLOSED: Final = "Connection closed by server."
+"""What redis-py says where a server hangs up."""
+
+_MEANINGS: Final[tuple[tuple[type[BaseException], str], ...]] = (
+    (exceptions.AuthenticationError, "it wants a user and password, or others than these"),
+    (exceptions.NoPermissionError, "its ACL does not let this user do what a cache needs"),
+    (exceptions.OutOfMemoryError, "it is full, and evicts nothing (maxmemory-policy)"),
+    (exceptions.ReadOnlyError, "it is a replica, not the master"),
+    (exceptions.BusyLoadingError, "it is loading its data"),
+    (MasterNotFoundError, "no Sentinel names a master of this service"),
+    (exceptions.RedisClusterException, "no node of a cluster answers there"),
+    (
+        exceptions.ResponseError,
+        "it answers with an error; is it the kind of server that the URL says, with that database?",
+    ),
+)
+"""In our own words, the special before the general."""
 
 
 def fault_of(error: BaseException) -> RedisFault:
@@ -37,4 +56,12 @@ def reason_of(error: BaseException) -> str:
         if isinstance(seen, OSError) and seen.strerror:
             return f"{type(error).__name__}: {seen.strerror}"
         seen = seen.__cause__ or seen.__context__
-    return f"TimeoutError: {error}" if type(error) is TimeoutError and str(error) else type(error).__name__
+    return ": ".join(filter(None, (type(error).__name__, _meaning(error))))
+
+
+def _meaning(error: BaseException) -> str:
+    if type(error) is TimeoutError:
+        return str(error)
+    if isinstance(error, exceptions.ConnectionError) and str(error) == _CLOSED:
+        return "it hung up; does it want TLS?"
+    return next((text for kind, text in _MEANINGS if isinstance(error, kind)), "")

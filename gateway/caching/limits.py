@@ -42,7 +42,7 @@ class CacheLimits:
 
     redis_connections: int = 4
     """Pipelines of lookups under way at once; what comes meanwhile goes into the next one. At 0.5 ms for each, four
-    carry 8,000 ticks a second, more than one process has. Two more connections write, and poll or purge."""
+    carry 8,000 ticks a second, more than one process has. Three more write, tell of purges, and delete."""
 
     redis_writes: int = 10_000
     """Verdicts that wait to be written to Redis. At 1,000 misses a second, ten seconds of a slow Redis."""

@@ -12,7 +12,8 @@ soon after coming up counts as a failure like a late pipeline, so that a Redis t
 not keep us probing.
 
 Each probe has a client of its own, made anew: whatever moved (a name in DNS, a master, slots of a cluster) is found
-again. Nothing here raises to anybody; what went wrong is counted by its kind, and a change of state is logged once.
+again. Nothing here raises to anybody; what went wrong is counted by its kind; a change of state, and each kind of
+refused command while up, is logged once.
 """
 
 import asyncio
@@ -38,8 +39,8 @@ SETTLED_SECONDS: Final = 10.0
 """How long the link must have been up for a lost connection to be probed at once. A server that takes connections and
 drops them, or a replica that refuses every write, makes us connect anew six times a minute, and not all the time."""
 
-OTHER_CONNECTIONS: Final = 2
-"""Beside those of lookups: one writes, one polls or purges."""
+OTHER_CONNECTIONS: Final = 3
+"""Beside those of lookups: one writes entries, one reads and writes the markers of purges, one deletes entries."""
 
 
 class LinkError(Exception):
@@ -69,6 +70,7 @@ class Link:
         self._closed = False
         self._pause = False
         self._failures = 0
+        self._told_of: set[type[BaseException]] = set()
         self._up_since = 0.0
         self._task: asyncio.Task[None] | None = None
         self._disposals: set[asyncio.Task[None]] = set()
@@ -119,7 +121,7 @@ class Link:
         except Exception as error:
             self._lost(client, error)
             raise LinkError from error
-        self._note(client, [fault_of(answer) for answer in answers if isinstance(answer, BaseException)])
+        self._note(client, [answer for answer in answers if isinstance(answer, BaseException)])
         return answers
 
     def masters(self) -> list[Any]:
@@ -217,6 +219,7 @@ class Link:
             return
         self._broken.clear()
         self._failures = 0
+        self._told_of.clear()
         self._pause = False
         self._up_since = monotonic()
         self._client = client
@@ -253,13 +256,22 @@ class Link:
         if client is self._client:
             self._fail(fault)
 
-    def _note(self, client: Client, faults: list[RedisFault]) -> None:
+    def _note(self, client: Client, errors: list[BaseException]) -> None:
         """Some commands of a pipeline have an error for an answer; however many, it is one pipeline in trouble."""
+        faults = [fault_of(error) for error in errors]
         for fault in faults:
             self._events.redis_failed(fault)
+        for error in errors:
+            self._tell(error)
         # Of a cluster, one node; of a server, that it is a replica now. Neither is a reason to skip what still answers.
         if client is self._client and any(fault is not RedisFault.RESPONSE for fault in faults):
             self._renew()
+
+    def _tell(self, error: BaseException) -> None:
+        """Redis answers, so it is used; but it may refuse every command, and nothing else would say so."""
+        if isinstance(error, exceptions.ResponseError) and type(error) not in self._told_of:
+            self._told_of.add(type(error))
+            _LOG.warning("Redis refuses commands; each is a miss", why=reason_of(error), scheme=self._address.shown)
 
     def _fail(self, fault: RedisFault) -> None:
         self._failures += 1

@@ -31,6 +31,10 @@ class Purges:
         self._times[mark] = when
         return True
 
+    def latest(self, mark: bytes) -> float:
+        """When a policy was purged last; before everything, if it was not."""
+        return self._times.get(mark, float("-inf"))
+
     def covers(self, mark: bytes, said: float) -> bool:
         """Whether a verdict of this policy, asked for at this moment, was purged."""
         when = self._times.get(mark)

@@ -12,7 +12,6 @@ for what they are: authentic, and within their ttl. To make them worthless, repl
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from time import time
 from typing import Any, Final
@@ -21,6 +20,7 @@ import msgspec
 import structlog
 
 from gateway.caching.addresses import RedisAddress
+from gateway.caching.deletions import Deletions
 from gateway.caching.entries import Entry, unpacked
 from gateway.caching.events import CacheEvents, RedisFault
 from gateway.caching.limits import CacheLimits
@@ -36,12 +36,6 @@ _LOG: Final = structlog.get_logger(__name__)
 
 WATCHED: Final = 10_000
 """Policies whose purges are polled: ten times the largest configuration. 250 KB a second, by 25 bytes of an answer."""
-
-SCAN_COUNT: Final = 1000
-"""Names that Redis looks at in one step of a SCAN: about 0.3 ms in which it does nothing else."""
-
-SCAN_STEPS: Final = 100_000
-"""Steps at most: a hundred million names. A cursor that does not end is garbage."""
 
 _MARKER_BYTES: Final = 64
 """A moment in msgpack is 9 bytes, sealed 38."""
@@ -76,11 +70,14 @@ class RedisStore:
         self._link = Link(address, limits, events, self._changed)
         self._lookups = Lookups(self._link, limits)
         self._writes = Writes(self._link, limits, events, self._sealed)
+        self._deletions = Deletions(self._link)
         self._purges = Purges(limits)
         self._heard: Callable[[frozenset[bytes]], object] = lambda _: None
         self._watched: dict[bytes, None] = {}
         self._current: set[bytes] = set()
         self._untold: dict[bytes, float] = {}
+        # Whoever reads or writes markers; so a purge and a poll share one connection.
+        self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -112,6 +109,7 @@ class RedisStore:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+        await self._deletions.close()
         await self._writes.close()
         await self._link.close()
         self._lookups.give_up()
@@ -135,18 +133,17 @@ class RedisStore:
         self._writes.put(question, content, max(1, int(min(seconds, self._limits.entry_seconds) * 1000)))
 
     async def purge(self, marks: frozenset[bytes], when: float) -> bool:
-        """Tell all replicas that these policies were purged at this moment, and delete the entries.
+        """Tell all replicas that these policies were purged at this moment. Their entries are deleted afterwards.
 
         Returns:
             Whether Redis has the news; if not, it is told when it can be.
         """
         self._writes.drop(lambda question: mark_of(question) not in marks)
-        self._untold |= dict.fromkeys(marks, when)
-        await self._tell()
-        told = not marks & self._untold.keys()
-        for mark in marks:
-            for key in self._seals.keys:
-                await self._delete(key.entries(mark))
+        async with self._turn:
+            self._untold |= dict.fromkeys(marks, when)
+            await self._tell()
+            told = not marks & self._untold.keys()
+        self._deletions.put(key.entries(mark) for mark in marks for key in self._seals.keys)
         return told
 
     # ----------------------------------------------------------------------------------------------- entries
@@ -211,8 +208,12 @@ class RedisStore:
             await asyncio.sleep(self._limits.purge_poll_seconds)
             try:
                 if self._link.up:
-                    await self._tell()
-                    await self._listen(list(self._watched))
+                    async with self._turn:
+                        await self._tell()
+                        watched = list(self._watched)
+                        await self._listen(watched)
+                    if self._link.up:
+                        self._current = set(watched)
             except LinkError:
                 self._current.clear()
             except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
@@ -227,8 +228,6 @@ class RedisStore:
         for number, mark in enumerate(marks):
             names = [key.marker(mark) for key in keys]
             self._note(mark, keys, names, values[number * len(keys) : (number + 1) * len(keys)])
-        if self._link.up:
-            self._current = set(marks)
 
     def _note(self, mark: bytes, keys: tuple[SealKey, ...], names: list[str], values: list[Any]) -> None:
         """Read what stands in a policy's markers."""
@@ -247,11 +246,12 @@ class RedisStore:
     async def _tell(self) -> None:
         """Write the markers that Redis does not have yet, under all keys: some replicas may have only an old one."""
         untold = dict(self._untold)
-        told = [(mark, self._marker(key, mark, when)) for mark, when in untold.items() for key in self._seals.keys]
-        if not told:
-            return
         try:
-            answers = await self._link.execute([command for _, command in told])
+            # Another replica may have purged after us, while we could not tell: its moment must not be set back.
+            await self._listen(list(untold))
+            latest = {mark: max(when, self._purges.latest(mark)) for mark, when in untold.items()}
+            told = [(mark, self._marker(key, mark, latest[mark])) for mark in untold for key in self._seals.keys]
+            answers = await self._link.execute([command for _, command in told]) if told else []
         except LinkError:
             return
         failed = {mark for (mark, _), answer in zip(told, answers, strict=True) if isinstance(answer, BaseException)}
@@ -263,28 +263,3 @@ class RedisStore:
         name = key.marker(mark)
         seconds = self._limits.entry_seconds + 2 * self._limits.clock_skew_seconds
         return ("SET", name, key.seal(name, _encode_moment(when)), "PX", int(seconds * 1000))
-
-    async def _delete(self, pattern: str) -> None:
-        for master in self._link.masters():
-            # One that is down has its entries still; the marker covers them.
-            with suppress(LinkError):
-                await self._delete_on(master, pattern)
-
-    async def _delete_on(self, master: Any, pattern: str) -> None:
-        cursor = 0
-        for _ in range(SCAN_STEPS):
-            answer = await self._link.execute_on(master, "SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT)
-            cursor, names = _scanned(answer)
-            if names:
-                await self._link.execute([("UNLINK", name) for name in names])
-            if not cursor:
-                break
-
-
-def _scanned(answer: Any) -> tuple[int, list[bytes]]:
-    """The cursor and the names of one step; the end, where the answer is none."""
-    try:
-        cursor, names = answer
-        return int(cursor), [name for name in names if isinstance(name, bytes)]
-    except (TypeError, ValueError):
-        return 0, []

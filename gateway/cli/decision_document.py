@@ -53,7 +53,8 @@ entries[]                      the entries, in the order in which the API server
 ……insteadOf                    null, or the failure in whose place a stale verdict stands: {reason, message}
 ……changes                      what it changed, as in patch; wouldChange: what it would have, were its mode enforce
 ……conflicts[]                  the fields that another policy wrote before it: {path, with, onConflict}: whose they
-                               are, and the stricter one's rule; under deny its change was not applied
+                               are, and the stricter one's rule; under deny its change was not applied. At most 100,
+                               the strictest first
 =============================  ====================================================================================
 """
 

@@ -27,7 +27,8 @@ from gateway.serving.purge import PATH
 UNKNOWN: Final = 1
 
 _ANSWER_SECONDS: Final = 15.0
-"""How long an answer is waited for. With Redis a purge writes a marker, and then deletes what is there."""
+"""How long an answer is waited for. With Redis a purge reads and writes markers, each within a second, after those who
+were there before."""
 _ANSWER_BYTES: Final = 100_000
 """How much of an answer is read: no answer of a gateway is longer."""
 
@@ -50,11 +51,16 @@ class AdminUrl(click.ParamType[str]):
             parts = urlsplit(value)
             port = parts.port
         except ValueError:
-            self.fail(f"{value!r} is not http://HOST:PORT", param, ctx)
+            self.fail(f"{_shown(value)} is not http://HOST:PORT", param, ctx)
         well = parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0
         if not well or parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
-            self.fail(f"{value!r} is not http://HOST:PORT", param, ctx)
+            self.fail(f"{_shown(value)} is not http://HOST:PORT", param, ctx)
         return f"{parts.scheme}://{parts.netloc}"
+
+
+def _shown(url: str) -> str:
+    """What was given, but for a password that may stand in it."""
+    return "a URL with a user or password" if "@" in url else repr(url)
 
 
 @click.command()

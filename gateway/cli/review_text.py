@@ -8,7 +8,8 @@ import click
 
 from gateway.cli.wording import change, clean, outcome, sentences, short, title
 from gateway.deciding import Call, Decision
-from gateway.deciding.blame import digest
+from gateway.deciding.blame import digest, hides
+from gateway.deciding.conflicts import CONFLICTS_KEPT
 from gateway.patching import Operation
 from gateway.policies import Mode, OnConflict, Phase
 from gateway.review import Request
@@ -49,8 +50,7 @@ def _visit(visit: Visit) -> Iterator[str]:
         for sentence in sentences(call):
             for line in sentence.text.splitlines():
                 yield f"        {line}"
-        yield from _changes(call.changes, visit.decision.request)
-        yield from _changes(call.would_change, visit.decision.request)
+        yield from _changes(call.changes or call.would_change, call, visit.decision.request)
         yield from _conflicts(call)
     yield from _rewritten(visit.decision)
 
@@ -75,6 +75,9 @@ def _conflicts(call: Call) -> Iterator[str]:
         rule = f"onConflict {conflict.rule}: {'not applied' if conflict.rule is OnConflict.DENY else 'applied'}"
         text = f"in conflict with {', '.join(conflict.with_policies)} over {conflict.path} ({rule})"
         yield f"        {click.style(short(clean(text), _WIDTH - 8), fg='yellow')}"
+    if len(call.conflicts) > _CHANGES_SHOWN:
+        least = "at least " if len(call.conflicts) == CONFLICTS_KEPT else ""
+        yield f"        and {least}{len(call.conflicts) - _CHANGES_SHOWN} more conflicts"
 
 
 def _rewritten(decision: Decision) -> Iterator[str]:
@@ -89,10 +92,9 @@ def _rewritten(decision: Decision) -> Iterator[str]:
         yield f"      and {len(rewritten) - _CHANGES_SHOWN} more fields were written more than once"
 
 
-def _changes(operations: tuple[Operation, ...], request: Request) -> Iterator[str]:
-    secret = request.kind.kind == "Secret" and not request.kind.group
+def _changes(operations: tuple[Operation, ...], call: Call, request: Request) -> Iterator[str]:
     for operation in operations[:_CHANGES_SHOWN]:
-        if secret and operation.op != "remove":
+        if operation.op != "remove" and hides(request, [call], operation):
             # Reports are pasted into tickets.
             hidden = f"(a value with the digest {digest(operation.value, request.uid.encode())})"
             yield f"        {change(replace(operation, value=hidden), _WIDTH - 16)}"

@@ -26,6 +26,7 @@ from gateway.patching import (
     apply_merge_patch,
     apply_object,
     difference,
+    equal,
     object_fault,
     out_of_scope,
 )
@@ -52,29 +53,31 @@ class Applied:
 class EvolvingObject:
     """The object of one review as the policies so far have left it, and who changed what.
 
-    ``changed`` says whether any of them ever changed it. ``patch`` is the difference between what came and what it is
-    now; where that is empty, it is the one that came again: then its document is the API server's own bytes.
+    ``changed`` says whether any of them ever changed it. ``after`` is the object, if it differs from the one that came;
+    else None: then its document is the API server's own bytes.
     """
 
-    __slots__ = ("_after", "_authorship", "_limits", "_request", "_untold", "changed", "patch")
+    __slots__ = ("_authorship", "_limits", "_patch", "_request", "_untold", "after", "changed")
 
     def __init__(self, request: Request, limits: PatchLimits) -> None:
         self._request = request
         self._limits = limits
-        self._after: Any = None
         self._authorship: Authorship | None = None
-        self._untold: list[_Written] = []
+        self._untold: list[tuple[int, int, Applied]] = []
+        self._patch: tuple[Operation, ...] | None = ()
         self.changed = False
-        self.patch: tuple[Operation, ...] = ()
+        self.after: Any = None
 
     @property
-    def after(self) -> Any:
-        """The object, if it differs from the one that came; else None."""
-        return self._after
+    def patch(self) -> tuple[Operation, ...]:
+        """The difference between the object that came and what it is now."""
+        if self._patch is None:
+            self._patch = difference(self._request.object, self.after)
+        return self._patch
 
     def now(self) -> Any:
         """The object as it is now."""
-        return self._after if self.patch else self._request.object
+        return self._request.object if self.after is None else self.after
 
     def try_out(self, change: Change, member: Member) -> Applied | Failure:
         """What this policy's change would make of it."""
@@ -92,31 +95,28 @@ class EvolvingObject:
 
     def take(self, applied: Applied, *, author: int, turn: int) -> None:
         """Change it. ``author`` is the policy's place in the plan, ``turn`` that of its turn among all turns."""
-        self._untold.append(_Written(author=author, turn=turn, applied=applied))
+        self._untold.append((author, turn, applied))
         self.changed = True
-        # The first change is all that differs; a later one may have undone it.
-        self.patch = difference(self._request.object, applied.after) if self.patch else applied.operations
-        self._after = applied.after if self.patch else None
+        if self.after is None:
+            # The first change is all that differs. A later one may have undone it.
+            self.after, self._patch = applied.after, applied.operations
+        elif equal(self._request.object, applied.after):
+            self.after, self._patch = None, ()
+        else:
+            self.after, self._patch = applied.after, None
 
     def fields(self) -> tuple[ChangedField, ...]:
         """Which fields differ from the object that came, and in which turns they were written."""
-        return self._authors().changes(self._after) if self.patch else ()
+        return () if self.after is None else self._authors().changes(self.after)
 
     def _authors(self) -> Authorship:
         """Who wrote what. Most reviews have one change, and nobody asks: it is followed only when somebody does."""
         if self._authorship is None:
             self._authorship = Authorship(self._request.object)
-        for each in self._untold:
-            self._authorship.record(each.author, each.turn, each.applied.operations, each.applied.after)
+        for author, turn, applied in self._untold:
+            self._authorship.record(author, turn, applied.operations, applied.after)
         self._untold.clear()
         return self._authorship
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Written:
-    author: int
-    turn: int
-    applied: Applied
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,7 +159,7 @@ def _held_against(before: Any, after: Any, change: Change, scope: Scope) -> Appl
     if not operations:
         return Applied(after=before, operations=())
     if scope.writes is not Writes.EVERYTHING:
-        outside = out_of_scope(before, operations, scope.writes, scope.sub_resource)
+        outside = out_of_scope(before, after, operations, scope.writes, scope.sub_resource)
         if outside is not None:
             return _outside(outside)
     return Applied(after=after, operations=operations)

@@ -57,7 +57,7 @@ class Blame:
 
 def blame(request: Request, calls: Sequence[Call], fields: Sequence[ChangedField]) -> tuple[Blame, ...]:
     """One Blame for each of ``fields``, whose turns are places in ``calls``."""
-    secret = request.kind.group == "" and request.kind.kind == "Secret"
+    secret = _is_secret(request)
     return tuple(_blame(calls[each.turn], each, secret=secret) for each in fields)
 
 
@@ -74,6 +74,21 @@ def changed_by(
     return changed
 
 
+def hides(request: Request, calls: Sequence[Call], operation: Operation) -> bool:
+    """Whether whoever shows an operation of what ``calls`` changed must show ``digest`` in its value's place.
+
+    So it is for those of a Secret; and for a container at a place of which a policy was not shown all: the difference
+    may have taken elements of an array for others, and replaces a long one whole, hidden parts included. (A simple
+    value is what the worker wrote: no hidden one ever changes its place.)
+    """
+    if _is_secret(request):
+        return True
+    if type(operation.value) is not dict and type(operation.value) is not list:
+        return False
+    sights = [call.inputs.object for call in calls if call.changes or call.would_change]
+    return not all(sight is None or sight.covers(parse_pointer(operation.path)) for sight in sights)
+
+
 def digest(value: Any, key: bytes) -> str:
     """What stands for a hidden value: HMAC-SHA-256 of its JSON text, the first 16 hexadecimal digits.
 
@@ -81,6 +96,10 @@ def digest(value: Any, key: bytes) -> str:
     can try out values.
     """
     return hmac.new(key, _encode(value), hashlib.sha256).hexdigest()[:DIGEST_CHARACTERS]
+
+
+def _is_secret(request: Request) -> bool:
+    return request.kind.group == "" and request.kind.kind == "Secret"
 
 
 def _blame(call: Call, field: ChangedField, *, secret: bool) -> Blame:

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.deciding.conflicts import Conflict
 from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Answer, Deny, Failure
+from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
 from gateway.patching import Operation
 from gateway.policies import FailurePolicy, Mode, Policy
 from gateway.reasons import Reason
@@ -81,6 +81,17 @@ class Call:
     def failed_closed(self) -> bool:
         """A failure that refuses the request."""
         return self.enforced and isinstance(self.answer, Failure) and refuses(self.answer, self.policy)
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing to tell of it: it refuses nothing, and neither warns nor annotates."""
+        if self.answer is None:
+            return True
+        return (
+            isinstance(self.answer, Allow)
+            and not (self.answer.warnings or self.answer.audit_annotations)
+            and not (self.conflicts or self.would_change or self.instead_of)
+        )
 
     @property
     def refuses(self) -> bool:

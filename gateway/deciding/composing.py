@@ -79,6 +79,7 @@ def compose(
         patch: what to change if the request is allowed, or None.
         changed: which operations of it are whose, by label; their values are not looked at.
     """
+    calls = [call for call in calls if not call.silent]
     refusing = [call for call in calls if call.refuses]
     denials = [call for call in refusing if isinstance(call.answer, Deny)]
     warnings = tuple(text for call in calls for text in _warnings(call))

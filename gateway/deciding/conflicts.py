@@ -77,13 +77,14 @@ def others(conflicts: Sequence[Conflict]) -> str:
 
 def places(conflicts: Sequence[Conflict]) -> str:
     """The places in conflict."""
-    return _listed(dict.fromkeys(shown(each.path) for each in conflicts))
+    least = "at least " if len(conflicts) == CONFLICTS_KEPT else ""
+    return _listed(dict.fromkeys(shown(each.path) for each in conflicts), least)
 
 
-def _listed(texts: Iterable[str]) -> str:
-    """The first few of them."""
+def _listed(texts: Iterable[str], least: str = "") -> str:
+    """The first few of them, and how many more; with ``least`` in front where not all were kept."""
     listed = list(texts)
-    more = [f"and {len(listed) - PLACES_TOLD} more"] if len(listed) > PLACES_TOLD else []
+    more = [f"and {least}{len(listed) - PLACES_TOLD} more"] if len(listed) > PLACES_TOLD else []
     return ", ".join([*listed[:PLACES_TOLD], *more])
 
 

@@ -26,7 +26,7 @@ class Documenting:
         labels = self._labels(member)
         if isinstance(labels, NeedsNamespace | Failure):
             return labels
-        return self._documents.of(member.inputs, obj.after, changed=bool(obj.patch), namespace=labels)
+        return self._documents.of(member.inputs, obj.after, changed=obj.after is not None, namespace=labels)
 
     def of_original(self, member: Member) -> Document | NeedsNamespace | Failure:
         """What it would have been sent about the object that came."""

@@ -162,6 +162,8 @@ class Heart:
 
     def broken(self, message: str, now: float) -> Step:
         """An exception of our own: a failure INTERNAL of each policy not yet judged; what was judged stays judged."""
+        if self._finished:
+            return self._flush(None, None)
         failure = Failure(reason=Reason.INTERNAL, message=message)
         self._give_up()
         for turn in list(self._walk.active):
@@ -213,7 +215,7 @@ class Heart:
     def _matching(self, turn: Turn) -> Matching:
         if turn.member.registered:
             return MATCHED
-        early = None if self._early is None or self._object.patch else self._early.matching(turn.index)
+        early = None if self._early is None or self._object.after is not None else self._early.matching(turn.index)
         if early is not None:
             return early
         return match(turn.member.policy, self._request, self._object.now, self._lookups.facts)
@@ -267,7 +269,6 @@ class Heart:
         self._lookups.give_up()
 
     def _decide(self, now: float) -> Decision:
-        self._finished = True
         self._give_up()
         settling = self._settling
         calls = tuple(settling.in_chain_order())
@@ -278,7 +279,7 @@ class Heart:
             patch=encode_patch(patch) if patch else None,
             changed=changed_by(calls, patch, self._object) if patch else {},
         )
-        return Decision(
+        decision = Decision(
             phase=self._plan.phase,
             request=self._request,
             outcome=outcome,
@@ -292,3 +293,6 @@ class Heart:
             ended=now,
             ends=self._budget.ends,
         )
+        # Not before: should this break, there still is something to decide.
+        self._finished = True
+        return decision

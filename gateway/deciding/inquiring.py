@@ -1,21 +1,24 @@
 """The asks of one review: who asks, who follows, what is asked early, who asks again, what is cancelled.
 
 * The memo comes first, whatever the time: a verdict that is there counts, even after the end of the budget.
-* A turn whose question is open follows that ask. If it fails, each follower asks for itself.
+* A turn whose question is open follows that ask, unless it was given less time than the turn's policy has: then the
+  turn asks for itself. If the ask fails, each follower asks for itself.
 * An early ask is nobody's turn's. Its verdict goes to the memo, and the first turn to use it has it as if it had asked
   itself; its failure is forgotten. It is cancelled as soon as nobody waits for it and nobody's turn can still want it.
-* A turn that follows an early ask has its own deadline, from its turn. (It does not follow one that was given less time
-  than the policy has, but asks for itself.) If the early ask fails meanwhile, the turn asks again, and **only for as
-  long as the serial chain would have waited for that failure**: asked at the turn's begin, a worker would have failed
-  as long after it as it failed after the early ask. Then the failure counts. So a worker that fails in the same way
-  again costs no more time than without early asks, and one that failed because it was asked early has another chance.
-* Wherever a turn would end with a failure of its ask, and there is a fallback for its question, the fallback counts
-  instead.
+* A turn that follows an early ask has its own deadline, from its turn. If the early ask fails meanwhile, the turn asks
+  again, and **only for as long as the serial chain would have waited for that failure**: asked at the turn's begin, a
+  worker would have failed as long after it as it failed after the early ask. Then the failure counts. So a worker that
+  fails in the same way again costs no more time than without early asks, and one that failed because it was asked early
+  has another chance.
+* Wherever a turn would end with a failure of its ask, and the same question has had its verdict meanwhile (one that
+  others had asked themselves), that counts; else the fallback for its question, if there is one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.deciding.lateness import Budget
 from gateway.deciding.origin import ASKED, Origin, Source
@@ -34,8 +37,7 @@ NOBODY: Final = Origin(source=Source.NOBODY)
 _SHARED: Final = Origin(source=Source.SHARED)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Heard:
+class Heard(Struct, frozen=True, kw_only=True):
     """What a turn has come to, before anything is applied.
 
     ``instead_of`` is the failure in whose place a stale verdict stands; ``early``: the answer was asked for early.
@@ -114,7 +116,11 @@ class Inquiry:
 
     def _follow(self, turn: Turn) -> bool:
         open_ask = self._questions.shared(turn.question)
-        if open_ask is None or (open_ask.early and open_ask.ask.policy.timeout < turn.member.policy.timeout):
+        if open_ask is None:
+            return False
+        ask, policy = open_ask.ask, turn.member.policy
+        if ask.policy.timeout < policy.timeout and ask.deadline < turn.deadline:
+            # Should it end before its answer comes, asking anew would be too late for what comes in the policy's time.
             return False
         open_ask.turns.append(turn)
         return True
@@ -144,7 +150,7 @@ class Inquiry:
         policy = member.policy
         if self.has_side_effects(policy):
             return None
-        return policy.worker, policy.policy, policy.settings, document.digest
+        return policy.worker, policy.policy, policy.settings, policy.cache, document.digest
 
     # -------------------------------------------------------------------------------------------- answers
 
@@ -172,15 +178,16 @@ class Inquiry:
         return taken
 
     def give_up(self) -> None:
-        """Nobody waits for anything any more."""
-        self._cancels += self._questions.give_up()
+        """Nobody waits for anything any more; and what was not asked yet need not be."""
+        unasked = {ask.id for ask in self._new}
+        self._new.clear()
+        self._cancels += [ask_id for ask_id in self._questions.give_up() if ask_id not in unasked]
         self._claims.clear()
 
     def _close(self, open_ask: OpenAsk, answer: Answer, origin: Origin, now: float) -> list[Heard]:
         """An open ask has its answer, or will never have one."""
         if isinstance(answer, Failure):
             return self._close_failed(open_ask, answer, origin, now)
-        self._questions.keep(open_ask, answer, origin)
         heard = []
         for turn in open_ask.turns:
             source = origin if turn is open_ask.turns[0] else replace(origin, source=Source.SHARED)
@@ -188,6 +195,8 @@ class Inquiry:
                 heard.append(self._failed(turn, self._budget.worker_late(turn), source, now))
             else:
                 heard.append(Heard(turn=turn, answer=answer, origin=source, early=open_ask.early))
+        # Not before: for those who are late, this is no answer.
+        self._questions.keep(open_ask, answer, origin)
         return heard
 
     def _close_failed(self, open_ask: OpenAsk, failure: Failure, origin: Origin, now: float) -> list[Heard]:
@@ -220,6 +229,9 @@ class Inquiry:
         return heard
 
     def _failed(self, turn: Turn, failure: Failure, origin: Origin, now: float) -> Heard:
+        known = self._questions.known(turn.question)
+        if known is not None:
+            return Heard(turn=turn, answer=known.verdict, origin=known.use(), early=known.early)
         fallback = self._questions.fallback(turn.question)
         if fallback is None:
             return Heard(turn=turn, answer=failure, origin=origin)

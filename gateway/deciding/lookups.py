@@ -91,6 +91,7 @@ class Lookups:
 
     def give_up(self) -> None:
         """Nobody waits for anything any more."""
+        self._new.clear()
         self._open.clear()
 
 

@@ -1,8 +1,9 @@
 """The questions of one review: which are open, who waits for them, and the memo of those that have their verdict.
 
 A question is (worker, policy, settings, document): equal questions have equal verdicts. The document stands in it by
-its digest, so that the memo of a long chain holds no documents. None is the question of a policy with side effects: it
-is never shared, never kept, never asked early, never cancelled.
+its digest, so that the memo of a long chain holds no documents. ``cache`` is part of it as well: what another review
+was told may be an answer to one policy, and none, or too old, for another that must not have it. None is the question
+of a policy with side effects: it is never shared, never kept, never asked early, never cancelled.
 
 Beside the verdicts of the memo stand the fallbacks: verdicts past their time, which count only where asking has failed.
 """
@@ -15,8 +16,9 @@ from gateway.deciding.plan import Member
 from gateway.deciding.steps import Ask
 from gateway.deciding.verdicts import Failure, Verdict
 from gateway.documents import Document
+from gateway.policies import Cache
 
-Question = tuple[str, str, bytes, bytes]
+Question = tuple[str, str, bytes, Cache | None, bytes]
 
 
 @dataclass(slots=True, eq=False)

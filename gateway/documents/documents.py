@@ -13,7 +13,7 @@ object changes where the inputs don't reach, nothing is sent or hashed anew; whe
 nothing is even encoded.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +22,7 @@ from gateway.documents.document import Document
 from gateway.documents.namespace import Labels, namespace_object, namespace_of
 from gateway.review import Request, ReviewError
 from gateway.scopes import Inputs, Places, shown_part
-from gateway.scopes.inputs import NAMESPACE, OBJECT, WHOLE
+from gateway.scopes.inputs import NAMESPACE, OBJECT, UID, WHOLE
 from gateway.scopes.projection import NOTHING
 from gateway.wording import shown as readable
 
@@ -30,7 +30,6 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
 _OLD_OBJECT: Final = "oldObject"
-_NAMESPACE_FOLLOWS: Final = b',"%s":' % NAMESPACE.encode()
 _AS_IT_CAME: Final = object()
 """Stands for the object that nobody has changed, which may be None."""
 
@@ -39,13 +38,12 @@ _AS_IT_CAME: Final = object()
 class _Draft:
     """The documents for one ``inputs``: what never changes in them, and the last one that was made.
 
-    ``object`` is what is shown of the object, None if it does not appear; ``head`` and ``tail`` are the texts before
-    and after its value. (Those of the API server are not copied.) ``namespace`` is what is shown of the Namespace.
+    ``members`` are those of the document, in order, as texts; in the place of ``object`` stands the API server's.
+    ``object`` is what is shown of it, None if it does not appear; ``namespace`` what is shown of the Namespace.
     """
 
-    object: Places | None = None
-    head: list[bytes] = field(default_factory=list)
-    tail: list[bytes] = field(default_factory=list)
+    members: dict[str, msgspec.Raw]
+    object: Places | None
     namespace: Places | None = None
     current: Any = None
     labels: Labels | None = None
@@ -101,35 +99,31 @@ class Documents:
         return draft.document
 
     def _drafted(self, inputs: Inputs) -> _Draft:
-        draft = _Draft(namespace=inputs.shown(NAMESPACE) if self.namespace else None)
-        texts, before = draft.head, b"{"
-        for name in self._request.members:
-            places = self._shown(inputs, name)
+        came = self._request.members
+        if inputs.places is None:
+            members = {name: text for name, text in came.items() if name != UID}
+            return _Draft(members=members, object=WHOLE if OBJECT in came else None)
+        members = {}
+        for name in came:
+            # Should Kubernetes give the request a namespaceObject, ours stays ours.
+            places = None if name == NAMESPACE else inputs.shown(name)
             text = None if places is None else self._text(name, places)
-            if text is None:
-                continue
-            texts.append(b"%s%s:" % (before, _encode(name)))
-            before = b","
-            if name == OBJECT:
-                draft.object, texts = places, draft.tail
-            else:
-                texts.append(text)
-        return draft
+            if text is not None:
+                members[name] = text
+        return _Draft(
+            members=members,
+            object=inputs.shown(OBJECT) if OBJECT in members else None,
+            namespace=inputs.shown(NAMESPACE) if self.namespace else None,
+        )
 
-    def _shown(self, inputs: Inputs, name: str) -> Places | None:
-        """What is shown of a member of the request. Should Kubernetes give it a namespaceObject, ours stays ours."""
-        if name == NAMESPACE:
-            return WHOLE if inputs.places is None else None
-        return inputs.shown(name)
-
-    def _text(self, name: str, places: Places) -> bytes | None:
+    def _text(self, name: str, places: Places) -> msgspec.Raw | None:
         """A member's text as far as it is shown; None if it does not appear. That of the object is made later."""
         if places.whole:
             return self._request.members[name]
         if name == OBJECT:
-            return None if self._request.object is None else b""
+            return None if self._request.object is None else self._request.members[name]
         shown = shown_part(self._value(name), places)
-        return None if shown is NOTHING else _encode(shown)
+        return None if shown is NOTHING else msgspec.Raw(_encode(shown))
 
     def _value(self, name: str) -> Any:
         """A member of the request but ``object``, decoded."""
@@ -143,16 +137,13 @@ class Documents:
         return self._values[name]
 
     def _encoded(self, draft: _Draft, current: Any, labels: Labels | None) -> bytes:
-        texts = draft.head
-        if draft.object is not None:
-            texts = [*texts, self._object_text(draft.object, current), *draft.tail]
+        members: dict[str, Any] = draft.members
+        places = draft.object
+        if places is not None and not (places.whole and current is _AS_IT_CAME):
+            value = self._request.object if current is _AS_IT_CAME else current
+            members = {**members, OBJECT: shown_part(value, places)}
         if draft.namespace is not None and labels is not None:
             shown = shown_part(namespace_object(self.namespace, labels), draft.namespace)
-            # Never the first member: there is no request without a kind.
-            texts = [*texts, _NAMESPACE_FOLLOWS, _encode(shown)]
-        return b"".join([*texts, b"}"])
-
-    def _object_text(self, places: Places, current: Any) -> bytes:
-        if current is not _AS_IT_CAME:
-            return _encode(shown_part(current, places))
-        return self._request.members[OBJECT] if places.whole else _encode(shown_part(self._request.object, places))
+            members = {**members, NAMESPACE: shown}
+        # All in one call, in which the texts are copied once: of a large object, that is what a document costs.
+        return _encode(members)

@@ -80,6 +80,7 @@ OBJECT_META: Final = Struct(
 """metav1.ObjectMeta, field by field."""
 
 _TYPE_META: Final = ("apiVersion", "kind")
+_TEXT: Final = frozenset({str})
 _SHOWN: Final = 100
 """Characters of an apiVersion or kind that a message repeats: a kind has at most 63."""
 
@@ -95,8 +96,20 @@ def object_fault(before: dict[str, Any], after: dict[str, Any]) -> str | None:
         fault = _type_fault(name, before.get(name), after.get(name))
         if fault is not None:
             return fault
-    metadata = after.get("metadata")
-    return None if metadata is before.get("metadata") else metadata_fault(metadata)
+    old, new = before.get("metadata"), after.get("metadata")
+    if new is old:
+        return None
+    if type(old) is not dict or type(new) is not dict:
+        return metadata_fault(new)
+    # No member's type depends on another member. Most changes are of a label: that is soon looked at.
+    changed = {name: each for name, each in new.items() if each is not old.get(name) and not _holds_texts(name, each)}
+    return metadata_fault(changed) if changed else None
+
+
+def _holds_texts(name: str, value: Any) -> bool:
+    return (
+        OBJECT_META.fields.get(name) is STRING_MAP and type(value) is dict and set(map(type, value.values())) <= _TEXT
+    )
 
 
 def metadata_fault(metadata: Any) -> str | None:

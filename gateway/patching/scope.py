@@ -5,7 +5,8 @@ the worker chose: a replacement by the same value changes nothing, so it is not 
   above one may come and go as far as this holds for all in it: who may write ``/metadata/labels/team`` may create
   ``/metadata/labels`` to that end. Empty containers on the way to a place are part of the way.
 * An element is inserted or removed only where the place of every element is granted (``/spec/containers/*``, or
-  wider), since those behind it change their index, and with it the place that would be granted.
+  wider), since those behind it change their index, and with it the place that would be granted. Whether elements came
+  and went is a guess of the difference; where all that differs, place by place, is granted, none did.
 * Protected places, where nothing was granted by name: no operation touches one, nor a container that holds one.
 """
 
@@ -16,22 +17,29 @@ from msgspec import UNSET
 
 from gateway.patching.difference import Operation
 from gateway.patching.draft import place
-from gateway.patching.equality import Value
+from gateway.patching.equality import Value, equal
 from gateway.patching.errors import shown
 from gateway.patching.placement import Placed, placed
-from gateway.patching.pointer import Pointer, format_pointer
+from gateway.patching.pointer import Pointer, format_pointer, parse_pointer
 from gateway.scopes import ANY, Places, Writes
 
 _TOLD: Final = 5
 """Granted places that a message names: at 200 characters each, 1 KB."""
 
+_GRANTED: Final = ("writes grants", "if it should, add the place to its writes, else correct its worker")
+_CLAIMED: Final = ("its worker claims to write", "the worker must claim what it changes, or leave it alone")
+"""What bounds a change, and what to do about a change beyond."""
 
-def out_of_scope(before: Value, operations: Sequence[Operation], writes: Writes, subresource: str) -> str | None:
+
+def out_of_scope(
+    before: Value, after: Value, operations: Sequence[Operation], writes: Writes, subresource: str
+) -> str | None:
     """Why a change may not be made, or None if it may.
 
     Args:
         before: the object, a decoded JSON value at most 256 levels deep.
-        operations: its difference to the object after the change, as ``difference`` gives it.
+        after: the object after the change, likewise.
+        operations: their difference, as ``difference`` gives it.
         writes: what the policy may change.
         subresource: the request's; "" for none. What is protected depends on it.
 
@@ -39,25 +47,28 @@ def out_of_scope(before: Value, operations: Sequence[Operation], writes: Writes,
         The first place that lies outside, and what is granted; never a value. See DESIGN.md, "Configuration": writes.
     """
     scopes = [
-        (places, told)
-        for places, told in ((writes.granted, "writes grants"), (writes.narrowed, "its worker claims to write"))
+        (places, *told)
+        for places, told in ((writes.granted, _GRANTED), (writes.narrowed, _CLAIMED))
         if places is not None and not places.whole
     ]
     protected = writes.protected(subresource)
-    if not scopes and protected is None:
+    if not scopes and (protected is None or not any(protected.at(parse_pointer(each.path)) for each in operations)):
+        # Nearly always: then nobody needs to know what stood there.
         return None
-    for each in placed(before, operations):
-        for places, told in scopes:
-            outside = _outside(each, places)
-            if outside is not None:
-                return f"the policy may not change {place(outside)}: {told} {_listed(places)}"
-        touched = None if protected is None else _touched(each, protected)
-        if touched is not None:
-            return (
-                f"the policy may not change {place(touched)}, which is protected unless it is granted by name: to allow"
-                f" it, list the place in the policy's writes, with all others that it changes"
-            )
-    return None
+    changes = list(placed(before, operations))
+    for places, told, remedy in scopes:
+        outside = next((at for each in changes if (at := _outside(each, places)) is not None), None)
+        if outside is not None and not _stays_in(before, after, places):
+            return f"the policy may not change {place(outside)}: {told} {_listed(places)}; {remedy}"
+    touched = None
+    if protected is not None:
+        touched = next((at for each in changes if (at := _touched(each, protected)) is not None), None)
+    if touched is None:
+        return None
+    return (
+        f"the policy may not change {place(touched)}, which is protected unless it is granted by name: to allow it,"
+        f" list the place in the policy's writes, with all others that it changes"
+    )
 
 
 def _outside(change: Placed, places: Places) -> Pointer | None:
@@ -71,6 +82,29 @@ def _outside(change: Placed, places: Places) -> Pointer | None:
         if outside is not None:
             return outside
     return None
+
+
+def _stays_in(before: Value, after: Value, places: Places | None) -> bool:
+    """Whether all that differs, place by place, lies in ``places``; msgspec.UNSET for what is not there."""
+    if before is after or (places is not None and places.whole):
+        return True
+    if places is None:
+        return before is not UNSET and after is not UNSET and equal(before, after)
+    # Containers are not held for equal first: that would look at what is deep in them again at each level.
+    if type(before) is dict and type(after) is dict:
+        names = {**before, **after}
+        return all(_stays_in(before.get(name, UNSET), after.get(name, UNSET), places.below(name)) for name in names)
+    if type(before) is list and type(after) is list and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return all(_stays_in(one, other, places.below(str(index))) for index, (one, other) in pairs)
+    if _is_simple(before) and _is_simple(after) and equal(before, after):
+        return True
+    return all(value is UNSET or _uncovered(value, places, ()) is None for value in (before, after))
+
+
+def _is_simple(value: Value) -> bool:
+    """Whether it is a value, and no container."""
+    return value is not UNSET and type(value) is not dict and type(value) is not list
 
 
 def _uncovered(value: Value, places: Places | None, at: Pointer) -> Pointer | None:

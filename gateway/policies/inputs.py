@@ -85,7 +85,7 @@ _REQUEST: Final = _Shape(
 
 def read_inputs(field: Field, warnings: Findings) -> Inputs:
     """The inputs that stand here; everything if they are absent, nothing if they cannot be read."""
-    named = read_pointers(field, _refused, warnings)
+    named = read_pointers(field, _refused, warnings, example="/object/metadata/labels")
     return Inputs.EVERYTHING if named is None else Inputs(places=places_of(named))
 
 

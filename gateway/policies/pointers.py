@@ -23,7 +23,7 @@ their own; a document is cut out once for each policy and review, and walks each
 MAX_TOKENS: Final = 256
 """Of one pointer: no request is nested deeper than 256 levels, so a longer one could not point at anything."""
 
-_SLASH: Final = 'must be a JSON Pointer (RFC 6901), which starts with "/", such as "/object/metadata/labels"'
+_SLASH: Final = 'must be a JSON Pointer (RFC 6901), which starts with "/", such as "{}"'
 _TILDE: Final = 'must be a JSON Pointer (RFC 6901), in which "~" stands as "~0" and "/" in a name as "~1"'
 
 
@@ -40,12 +40,14 @@ Judge = Callable[[Named], str | None]
 """Why a well-formed pointer cannot be granted: the message; None if it can."""
 
 
-def read_pointers(field: Field, judge: Judge, warnings: Findings) -> Sequence[Named] | None:
+def read_pointers(field: Field, judge: Judge, warnings: Findings, *, example: str) -> Sequence[Named] | None:
     """The pointers that stand here; none if there is a mistake in any of them, None if the field is absent.
 
-    ``[]`` is not absent: it grants nothing. Overlaps and what looks mistyped are told to ``warnings``.
+    ``[]`` is not absent: it grants nothing. Overlaps and what looks mistyped are told to ``warnings``. ``example`` is
+    a pointer as it could stand here.
     """
     if field.absent:
+        _warn_of_null(field, warnings)
         return None
     before = len(field.findings)
     items = field.items() or []
@@ -53,7 +55,9 @@ def read_pointers(field: Field, judge: Judge, warnings: Findings) -> Sequence[Na
         field.refuse(wording.too_many(len(items), MAX_POINTERS))
         return ()
     found = [(item, item.text()) for item in items]
-    named = [each for item, text in found if text is not None and (each := _read(item, text, judge)) is not None]
+    named = [
+        each for item, text in found if text is not None and (each := _read(item, text, judge, example)) is not None
+    ]
     _refuse_duplicates(named)
     if len(field.findings) > before:
         return ()
@@ -67,11 +71,11 @@ def places_of(named: Sequence[Named]) -> Places:
     return Places(each.pointer for each in named)
 
 
-def _read(field: Field, text: str, judge: Judge) -> Named | None:
+def _read(field: Field, text: str, judge: Judge, example: str) -> Named | None:
     try:
         pointer = parse_pointer(text)
     except PointerError:
-        field.refuse(wording.invalid(text, _TILDE if text.startswith("/") else _SLASH))
+        field.refuse(wording.invalid(text, _TILDE if text.startswith("/") else _SLASH.format(example)))
         return None
     if len(pointer) > MAX_TOKENS:
         detail = f"must have at most {MAX_TOKENS} names, and has {len(pointer)}: no request is nested so deep"
@@ -92,6 +96,13 @@ def _refuse_duplicates(named: Sequence[Named]) -> None:
         if each.text in seen:
             each.field.refuse(wording.duplicate(each.text))
         seen.add(each.text)
+
+
+def _warn_of_null(field: Field, warnings: Findings) -> None:
+    """A list of which every line was commented out reads as null, as Kubernetes' "absent": as the widest grant."""
+    if field.node is not None:
+        message = "null is the same as leaving it out, which grants the most; write [] for nothing, or remove it"
+        warnings.append(ConfigurationError(place=field.place, message=message))
 
 
 def _warn_of_empty_names(named: Sequence[Named], warnings: Findings) -> None:

@@ -33,7 +33,7 @@ _OF_REQUESTS: Final[Mapping[str, str]] = {
 
 def read_writes(field: Field, warnings: Findings) -> Writes:
     """The writes that stand here; the default ones if they are absent, none if they cannot be read."""
-    named = read_pointers(field, _refused, warnings)
+    named = read_pointers(field, _refused, warnings, example="/metadata/labels")
     if named is None:
         return Writes.DEFAULT
     for each in named:

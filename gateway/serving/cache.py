@@ -90,7 +90,7 @@ class ServedCache:
         store = self._cache.redis
         if store is None or store.up:
             return None
-        return "Redis does not answer, so verdicts are kept in this process only until it does"
+        return "Redis cannot be used, and the log says why; until it can, verdicts are kept in this process only"
 
     async def start(self) -> None:
         """Begin to work. Redis need not be there."""

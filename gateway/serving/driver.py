@@ -9,7 +9,7 @@ time, in this loop; every Step is carried out. The driver knows no rule of Kuber
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from time import monotonic
 from typing import Final, Protocol
@@ -109,6 +109,7 @@ class Driver:
         self._decided: asyncio.Future[Decision] = self._loop.create_future()
         self._cancels: dict[int, Callable[[], object]] = {}
         self._alarm: asyncio.TimerHandle | None = None
+        self._wake_at: float | None = None
 
     async def decide(self) -> Decision:
         """The decision. When cancelled (the API server hung up), the asks are cancelled too.
@@ -139,39 +140,65 @@ class Driver:
     def _event(self, event: Callable[[], Step]) -> None:
         """Tell the heart, and do what it says; what it says may be an event in turn."""
         events = deque([event])
-        while events:
+        unknown: dict[int, Ask] = {}
+        wake_at: float | None = None
+        while events or unknown:
+            if not events:
+                # Everything that this process knows was told first: a denial among it spares the other asks.
+                events += self._ask(unknown.pop(next(iter(unknown))))
+                continue
             step = self._tell(events.popleft())
             if step is None:
                 return
-            for ask_id in step.cancels:
+            events += self._carry_out(step, unknown)
+            wake_at = step.wake_at
+        self._set_alarm(wake_at)
+
+    def _carry_out(self, step: Step, unknown: dict[int, Ask]) -> Iterator[Callable[[], Step]]:
+        """Do what a Step says; what is known at once comes as events, and asks that are to be put are kept."""
+        for ask_id in step.cancels:
+            if unknown.pop(ask_id, None) is None:
                 self._cancel(ask_id)
-            for ask in step.asks:
-                known = self._ask(ask)
-                if known is not None:
-                    events.append(partial(self._heart.answered, ask.id, known[0], monotonic(), known[1]))
-            for lookup in step.lookups:
-                found = self._look_up(lookup)
-                if found is not None:
-                    events.append(found)
-            self._set_alarm(step.wake_at)
-            if step.decision is not None and not self._decided.done():
+        for ask in step.asks:
+            known = self._known(ask)
+            if known is None:
+                unknown[ask.id] = ask
+            else:
+                yield partial(self._heart.answered, ask.id, known[0], monotonic(), known[1])
+        for lookup in step.lookups:
+            found = self._look_up(lookup)
+            if found is not None:
+                yield found
+        if step.decision is not None:
+            unknown.clear()
+            if not self._decided.done():
                 self._decided.set_result(step.decision)
 
-    def _ask(self, ask: Ask) -> tuple[Answer, Origin] | None:
+    def _known(self, ask: Ask) -> tuple[Answer, Origin] | None:
         """What is known at once."""
         try:
             known = self._asker.known(ask)
-            if known is not None:
-                verdict, origin = known
-                return verdict, origin
+            if known is None:
+                return None
+            verdict, origin = known
+        except Exception as error:  # noqa: BLE001 - as in _ask
+            return self._broken(ask, error), ASKED
+        return verdict, origin
+
+    def _ask(self, ask: Ask) -> Iterator[Callable[[], Step]]:
+        """Put it to its worker; where that is not possible, that is an event."""
+        try:
             cancel = self._asker.ask(ask, _Reply(self, ask.id))
         except Exception as error:  # noqa: BLE001 - logged; an exception of our own is a failure INTERNAL, never a hung review
-            _LOG.exception("asking a worker failed inside the gateway", worker=ask.policy.worker, uid=ask.uid)
-            message = f"asking worker {ask.policy.worker!r}: {type(error).__name__}; see the gateway's log"
-            return Failure(reason=Reason.INTERNAL, message=message), ASKED
+            yield partial(self._heart.answered, ask.id, self._broken(ask, error), monotonic())
+            return
         if ask.cancellable:
             self._cancels[ask.id] = cancel
-        return None
+
+    def _broken(self, ask: Ask, error: Exception) -> Failure:
+        _LOG.error("asking a worker failed inside the gateway", worker=ask.policy.worker, uid=ask.uid, exc_info=error)
+        message = f"asking worker {ask.policy.worker!r}: {type(error).__name__}; see the gateway's log"
+        return Failure(reason=Reason.INTERNAL, message=message)
 
     def _cancel(self, ask_id: int) -> None:
         cancel = self._cancels.pop(ask_id, None)
@@ -231,7 +258,10 @@ class Driver:
 
     def _set_alarm(self, wake_at: float | None) -> None:
         if self._alarm is not None:
+            if wake_at == self._wake_at:
+                return
             self._alarm.cancel()
+        self._wake_at = wake_at
         after = None if wake_at is None else max(wake_at - monotonic(), 0.0) + _TICK
         self._alarm = None if after is None else self._loop.call_later(after, self._ring)
 

@@ -1,7 +1,7 @@
 """What the idempotence patrol tells: who does not leave his own result alone, and both patches.
 
 A line is bounded, whatever workers write. It holds values, because without them nobody sees what goes on; those of a
-Secret as digests, of which equal ones are equal values.
+Secret, and what the policies were not shown, as digests, of which equal ones are equal values.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from gateway.deciding import Call, Decision, Deny
-from gateway.deciding.blame import digest
+from gateway.deciding.blame import digest, hides
 from gateway.patching import Operation
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -40,8 +40,8 @@ class PatrolLog:
             policy=call.policy.qualified_name,
             worker=call.policy.worker,
             version=call.version,
-            first=self._told(decision, call.changes),
-            again=self._told(decision, again.patch) + _denials(again),
+            first=self._told(decision, [call], call.changes),
+            again=self._told(decision, again.calls, again.patch) + _denials(again),
             **_about(decision),
         )
 
@@ -49,23 +49,25 @@ class PatrolLog:
         """Policies that are stable, each by itself, came to ``again`` as a set."""
         _LOG.warning(
             "policies, each of which leaves its own result alone, change theirs as a set: they are not idempotent",
-            policies=[call.policy.qualified_name for call in again.calls if _disturbs(call)],
-            first=self._told(decision, decision.patch),
-            again=self._told(decision, again.patch) + _denials(again),
+            policies=list(dict.fromkeys(call.policy.qualified_name for call in again.calls if _disturbs(call))),
+            first=self._told(decision, decision.calls, decision.patch),
+            again=self._told(decision, again.calls, again.patch) + _denials(again),
             **_about(decision),
         )
 
-    def _told(self, decision: Decision, operations: Sequence[Operation]) -> list[str]:
-        secret = decision.request.kind.kind == "Secret" and not decision.request.kind.group
-        lines = [_cut(self._line(each, secret=secret)) for each in operations[:LOGGED_OPERATIONS]]
+    def _told(self, decision: Decision, calls: Sequence[Call], operations: Sequence[Operation]) -> list[str]:
+        lines = [
+            _cut(self._line(each, hidden=hides(decision.request, calls, each)))
+            for each in operations[:LOGGED_OPERATIONS]
+        ]
         if len(operations) > LOGGED_OPERATIONS:
             lines.append(f"and {len(operations) - LOGGED_OPERATIONS} more")
         return lines
 
-    def _line(self, operation: Operation, *, secret: bool) -> str:
+    def _line(self, operation: Operation, *, hidden: bool) -> str:
         if operation.op == "remove":
             return f"remove {operation.path}"
-        if secret:
+        if hidden:
             return f"{operation.op} {operation.path} = (a value with the digest {digest(operation.value, self._key)})"
         return f"{operation.op} {operation.path} = {msgspec.json.encode(operation.value).decode()}"
 

@@ -89,7 +89,7 @@ def outcome_answer(ask: Ask, outcome: pb.Outcome, *, characters: int, meaningles
             return Allow(
                 change=_change(outcome.allow),
                 warnings=tuple(outcome.warnings),
-                audit_annotations=dict(outcome.audit_annotations),
+                audit_annotations=_annotations(outcome),
                 version=outcome.version,
                 reuse=_reuse(ask, outcome, meaningless),
             )
@@ -101,6 +101,13 @@ def outcome_answer(ask: Ask, outcome: pb.Outcome, *, characters: int, meaningles
             return Failure(reason=reason, message=f"worker {ask.policy.worker!r} could not judge: {text}")
         case _:
             return _invalid(ask, "an Outcome without allow, deny or failure")
+
+
+def _annotations(outcome: pb.Outcome) -> dict[str, str]:
+    """In the order of their keys: "map iteration ordering of map values is undefined" (protobuf), and all replicas, and
+    those that have the answer from a cache, are to say the same bytes.
+    """
+    return dict(sorted(outcome.audit_annotations.items()))
 
 
 def _change(allow: pb.Allow) -> Change | None:
@@ -146,7 +153,7 @@ def _deny(outcome: pb.Outcome, reuse: float | None) -> Deny:
         reason=deny.reason or ("" if explicit else "Forbidden"),
         details=_details(deny.details) if deny.HasField("details") else None,
         warnings=tuple(outcome.warnings),
-        audit_annotations=dict(outcome.audit_annotations),
+        audit_annotations=_annotations(outcome),
         version=outcome.version,
         reuse=reuse,
     )

@@ -41,6 +41,11 @@ async def test_a_socket():
     await close_client(make_client(address, seconds=1.0, connections=2))
 
 
+def test_a_line_break_at_the_end():
+    """A URL that a Secret holds as a file's whole content is read without its last line break."""
+    assert redis_address("redis://:p@my_redis.svc.:1/2\n").options == {"password": "p", "db": 2}
+
+
 def test_a_service_of_sentinels():
     """The path names the service; the Sentinels have credentials of their own."""
     address = redis_address("redis+sentinel://:p@a/my%2Fmain?sentinel_password=q")
@@ -60,6 +65,11 @@ def test_a_service_of_sentinels():
         ("http://h", "no known scheme"),
         ("redis://", "no host at place 1"),
         ("redis://:6379", "no host at place 1"),
+        ("redis://ho st", "impossible host at place 1"),
+        ("redis://a..b", "impossible host at place 1"),
+        ("redis+cluster://a," + 64 * "b", "impossible host at place 2"),
+        ("redis://h%00", "impossible host"),
+        ("redis://:pass\nword@h", "line break"),
         ("redis://a,b", "several hosts; for Sentinel or a cluster"),
         ("redis://h:x", "port at place 1 that is no number"),
         ("redis://h:0", "not from 1 to 65535"),

@@ -108,7 +108,7 @@ async def test_a_cluster(gateway, tmp_path):
         await first.cache.purge(["test/p.test.example.com"])
         for node in nodes[:2]:
             with node.client as client:
-                assert not [name for name in client.scan_iter() if b":purged:" not in name]
+                await until(lambda client=client: all(b":purged:" in name for name in client.scan_iter()))
         for each in (first, second, third):
             await each.cache.close()
 

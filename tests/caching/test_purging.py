@@ -1,7 +1,10 @@
 """After a purge no replica uses a verdict from before it, wherever it stands and whenever it comes."""
 
+import asyncio
+
 from gateway.caching import CacheLimits, RedisFault
 from gateway.caching.purges import Purges
+from gateway.caching.questions import mark_of, question_of
 from gateway.deciding import Deny, Source
 from tests.caching.conftest import PATIENT
 from tests.caching.world import ALLOW, START, ask, until
@@ -39,7 +42,44 @@ async def test_entries_are_deleted(gateway, redis):
     await made.answer(ask(name="q"))
     await until(lambda: len(entries(redis)) == 2501)
     await made.cache.purge([NAME])
-    assert len(entries(redis)) == 1
+    await until(lambda: len(entries(redis)) == 1)
+
+
+async def test_several_at_once(gateway, redis):
+    """Purges of one policy at the same time all hear that the others will know, and cost no connection of a lookup."""
+    first, second = await gateway(DENY), await gateway(ALLOW)
+    assert await first.answer(ask()) == (DENY, Source.ASKED)
+    await until(lambda: entries(redis))
+    assert await asyncio.gather(*(first.cache.purge([NAME]) for _ in range(20))) == [True] * 20
+    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert not first.events.faults
+
+
+async def test_a_purge_that_is_told_late(gateway, redis):
+    """It does not set back the moment of one that another replica has made meanwhile."""
+    first, second, third = await gateway(DENY), await gateway(DENY), await gateway(ALLOW)
+    late = START - 100
+    assert await first.cache.purge([NAME])
+    (mark,) = {mark_of(question_of(ask()))}
+    second.store._untold[mark] = late
+    await until(lambda: not second.store._untold)
+    assert await third.answer(ask()) == (ALLOW, Source.ASKED)
+    assert third.cache._purges.latest(mark) == first.cache._purges.latest(mark) > late
+
+
+async def test_deleting_holds_nobody_up(gateway, redis, monkeypatch):
+    """A purge is answered when it is told, however long it takes to find the entries; and closing does not wait."""
+    made = await gateway(ALLOW)
+    reached = asyncio.Event()
+
+    async def hang(*_):
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(made.store._link, "execute_on", hang)
+    assert await made.cache.purge([NAME])
+    await reached.wait()
+    await made.cache.close()
 
 
 async def test_entries_that_stay_are_not_used(gateway, redis):

@@ -4,6 +4,7 @@ import asyncio
 import os
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.caching import LookupResult, RedisFault
 from gateway.deciding import Allow, Change, ChangeKind, Deny, Source
@@ -177,6 +178,41 @@ async def test_full(gateway, redis):
     await until(lambda: second.events.faults[RedisFault.RESPONSE])
     assert await second.answer(ask()) == (ALLOW, Source.REDIS)
     assert second.store.up
+
+
+async def test_refused(gateway, redis):
+    """A user that may only connect is told of once in the log, though Redis answers; and every review is judged."""
+    with redis.client as client:
+        client.execute_command("ACL", "SETUSER", "limited", "on", ">hunter2", "+ping", "+hello", "+client", "+select")
+    with capture_logs() as logs:
+        made = await gateway(ALLOW, url=f"redis://limited:hunter2@127.0.0.1:{redis.port}")
+        for number in range(3):
+            assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.ASKED)
+        await until(lambda: made.events.faults[RedisFault.RESPONSE] >= 6)
+    (told,) = [entry["why"] for entry in logs if entry["log_level"] == "warning"]
+    assert told == "NoPermissionError: its ACL does not let this user do what a cache needs"
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        (
+            "redis://:hunter2@127.0.0.1:{port}",
+            "AuthenticationError: it wants a user and password, or others than these",
+        ),
+        ("redis://127.0.0.1:{port}/99", "ResponseError: it answers with an error; is it the kind of server"),
+        ("redis+sentinel://127.0.0.1:{port}/main", "ResponseError: it answers with an error; is it the kind of server"),
+        ("redis+cluster://127.0.0.1:{port}", "RedisClusterException: no node of a cluster answers there"),
+    ],
+)
+async def test_why_it_cannot_be_used(gateway, redis, url, why):
+    """The log says in our own words what is wrong, once, and nothing of the URL."""
+    with capture_logs() as logs:
+        made = await gateway(ALLOW, url=url.format(port=redis.port), connected=False)
+        await until(lambda: made.events.faults.total() > 2)
+    (told,) = [entry for entry in logs if entry["log_level"] == "warning"]
+    assert told["why"].startswith(why)
+    assert "hunter2" not in repr(told)
 
 
 async def test_flushed(gateway, redis):

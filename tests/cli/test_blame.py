@@ -123,6 +123,25 @@ def test_the_text_has_no_value_of_a_secret():
     assert "add     /metadata/labels/x = " in text
 
 
+def test_the_text_has_no_container_that_the_policy_was_not_shown():
+    """An array that its policy was not shown may be told with hidden elements in it."""
+    on = request({"metadata": {"name": "p"}, "list": ["hunter2"] * 9_000})
+    fill = {"a": patch(*[{"op": "add", "path": "/list/-", "value": "x"} for _ in range(6_000)])}
+    narrow = Inputs(places=Places([("object", "metadata")]))
+    text = text_of([policy("a", inputs=narrow)], fill, on=on)
+    assert "replace /list = " in text
+    assert "hunter2" not in text
+
+
+def test_many_conflicts_are_counted():
+    """The first few are told, and that there are more."""
+    labels = {f"l{number}": "1" for number in range(30)}
+    fill = patch({"op": "add", "path": "/metadata/labels", "value": labels})
+    wipe = patch({"op": "remove", "path": "/metadata/labels"})
+    chain = [policy("a", on_conflict=OnConflict.WARN), policy("b", index=1)], {"a": fill, "b": wipe}
+    assert "and 10 more conflicts" in text_of(*chain, on=request({"metadata": {"name": "p"}}))
+
+
 def test_the_same_review_gives_the_same_bytes():
     """Digests included."""
     on = request({"metadata": {"name": "s", "labels": {}}}, kind=SECRET)

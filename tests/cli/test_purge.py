@@ -122,3 +122,12 @@ def test_a_wrong_url_is_wrong_usage(run, url):
     done = run("purge", "a/b", "--admin", url)
     assert done.code == COULD_NOT
     assert "is not http://HOST:PORT" in done.err
+
+
+@pytest.mark.parametrize("url", ["http://u:hunter2@127.0.0.1:9443", "http://u:hunter2@h:x", "hunter2@"])
+def test_no_password_is_repeated(run, url):
+    """A URL with a password is refused without it: it may come from the environment, and end in a log."""
+    done = run("purge", "a/b", env={"ADMISSION_GATEWAY_ADMIN": url})
+    assert done.code == COULD_NOT
+    assert "a URL with a user or password is not http://HOST:PORT" in done.err.replace("\n", " ")
+    assert "hunter2" not in done.err + done.out

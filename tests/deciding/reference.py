@@ -9,7 +9,7 @@ import copy
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jsonpatch
@@ -73,7 +73,14 @@ def make_case(seed: int, phase: Phase = Phase.MUTATING) -> Case:
     """The case of this seed."""
     rng = random.Random(seed)
     chain = [_policy(rng, index, phase) for index in range(rng.randint(1, 6))]
+    if phase is Phase.MUTATING:
+        # A verdict that one had time for would serve the other, who in the serial chain has none.
+        timeouts = {each.policy: each.timeout for each in chain}
+        chain = [replace(each, timeout=timeouts[each.policy]) for each in chain]
     kinds, weights = (KINDS, WEIGHTS) if phase is Phase.MUTATING else (("allow", "deny", "deny if", "fail"), None)
+    if phase is Phase.VALIDATING and len({each.policy for each in chain}) < len(chain):
+        # Whoever shared a call that failed asks again, and so fails later than alone.
+        kinds = kinds[:-1]
     said = [Authorization(allowed=True), Authorization(), Authorization(error="who?")]
     return Case(
         seed=seed,
@@ -98,10 +105,14 @@ def _policy(rng: random.Random, index: int, phase: Phase) -> Policy:
     requirement = Requirement(key=key or "", operator=rng.choice(["Exists", "DoesNotExist"]))
     shown = rarely([1], None)
     granted = rarely([1], None, 0.2)
+    # Some are the same policy of the same worker as another one: then they may have the same question.
+    asked = rarely(range(index + 1), index)
     return policy(
         f"p{index}",
         phase=phase,
         index=index,
+        worker=f"worker-p{asked}",
+        policy=f"p{asked}",
         timeout=rng.choice(TIMEOUTS),
         failure_policy=rng.choice(list(FailurePolicy)),
         reinvocation_policy=rng.choice(list(ReinvocationPolicy)),

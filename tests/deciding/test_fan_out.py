@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure, Outcome, Source
-from gateway.policies import FailurePolicy, Phase, SideEffects
+from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure, Heart, Outcome, Source
+from gateway.policies import Cache, FailurePolicy, Phase, SideEffects
 from gateway.reasons import Reason
-from tests.world import decide, policy, request
+from tests.world import decide, plan, policy, request
 
 IGNORE = {"failure_policy": FailurePolicy.IGNORE}
 BROKEN = Failure(reason=Reason.WORKER_FAILURE, message="it broke")
@@ -124,3 +124,44 @@ def test_warnings_and_annotations_of_everybody_are_kept_with_a_denial_too():
     )
     assert decision.response.warnings == ("careful", "told you")
     assert decision.response.audit_annotations == {"a.test.example.com_k": "v", "b.test.example.com_k": "w"}
+
+
+def test_a_follower_whose_own_ask_fails_takes_the_verdict_that_another_has_had_for_the_same_question():
+    """The shared call fails, each asks for itself, one has its verdict, and the other's worker never answers: an answer
+    that is there counts.
+    """
+    trio = [validating(name, index, timeout=5.0, **SAME) for index, name in enumerate("xyz")]
+    heart = Heart(request(), plan(*trio), ends=2.0)
+    (shared,) = heart.start(0.0).asks
+    one, _ = heart.answered(shared.id, BROKEN, 0.5).asks
+    heart.answered(one.id, Allow(), 1.0)
+    decision = heart.expired(2.0).decision
+    assert [type(call.answer) for call in decision.calls] == [Failure, Allow, Allow]
+    assert [call.source for call in decision.calls] == [Source.ASKED, Source.ASKED, Source.MEMO]
+
+
+def test_policies_whose_caches_differ_ask_for_themselves():
+    """What another review was told may be an answer to one of them, and none, or too old, for the other."""
+    caches = (None, Cache(ttl=5.0), Cache(ttl=60.0), Cache(ttl=60.0))
+    four = [
+        validating(name, index, cache=cache, **SAME)
+        for index, (name, cache) in enumerate(zip("wxyz", caches, strict=True))
+    ]
+    _, world = decide(four, {"same": Allow()})
+    assert [ask.cache for _, ask in world.asks] == list(caches[:3])
+
+
+def test_nobody_follows_an_ask_that_was_given_less_time_than_its_own_policy_has():
+    """The worker takes 0.9 s, the first policy has half a second and the second one a whole: it is judged, as alone."""
+    pair = [validating("x", timeout=0.5, **SAME, **IGNORE), validating("y", 1, timeout=1.0, **SAME)]
+    decision, world = decide(pair, {"same": Deny(message="no")}, latencies={"same": 0.9})
+    assert [ask.deadline for _, ask in world.asks] == [100.5, 101.0]
+    assert [type(call.answer) for call in decision.calls] == [Failure, Deny]
+
+
+def test_who_has_less_time_follows_an_ask_that_was_given_more_until_its_own_time_ends():
+    """And the ask goes on for the other."""
+    pair = [validating("x", timeout=1.0, **SAME), validating("y", 1, timeout=0.5, **SAME, **IGNORE)]
+    decision, world = decide(pair, {"same": Deny(message="no")}, latencies={"same": 0.9})
+    assert len(world.asks) == 1
+    assert [type(call.answer) for call in decision.calls] == [Deny, Failure]

@@ -275,7 +275,7 @@ async def test_a_gateway_starts_without_redis_and_finds_it_later(sharing, gatewa
         assert await served.admin("/readyz") == (200, "ok\n")
         status, text = await served.admin("/readyz?verbose")
         assert status == 200
-        assert "[+]cache ok: Redis does not answer" in text
+        assert "[+]cache ok: Redis cannot be used" in text
         assert (await served.send(about("u1"))).response["allowed"]
         await redis.start()
         await until(lambda: served.gateway.cache.note is None)

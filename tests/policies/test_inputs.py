@@ -8,7 +8,7 @@ from gateway.policies.fields import Field
 from gateway.policies.inputs import read_inputs
 from gateway.policies.model import Place
 from gateway.policies.nodes import Node
-from gateway.scopes import Inputs, Places, format_pointer, parse_pointer
+from gateway.scopes import Inputs, Places, Writes, format_pointer, parse_pointer
 
 MEMBERS = (
     "dryRun, kind, name, namespace, namespaceObject, object, oldObject, operation, options, requestKind, "
@@ -157,6 +157,19 @@ def test_overlaps(one_policy):
             f"{pointer} lies in /object/spec/*/a, which is wider and wins; remove one of them",
         )
         for index, pointer in enumerate(["/object/spec/*/a/b", "/object/spec/x/a"])
+    ]
+
+
+@pytest.mark.parametrize("field", ["inputs", "writes"])
+def test_null(one_policy, field):
+    """A list of which nothing is left but the name is as good as absent, and told to be: it grants the most."""
+    policy, loaded = one_policy({field: None})
+    assert (policy.inputs, policy.writes) == (Inputs.EVERYTHING, Writes.DEFAULT)
+    assert [(warning.place.path, warning.message) for warning in loaded.warnings] == [
+        (
+            f"policies[0].{field}",
+            "null is the same as leaving it out, which grants the most; write [] for nothing, or remove it",
+        )
     ]
 
 

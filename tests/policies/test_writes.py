@@ -39,7 +39,7 @@ def test_nothing(one_policy):
             "metadata",
             (
                 'Invalid value: "metadata": must be a JSON Pointer (RFC 6901), which starts with "/", such as '
-                '"/object/metadata/labels"'
+                '"/metadata/labels"'
             ),
         ),
         ([], 'Invalid value: "array": must be of type string'),

@@ -80,7 +80,7 @@ async def test_it_can_be_closed_at_any_time(logs, turns):
     await cache.start()
     for _ in range(turns):
         await asyncio.sleep(0)
-    assert "Redis does not answer" in cache.note
+    assert "Redis cannot be used" in cache.note
     await cache.close()
     assert asyncio.all_tasks() == {asyncio.current_task()}
     gc.collect()

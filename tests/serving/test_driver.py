@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from gateway.conditions import Authorization, AuthorizationCheck
-from gateway.deciding import Allow, Failure, Heart, Origin, Source
+from gateway.deciding import Allow, Deny, Failure, Heart, Origin, Source
 from gateway.policies import FailurePolicy, ReinvocationPolicy
 from gateway.policies.model import Requirement, Selector
 from gateway.reasons import Reason
@@ -115,11 +115,66 @@ async def test_who_hangs_up_leaves_no_ask_open():
     assert asker.open == set()
 
 
+async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
+    """The first policy denies; the others, and the timer of their asks, are gone with that."""
+    asker = Silent()
+    chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
+    driving = Driver("u1", Heart(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
+    deciding = asyncio.create_task(driving.decide())
+    await asyncio.sleep(0)
+    assert asker.open == {1, 2, 3}
+    driving.answered(1, Deny(message="no"), Origin(source=Source.ASKED))
+    assert asker.open == {1}
+    assert not (await deciding).response.allowed
+    assert driving._alarm is None
+
+
+async def test_the_timer_is_set_anew_only_where_its_time_is_another():
+    """An answer to an early ask that nobody waits for yet changes nothing."""
+    chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
+    driving = Driver("u1", Heart(request(), chain, ends=monotonic() + 9), asker=Silent(), namespaces={})
+    deciding = asyncio.create_task(driving.decide())
+    await asyncio.sleep(0)
+    alarm = driving._alarm
+    driving.answered(2, Allow(), Origin(source=Source.ASKED))
+    assert driving._alarm is alarm
+    driving.answered(1, Allow(), Origin(source=Source.ASKED))
+    assert not alarm.cancelled()
+    driving.answered(3, Allow(), Origin(source=Source.ASKED))
+    assert alarm.cancelled()
+    assert (await deciding).response.allowed
+
+
 async def test_a_known_verdict_decides_at_once():
     """What is known needs no turn of the loop, and is no question to a worker."""
     decision = await driver(Knowing(), request()).decide()
     (call,) = decision.calls
     assert (call.source, call.answer.warnings) == (Source.MEMORY, ("known",))
+
+
+class Half(Silent):
+    """A cache that knows one policy's verdict, a denial; nobody answers for the others."""
+
+    def __init__(self, policy):
+        super().__init__()
+        self.policy = policy
+        self.asked = []
+
+    def known(self, ask):
+        return (Deny(), Origin(source=Source.MEMORY)) if ask.policy.policy == self.policy else None
+
+    def ask(self, ask, reply):
+        self.asked.append(ask.policy.policy)
+        return super().ask(ask, reply)
+
+
+async def test_what_is_known_spares_the_other_asks():
+    """A denial that is at hand is told before anybody is asked early, so nobody behind it is asked at all."""
+    asker = Half("one")
+    heart = Heart(request(), plan(policy("one"), policy("two", index=1)), ends=monotonic() + 9)
+    decision = await Driver("u1", heart, asker=asker, namespaces={}).decide()
+    assert not decision.response.allowed
+    assert asker.asked == []
 
 
 async def test_a_stale_verdict_stands_in_for_a_failure():

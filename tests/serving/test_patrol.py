@@ -8,6 +8,7 @@ import pytest
 from gateway.deciding import Allow, Deny, Failure
 from gateway.policies import Phase, ReinvocationPolicy, SideEffects
 from gateway.reasons import Reason
+from gateway.scopes import ANY, Inputs, Places
 from gateway.serving import patrol as patrolling
 from gateway.serving.patrol import DROPPED, FAILED, PATROLS, STABLE, UNSTABLE, Patrol
 from tests.world import decide, label, patch, plan, policy, request
@@ -233,6 +234,34 @@ async def test_values_of_a_secret_are_hashed(logs):
     assert entry["first"][0].startswith("add /data/password = (a value with the digest ")
     assert entry["first"] != entry["again"]
     assert "hunter2" not in str(logs)
+
+
+async def test_what_a_policy_was_not_shown_is_hashed(logs):
+    """The difference takes a shifted element for a new one, with all that was hidden in it; the log has a digest."""
+    on = request({"metadata": {"name": "p"}, "list": [{"a": "1"}, {"a": "2", "b": "hunter2"}]})
+    shown = Inputs(places=Places([("object", "list", ANY, "a")]))
+
+    def shift(document):
+        return patch(
+            {"op": "replace", "path": "/list/0/a", "value": "2"},
+            {"op": "add", "path": "/list/-", "value": {"a": "1", "c": "x"}},
+        )
+
+    beat = await patrolled([policy("a", inputs=shown)], {"a": shift}, on=on)
+    assert beat.named == [("a", UNSTABLE)]
+    (entry,) = logged(logs, NAMED)
+    assert "hunter2" not in str(logs)
+    assert any("(a value with the digest " in line for line in entry["first"])
+
+
+async def test_a_set_names_each_policy_once(logs):
+    """However often it was reinvoked."""
+    policies = [
+        policy(name, index=index, reinvocation_policy=ReinvocationPolicy.IF_NEEDED) for index, name in enumerate("ab")
+    ]
+    await patrolled(policies, {"a": follow("a", "b"), "b": follow("b", "a")})
+    (entry,) = logged(logs, NAMED_AS_A_SET)
+    assert entry["policies"] == ["test/a.test.example.com", "test/b.test.example.com"]
 
 
 async def test_a_long_patch_is_cut(logs):

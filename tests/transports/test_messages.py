@@ -94,6 +94,14 @@ def test_the_code_and_reason_of_a_denial(deny, code, reason):
     assert (said.code, said.reason, said.message, said.details) == (code, reason, "", None)
 
 
+@pytest.mark.parametrize("verdict", [{"allow": pb.Allow()}, {"deny": pb.Deny()}])
+def test_the_order_of_annotations(verdict):
+    """Annotations come in the order of their keys, whatever order protobuf gives: all replicas say the same bytes."""
+    keys = [f"k{number}" for number in range(20)]
+    said = answer(**verdict, audit_annotations=dict.fromkeys(reversed(keys), "v"))
+    assert list(said.audit_annotations) == sorted(keys)
+
+
 def test_a_denial_in_full():
     """Message, warnings, annotations, version and details of a denial are kept; empty details are left out."""
     cause = pb.StatusCause(reason="FieldValueInvalid", message="m", field="spec.x")
