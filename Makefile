@@ -30,7 +30,7 @@ run: $(VENV)/.run  ## set up, start gateway and sample worker, judge recorded re
 	@$(BIN)/admission-gateway demo $(ARGS)
 
 test: $(VENV)/.dev  ## set up and run the tests (under five minutes)
-	@$(BIN)/python -m pytest -m "not long" $(ARGS)
+	@$(BIN)/python -m pytest -m "not long" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
 	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "long or property" -n auto --dist worksteal --timeout 900 $(ARGS)

@@ -5,7 +5,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", max_examples=100, deadline=None)
-# All properties together take five to nine minutes on two cores for each thousand of cases, and may take eight.
+# All properties together take about five minutes on two cores, and may take eight.
 settings.register_profile(
     "long", max_examples=800, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
