@@ -12,7 +12,9 @@ from gateway.reasons import Reason
 from tests.deciding.reference import Serial, cases, heard, kinds, refuses, run, seen
 
 BLOCKS = 13
-"""Of cases: together they make 10,400 in `make properties`."""
+"""Of cases: together they make 13,000 in `make properties`."""
+
+LATE = {Reason.BUDGET_EXHAUSTED, Reason.WORKER_TIMEOUT}
 
 EARLY = pytest.mark.parametrize("early_asks", [False, True], ids=["in turn", "early"])
 BOTH = pytest.mark.parametrize("phase", list(Phase))
@@ -71,21 +73,29 @@ def test_the_patch_gives_what_was_predicted(early_asks):
 
 @pytest.mark.property
 def test_the_fan_out_judges_everybody_who_matches_at_once():
-    """Each is heard or not by its own time alone, whatever the others do."""
+    """Each is heard or not by its own time alone, whatever the others do; unless another's verdict comes in time."""
     for case in cases(0, Phase.VALIDATING):
         decision, _ = run(case, early_asks=True)
         turns, ends = [], [0.0]
         for index, each in enumerate(case.chain):
-            alone = Serial(case)
-            matched = alone.matches(each)
+            own = Serial(case)
+            matched = own.matches(each)
             if isinstance(matched, Failure):
                 turns.append((0, index, matched))
             elif matched:
-                said, _ = heard(each, case, alone.labels, alone.now)
+                said, _ = heard(each, case, own.labels, own.now)
                 turns.append((0, index, said))
-            ends.append(alone.now if matched is not True else heard(each, case, alone.labels, alone.now)[1])
-        assert seen(decision) == kinds(turns), case
-        assert decision.ended == pytest.approx(max(ends)), case
+            ends.append(own.now if matched is not True else heard(each, case, own.labels, own.now)[1])
+        alone = {index: what for _, index, what in kinds(turns)}
+        together = {index: what for _, index, what in seen(decision)}
+        if len({each.policy for each in case.chain}) == len(case.chain):
+            assert together == alone, case
+            assert decision.ended == pytest.approx(max(ends)), case
+        else:
+            # Who was asked before has the verdict of whoever puts the same question later: sooner than alone.
+            assert together.keys() <= alone.keys(), case
+            assert all(together.get(index) == what for index, what in alone.items() if what not in LATE), case
+            assert decision.ended <= max(ends) + 1e-9, case
 
 
 @pytest.mark.property
