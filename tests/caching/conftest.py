@@ -4,6 +4,7 @@ import base64
 import os
 
 import pytest
+import structlog
 
 from gateway.caching import CacheLimits, RedisStore, SealKeys, redis_address
 from tests.caching import servers
@@ -16,6 +17,13 @@ IMPATIENT = CacheLimits(
     redis_seconds=0.05, redis_answer_seconds=0.2, redis_pause_seconds=0.05, redis_failures=2, purge_poll_seconds=0.02
 )
 """For tests about a Redis that does not answer."""
+
+
+@pytest.fixture
+def logs():
+    """What is logged in the meantime, in structlog's form."""
+    with structlog.testing.capture_logs() as captured:
+        yield captured
 
 
 @pytest.fixture(scope="module")
