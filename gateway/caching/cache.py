@@ -83,15 +83,15 @@ class VerdictCache:
         if self.redis is not None:
             await self.redis.close()
 
-    async def purge(self, policies: Iterable[str]) -> bool:
+    async def purge(self, policies: Iterable[str]) -> bool | None:
         """Use no verdict of these policies again that was asked for before now, here or in any other replica.
 
         Args:
             policies: qualified names; in both phases. A name that no policy has purges nothing.
 
         Returns:
-            Whether the other replicas will know within ``purge_poll_seconds``. If not, Redis could not be told; it
-            will be when it is back.
+            Whether the other replicas will know within ``purge_poll_seconds``. If not, Redis could not be told, or
+            does not tell them; it will be told when it can be. None: there is no Redis, and nobody to be told.
         """
         names = tuple(policies)
         marks = frozenset(policy_mark(phase, name) for name in names for phase in Phase)
@@ -102,7 +102,7 @@ class VerdictCache:
         self.events.purged(len(names))
         _LOG.info("verdicts purged", policies=sorted(names))
         await self._memory.sweep(marks)
-        return True if self.redis is None else await self.redis.purge(marks, when)
+        return None if self.redis is None else await self.redis.purge(marks, when)
 
     # -------------------------------------------------------------------------------------------- for askers
 
@@ -161,7 +161,8 @@ class VerdictCache:
     # ------------------------------------------------------------------------------------------------ purges
 
     def _forget(self, marks: frozenset[bytes]) -> None:
-        """Another replica has purged these policies."""
+        """Another replica has purged these policies; who they are, their marks don't say."""
+        _LOG.info("a purge by another replica is in force", policies=len(marks))
         self.events.purged(len(marks))
         self._detach(marks)
         sweep = asyncio.create_task(self._memory.sweep(marks))

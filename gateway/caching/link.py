@@ -12,12 +12,12 @@ soon after coming up counts as a failure like a late pipeline, so that a Redis t
 not keep us probing.
 
 Each probe has a client of its own, made anew: whatever moved (a name in DNS, a master, slots of a cluster) is found
-again. Nothing here raises to anybody; what went wrong is counted by its kind; a change of state, and each kind of
-refused command while up, is logged once.
+again. Nothing here raises to anybody; what went wrong is counted by its kind; a change of state is logged once.
+(What is refused while up: ``gateway.caching.refusals``.)
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
@@ -32,6 +32,7 @@ from gateway.caching.events import CacheEvents, RedisFault
 from gateway.caching.faults import fault_of, reason_of
 from gateway.caching.limits import CacheLimits
 from gateway.caching.pipelines import Command, answers_to
+from gateway.caching.refusals import Refusals
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -70,7 +71,7 @@ class Link:
         self._closed = False
         self._pause = False
         self._failures = 0
-        self._told_of: set[type[BaseException]] = set()
+        self._refusals = Refusals(address.shown)
         self._up_since = 0.0
         self._task: asyncio.Task[None] | None = None
         self._disposals: set[asyncio.Task[None]] = set()
@@ -79,6 +80,11 @@ class Link:
     def up(self) -> bool:
         """Whether Redis may be asked anything."""
         return self._client is not None
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Each kind of command that Redis refused last, and why."""
+        return self._refusals.now
 
     def start(self) -> None:
         """Begin to probe, in the background."""
@@ -121,6 +127,7 @@ class Link:
         except Exception as error:
             self._lost(client, error)
             raise LinkError from error
+        self._refusals.note(commands, answers)
         self._note(client, [answer for answer in answers if isinstance(answer, BaseException)])
         return answers
 
@@ -139,10 +146,13 @@ class Link:
         """
         try:
             async with asyncio.timeout(self._limits.redis_answer_seconds):
-                return await master.execute_command(*command)
+                answer = await master.execute_command(*command)
         except Exception as error:
+            self._refusals.note([command], [error])
             self._events.redis_failed(fault_of(error))
             raise LinkError from error
+        self._refusals.note([command], [answer])
+        return answer
 
     def in_time(self) -> None:
         """A pipeline of lookups was answered within the budget."""
@@ -219,7 +229,7 @@ class Link:
             return
         self._broken.clear()
         self._failures = 0
-        self._told_of.clear()
+        self._refusals.renew()
         self._pause = False
         self._up_since = monotonic()
         self._client = client
@@ -261,17 +271,9 @@ class Link:
         faults = [fault_of(error) for error in errors]
         for fault in faults:
             self._events.redis_failed(fault)
-        for error in errors:
-            self._tell(error)
         # Of a cluster, one node; of a server, that it is a replica now. Neither is a reason to skip what still answers.
         if client is self._client and any(fault is not RedisFault.RESPONSE for fault in faults):
             self._renew()
-
-    def _tell(self, error: BaseException) -> None:
-        """Redis answers, so it is used; but it may refuse every command, and nothing else would say so."""
-        if isinstance(error, exceptions.ResponseError) and type(error) not in self._told_of:
-            self._told_of.add(type(error))
-            _LOG.warning("Redis refuses commands; each is a miss", why=reason_of(error), scheme=self._address.shown)
 
     def _fail(self, fault: RedisFault) -> None:
         self._failures += 1

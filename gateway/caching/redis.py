@@ -11,7 +11,7 @@ for what they are: authentic, and within their ttl. To make them worthless, repl
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import time
 from typing import Any, Final
@@ -39,6 +39,9 @@ WATCHED: Final = 10_000
 
 _MARKER_BYTES: Final = 64
 """A moment in msgpack is 9 bytes, sealed 38."""
+
+_READING: Final = "GETRANGE"
+"""The command that reads markers, as lookups read entries."""
 
 _encode_moment: Final = msgspec.msgpack.Encoder().encode
 _decode_moment: Final = msgspec.msgpack.Decoder(float).decode
@@ -85,6 +88,11 @@ class RedisStore:
     def up(self) -> bool:
         """Whether a lookup would be sent."""
         return self._link.up
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Each kind of command (SET, GETRANGE, …) that Redis refused last although it answers, and why."""
+        return self._link.refused
 
     async def start(
         self, purges: Purges, heard: Callable[[frozenset[bytes]], object], *, wait_seconds: float = 0.0
@@ -136,13 +144,14 @@ class RedisStore:
         """Tell all replicas that these policies were purged at this moment. Their entries are deleted afterwards.
 
         Returns:
-            Whether Redis has the news; if not, it is told when it can be.
+            Whether Redis has the news, and gives it; if not, it is told when it can be.
         """
         self._writes.drop(lambda question: mark_of(question) not in marks)
         async with self._turn:
             self._untold |= dict.fromkeys(marks, when)
             await self._tell()
-            told = not marks & self._untold.keys()
+            # Who may write markers but not read them has told nobody: the others log in as the same user.
+            told = not marks & self._untold.keys() and _READING not in self.refused
         self._deletions.put(key.entries(mark) for mark in marks for key in self._seals.keys)
         return told
 
@@ -160,7 +169,8 @@ class RedisStore:
             found(None)
             return
         entries = [self._entry(*each) for each in zip(keys, names, values, strict=False)]
-        self._note(mark, keys, names[len(keys) :], values[len(keys) :])
+        if self._note(mark, keys, names[len(keys) :], values[len(keys) :]):
+            self._heard(frozenset((mark,)))
         found(max((entry for entry in entries if entry is not None), key=lambda entry: entry.said, default=None))
 
     def _entry(self, key: SealKey, name: str, value: Any) -> Entry | None:
@@ -221,16 +231,21 @@ class RedisStore:
 
     async def _listen(self, marks: list[bytes]) -> None:
         keys = self._seals.keys
-        commands = [("GETRANGE", key.marker(mark), 0, _MARKER_BYTES) for mark in marks for key in keys]
+        commands = [(_READING, key.marker(mark), 0, _MARKER_BYTES) for mark in marks for key in keys]
         if not commands:
             return
         values = await self._link.execute(commands)
+        heard = set()
         for number, mark in enumerate(marks):
             names = [key.marker(mark) for key in keys]
-            self._note(mark, keys, names, values[number * len(keys) : (number + 1) * len(keys)])
+            if self._note(mark, keys, names, values[number * len(keys) : (number + 1) * len(keys)]):
+                heard.add(mark)
+        if heard:
+            self._heard(frozenset(heard))
 
-    def _note(self, mark: bytes, keys: tuple[SealKey, ...], names: list[str], values: list[Any]) -> None:
-        """Read what stands in a policy's markers."""
+    def _note(self, mark: bytes, keys: tuple[SealKey, ...], names: list[str], values: list[Any]) -> bool:
+        """Read what stands in a policy's markers. Whether it was news."""
+        news = False
         for key, name, value in zip(keys, names, values, strict=False):
             content = self._opened(key, name, value, _MARKER_BYTES)
             if content is None:
@@ -240,8 +255,8 @@ class RedisStore:
             except msgspec.MsgspecError:
                 self._events.redis_failed(RedisFault.GARBAGE)
                 continue
-            if self._purges.note(mark, when, self._now()):
-                self._heard(frozenset((mark,)))
+            news = self._purges.note(mark, when, self._now()) or news
+        return news
 
     async def _tell(self) -> None:
         """Write the markers that Redis does not have yet, under all keys: some replicas may have only an old one."""

@@ -7,7 +7,8 @@ first key seals; all of them open, so that a key can be replaced while replicas 
     2. move it to the first line, everywhere            the old one only opens
     3. remove the old one, once its entries have expired
 
-From each key two are derived (HKDF, RFC 5869), one for names and one for contents.
+From each key two are derived (HKDF, RFC 5869), one for names and one for contents; and a fingerprint of 32
+bits, by which the logs of two replicas say whether they have the same key. It tells nothing of the key.
 
     name       admission-gateway:v1:{tag}:{HMAC-SHA256 of the question}     tag: HMAC of the policy's mark, 128 bits
     marker     admission-gateway:v1:purged:{tag}
@@ -49,6 +50,7 @@ KEYS: Final = 4
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
+_FINGERPRINT_BYTES: Final = 4
 _VERSION: Final = b"\x01"
 
 SEAL_BYTES: Final = len(_VERSION) + _NONCE_BYTES + _TAG_BYTES
@@ -61,11 +63,12 @@ _FILE_BYTES: Final = 65_536
 class SealKey:
     """One key: makes names, seals and opens."""
 
-    __slots__ = ("_contents", "_names", "tag")
+    __slots__ = ("_contents", "_names", "fingerprint", "tag")
 
     def __init__(self, secret: bytes) -> None:
         self._names = _derived(secret, b"admission-gateway v1 names")
         self._contents = _derived(secret, b"admission-gateway v1 contents")
+        self.fingerprint = _derived(secret, b"admission-gateway v1 fingerprint")[:_FINGERPRINT_BYTES].hex()
         self.tag = lru_cache(maxsize=10_000)(self._tag)
 
     def _tag(self, mark: bytes) -> str:
@@ -111,11 +114,12 @@ class SealKeys:
     ``keys`` is never empty; the first one seals. ``refresh`` reads the file again; its caller decides when.
     """
 
-    __slots__ = ("_path", "_secrets", "keys")
+    __slots__ = ("_broken", "_path", "_secrets", "keys")
 
     def __init__(self, secrets: tuple[bytes, ...], path: Path | None = None) -> None:
         self._path = path
         self._secrets = secrets
+        self._broken = False
         self.keys = tuple(SealKey(secret) for secret in secrets)
 
     @classmethod
@@ -126,7 +130,9 @@ class SealKeys:
             ValueError: it cannot be read, or a line is no key; the message names file and line, never what stands
                 there.
         """
-        return cls(_read(path), path)
+        made = cls(_read(path), path)
+        made._tell()
+        return made
 
     @classmethod
     def random(cls) -> "SealKeys":
@@ -147,15 +153,24 @@ class SealKeys:
         try:
             secrets = _read(self._path)
         except ValueError as error:
+            self._broken = True
             _LOG.error("the seal keys stay as they were", error=str(error), keys=len(self.keys))
             return False
-        if secrets == self._secrets:
+        changed, recovered = secrets != self._secrets, self._broken
+        self._broken = False
+        if not changed:
+            if recovered:
+                self._tell()
             return False
         known = dict(zip(self._secrets, self.keys, strict=True))
         self.keys = tuple(known.get(secret) or SealKey(secret) for secret in secrets)
         self._secrets = secrets
-        _LOG.info("seal keys read", file=str(self._path), keys=len(secrets))
+        self._tell()
         return True
+
+    def _tell(self) -> None:
+        fingerprints = [key.fingerprint for key in self.keys]
+        _LOG.info("seal keys read", file=str(self._path), keys=len(self.keys), fingerprints=fingerprints)
 
 
 def _read(path: Path) -> tuple[bytes, ...]:

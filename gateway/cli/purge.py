@@ -3,9 +3,10 @@
 Exit codes, for scripts:
 
     ====  ===============================================================================================
-    0     done
+    0     done: in all replicas that share Redis; without Redis, in this one
     1     one of them is no policy with a cache: nothing is purged
-    2     could not: no gateway answers there, or it does not purge for whoever asks
+    2     could not: no gateway answers there, or it does not purge for whoever asks; or it is purged there, but Redis
+          could not be told, so the other replicas do not know
     ====  ===============================================================================================
 """
 
@@ -37,7 +38,8 @@ class _Purged(msgspec.Struct):
     """The answer to a purge."""
 
     purged: list[str]
-    told: bool = msgspec.field(name="replicasTold")
+    told: bool | None = msgspec.field(name="replicasTold")
+    why: str = ""
 
 
 class AdminUrl(click.ParamType[str]):
@@ -70,7 +72,7 @@ def purge(policies: tuple[str, ...], admin: str) -> None:
     """Make a gateway forget the cached verdicts of each POLICY (CONFIGURATION/NAME); with Redis, all of its replicas.
 
     It purges only for programs on its own machine: in a cluster, run this in the pod. Exit 0 if done, 1 if there is no
-    such policy with a cache, 2 if the gateway could not be asked.
+    such policy with a cache, 2 if the gateway could not be asked, or could not tell the other replicas.
     """
     url = f"{admin}{PATH}?{urlencode([('policy', name) for name in policies])}"
     request = urllib.request.Request(url, method="POST", data=b"")  # noqa: S310 - http or https: AdminUrl has looked
@@ -78,7 +80,7 @@ def purge(policies: tuple[str, ...], admin: str) -> None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=_ANSWER_SECONDS) as response:
-            told = _answer(admin, response.read(_ANSWER_BYTES)).told
+            done = _answer(admin, response.read(_ANSWER_BYTES))
     except urllib.error.HTTPError as error:
         with error:
             text = clean(error.read(_ANSWER_BYTES).decode(errors="replace")).strip()
@@ -87,9 +89,15 @@ def purge(policies: tuple[str, ...], admin: str) -> None:
     except (OSError, HTTPException) as error:
         why = getattr(error, "reason", None) or error
         fail(f"no gateway answers at {admin}: {why}; is it running, and is that its --admin-listen?", COULD_NOT)
-    click.echo(f"purged: {', '.join(dict.fromkeys(policies))}")
-    if not told:
-        click.echo("Redis cannot be told now; other replicas hear of it when it is back", err=True)
+    names = ", ".join(dict.fromkeys(policies))
+    if done.told is False:
+        click.echo(f"purged in this replica only: {names}")
+        said = clean(done.why) or "Redis could not be told"
+        fail(
+            f"the other replicas are not told: {said}; they hear of it when Redis takes it, if this one runs so long",
+            COULD_NOT,
+        )
+    click.echo(f"purged: {names}")
 
 
 def _answer(admin: str, content: bytes) -> _Purged:

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from gateway.cli.wording import change, clean, outcome, sentences, short, title
-from gateway.deciding import Call, Decision
+from gateway.deciding import Call, Decision, Failure
 from gateway.deciding.blame import digest, hides
 from gateway.deciding.conflicts import CONFLICTS_KEPT
 from gateway.patching import Operation
@@ -50,6 +50,7 @@ def _visit(visit: Visit) -> Iterator[str]:
         for sentence in sentences(call):
             for line in sentence.text.splitlines():
                 yield f"        {line}"
+        yield from _hint(call)
         yield from _changes(call.changes or call.would_change, call, visit.decision.request)
         yield from _conflicts(call)
     yield from _rewritten(visit.decision)
@@ -68,6 +69,12 @@ def _verdict(call: Call) -> str:
     if call.would_change:
         return "allows, and would change"
     return "allows, and changes" if call.changes else "allows"
+
+
+def _hint(call: Call) -> Iterator[str]:
+    """What to do about a failure that is told in kube-apiserver's words; clients find it in details.causes."""
+    if isinstance(call.answer, Failure) and call.answer.hint:
+        yield f"        {' '.join(clean(call.answer.hint).split())}"
 
 
 def _conflicts(call: Call) -> Iterator[str]:

@@ -70,8 +70,9 @@ def children_of(value: Value) -> Children:
 
 
 def missing(pointer: Pointer) -> str:
-    """The input that would show a place of the object, as a message names it."""
-    return f"the policy's inputs lack {shown(f'/{OBJECT}{format_pointer(pointer)}')}"
+    """The input that would show a place of the object, as a message names it, and what to do."""
+    lacking = shown(f"/{OBJECT}{format_pointer(pointer)}")
+    return f"the policy's inputs lack {lacking}; add it, or let the worker leave it alone"
 
 
 def shows_array(view: View | None) -> bool:

@@ -15,6 +15,7 @@ from gateway.policies.model import (
 )
 from gateway.policies.repetition import named_uniques, spoiled_cache
 from gateway.scopes import format_pointer
+from gateway.scopes.inputs import NAMESPACE
 
 
 def warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
@@ -59,6 +60,13 @@ def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationErr
             "namespaceSelector",
             "there is no Namespace document, so no namespace's labels are known: every request in a namespace that the "
             "rules match fails; put Namespace documents beside the policies",
+        )
+    if policy.inputs.needs_namespace and not has_namespaces:
+        yield _warning(
+            policy,
+            "inputs",
+            f"/{NAMESPACE}: there is no Namespace document, so no namespace's labels are known: every request in a "
+            "namespace that the policy is about fails; put Namespace documents beside the policies, or remove it",
         )
     yield from _about_scopes(policy)
 

@@ -25,14 +25,15 @@ MAX_STALE_IF_ERROR: Final = 7 * _DAY
 """Seconds. A worker that breaks at the beginning of a long weekend is repaired within a week."""
 
 _FIELDS: Final = ("ttl", "staleIfError")
-_SYNTAX: Final = 'must be a duration such as "500ms", "5m" or "1h30m"'
+_A_DURATION: Final = 'a duration such as "500ms", "5m" or "1h30m"'
+_SYNTAX: Final = f"must be {_A_DURATION}"
 _TTL: Final = 'must say for how long a verdict may be reused, such as "5m"'
 
 
 def read_cache(field: Field) -> Cache | None:
     """The cache that stands here; None if there is none, or if it cannot be read."""
     before = len(field.findings)
-    if not field.mapping(_FIELDS):
+    if not field.mapping(_FIELDS, advice="such as {ttl: 5m}"):
         return None
     if field.get("ttl").absent:
         field.get("ttl").refuse(wording.required(_TTL))
@@ -49,7 +50,7 @@ def read_cache(field: Field) -> Cache | None:
 
 def _duration(field: Field) -> float | None:
     """The duration in seconds; None if there is none, and if it cannot be read."""
-    text = field.text()
+    text = field.text(advice=_A_DURATION)
     if text is None:
         return None
     length: Duration | None = parse_duration(text)

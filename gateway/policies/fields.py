@@ -4,6 +4,7 @@
   wrong; a wrong one has been reported by then, at its path and line. Defaults are the caller's, and so is what is
   strictest.
 * A field is to be read once: reading it again would report it again.
+* ``advice`` is what to say of a value of the wrong type, besides which type is right: what is wanted, by an example.
 * An element of an array, or of an object whose names are data, is never absent: null is wrong there.
 * ``Field.get`` works on whatever is there: what is absent has only absent members.
 """
@@ -98,9 +99,9 @@ class Field:
             path = _join(path, step) if isinstance(step, str) else f"{path}[{step}]"
         return self._child(node, path)
 
-    def mapping(self, known: Collection[str] | None = None) -> bool:
+    def mapping(self, known: Collection[str] | None = None, *, advice: str = "") -> bool:
         """Whether an object stands here. With ``known``, members of any other name are reported as unknown fields."""
-        if self.node is None or not self._is(dict, "object"):
+        if self.node is None or not self._is(dict, "object", advice):
             return False
         if known is not None and isinstance(self.node.value, dict):
             for name, node in self.node.value.items():
@@ -127,20 +128,20 @@ class Field:
         if self.node is not None and isinstance(self.node.value, dict):
             yield from self.node.value.items()
 
-    def items(self) -> list["Field"] | None:
+    def items(self, *, advice: str = "") -> list["Field"] | None:
         """The elements of an array; none if it is absent."""
         if self.absent:
             return []
-        if not self._is(list, "array") or self.node is None or not isinstance(self.node.value, list):
+        if not self._is(list, "array", advice) or self.node is None or not isinstance(self.node.value, list):
             return None
         path = self.place.path
         return [self._child(_solid(node), f"{path}[{index}]") for index, node in enumerate(self.node.value)]
 
-    def text(self, default: str | None = None) -> str | None:
+    def text(self, default: str | None = None, *, advice: str = "") -> str | None:
         """A string; ``default`` if it is absent."""
         if self.absent:
             return default
-        return self.node.value if self._is(str, "string") and self.node and isinstance(self.node.value, str) else None
+        return self.said if self._is(str, "string", advice) else None
 
     def texts(self) -> list[tuple["Field", str]] | None:
         """The elements of an array of strings, each with its place; none if it is absent."""
@@ -196,21 +197,21 @@ class Field:
         line = self.place.line if node is None else node.line
         return Field(node=node, place=Place(file=self.place.file, line=line, path=path), findings=self.findings)
 
-    def _is(self, kind: type, expected: str) -> bool:
+    def _is(self, kind: type, expected: str, advice: str = "") -> bool:
         """Whether the value is of this type; reports any other, but not absence."""
         if self.absent or self.node is None:
             return False
         if isinstance(self.node.value, kind):
             return True
-        self._wrong(expected)
+        self._wrong(expected, advice)
         return False
 
-    def _wrong(self, expected: str) -> None:
+    def _wrong(self, expected: str, advice: str = "") -> None:
         value = self.node.value if self.node is not None else None
         if isinstance(value, Broken):
             self.refuse_broken(value)
         else:
-            self.refuse(wording.wrong_type(type_name(value), expected))
+            self.refuse(wording.wrong_type(type_name(value), expected, advice))
 
 
 def _solid(node: Node) -> Node:

@@ -50,7 +50,7 @@ def read_pointers(field: Field, judge: Judge, warnings: Findings, *, example: st
         _warn_of_null(field, warnings)
         return None
     before = len(field.findings)
-    items = field.items() or []
+    items = field.items(advice=f'a list of JSON Pointers such as ["{example}"]') or []
     if len(items) > MAX_POINTERS:
         field.refuse(wording.too_many(len(items), MAX_POINTERS))
         return ()

@@ -91,9 +91,12 @@ def invalid_typed(value: object, detail: str) -> str:
     return _detailed(f"Invalid value: {go_json(value)}", detail)
 
 
-def wrong_type(found: str, expected: str) -> str:
-    """``Invalid value``, of another JSON type than the schema's: the API server names the type in the value's place."""
-    return invalid(found, f"must be of type {expected}")
+def wrong_type(found: str, expected: str, advice: str = "") -> str:
+    """``Invalid value``, of another JSON type than the schema's: the API server names the type in the value's place.
+
+    ``advice`` says what is wanted there, for fields that Kubernetes does not know.
+    """
+    return invalid(found, f"must be of type {expected}" + (f", {advice}" if advice else ""))
 
 
 def unsupported(value: str, supported: Iterable[str]) -> str:

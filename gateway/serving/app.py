@@ -116,7 +116,7 @@ class Gateway:
             checks=self._checks,
             notes=self._notes,
             metrics=self._exposition,
-            purge=PurgePage(self.cache.policies, self.cache.purge),
+            purge=PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
             limits=settings.limits,
         )
 

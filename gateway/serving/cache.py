@@ -3,8 +3,8 @@
 There is one for each process. It outlives configurations: what can change a verdict is part of its key.
 
 Without Redis it is this process's memory. With Redis all replicas that have the same seal keys share verdicts. Redis
-may be away, at the start as at any time: then there are more calls to workers, and nothing else changes; readiness has
-a note of it.
+may be away, at the start as at any time, or refuse commands: then there are more calls to workers, and nothing else
+changes; readiness has a note of it.
 """
 
 import asyncio
@@ -76,11 +76,12 @@ class ServedCache:
         """The configured policies that have a cache."""
         return [policy for policy in self._generation().policies() if policy.cache is not None]
 
-    async def purge(self, policies: Sequence[str]) -> bool:
+    async def purge(self, policies: Sequence[str]) -> bool | None:
         """Use no verdict of these policies (qualified names) again that was asked for before now.
 
         Returns:
-            Whether other replicas will know within a moment; False: when Redis is back.
+            Whether other replicas will know within a moment; False: not until Redis does its work again (``note``);
+            None: there is no Redis by which there could be others.
         """
         return await self._cache.purge(policies)
 
@@ -88,9 +89,16 @@ class ServedCache:
     def note(self) -> str | None:
         """What is to be said of it although it holds nobody up."""
         store = self._cache.redis
-        if store is None or store.up:
+        if store is None:
             return None
-        return "Redis cannot be used, and the log says why; until it can, verdicts are kept in this process only"
+        if not store.up:
+            return "Redis cannot be used, and the log says why; until it can, verdicts are kept in this process only"
+        if not store.refused:
+            return None
+        refused = ", ".join(f"{command} ({why})" for command, why in sorted(store.refused.items()))
+        return (
+            f"Redis answers, but refuses {refused}; until it is mended there, verdicts are not shared as they could be"
+        )
 
     async def start(self) -> None:
         """Begin to work. Redis need not be there."""

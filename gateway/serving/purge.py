@@ -6,8 +6,9 @@ at once, and with Redis on every replica within a moment.
     ======  ============================================================================================================
     status  when
     ======  ============================================================================================================
-    200     done: ``{"purged": ["CONFIGURATION/NAME"], "replicasTold": true}``. replicasTold is false while Redis is
-            away; the other replicas hear of it when it is back
+    200     done here: ``{"purged": ["CONFIGURATION/NAME"], "replicasTold": true}``. replicasTold is false while Redis
+            is away or refuses what it takes, with ``why``; the other replicas hear of it when Redis takes it, should
+            this process live so long. It is null without Redis: there is nobody to be told
     400     no policy is named, or something else than policies
     403     the request does not come from this machine, or comes from a web page that is open on it
     404     there is no such policy, or it has no cache; then nothing is purged
@@ -45,14 +46,19 @@ class PurgePage:
     Args:
         cached: gives the policies that have a cache, at this moment.
         purge: makes the cache forget what it holds of policies with these qualified names; whether other replicas will
-            within a moment.
+            within a moment; None: there are none.
+        why: gives what is wrong with Redis, at this moment.
     """
 
     def __init__(
-        self, cached: Callable[[], Sequence[Policy]], purge: Callable[[Sequence[str]], Awaitable[bool]]
+        self,
+        cached: Callable[[], Sequence[Policy]],
+        purge: Callable[[Sequence[str]], Awaitable[bool | None]],
+        why: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._cached = cached
         self._purge = purge
+        self._why = why
 
     async def __call__(self, request: web.BaseRequest) -> web.Response:
         """The answer."""
@@ -73,8 +79,11 @@ class PurgePage:
             return _refusal(HTTPStatus.NOT_FOUND, _no_such(unknown[0], cached))
         told = await self._purge(names)
         _LOG.warning("the cache was purged", policies=names, peer=request.remote, replicas_told=told)
+        said: dict[str, object] = {"purged": names, "replicasTold": told}
+        if told is False:
+            said["why"] = self._why() or "Redis could not be told in time"
         return web.Response(
-            body=msgspec.json.encode({"purged": names, "replicasTold": told}),
+            body=msgspec.json.encode(said),
             headers={"Content-Type": "application/json", "Cache-Control": "no-store", "Server": SERVER},
         )
 

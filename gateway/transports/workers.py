@@ -150,7 +150,11 @@ class Workers:
         """
         for worker in self._configuration.workers.values():
             if worker.grpc is None:
-                self._undescribed(worker.name, f"worker {worker.name!r} is a webhook, which this version cannot ask")
+                self._undescribed(
+                    worker.name,
+                    f"worker {worker.name!r} is a webhook, which this version cannot ask; write its policy as a "
+                    "worker, or keep its configuration in the cluster",
+                )
                 self._described[worker.name].set()
                 continue
             reached = self._pool.take(worker)
@@ -230,7 +234,10 @@ class Workers:
             )
             self._hold(worker.name, await self._pool.wait_for(worker))
         connection = self._workers[worker.name]
-        self._undescribed(worker.name, f"worker {worker.name!r} is not reached yet, at {connection.target}")
+        self._undescribed(
+            worker.name,
+            f"worker {worker.name!r} is not reached yet, at {connection.target}; see whether it runs and listens there",
+        )
         await self._acquaintances[worker.name].keep()
 
     async def _describe(self, worker: GrpcWorker) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from gateway.caching import CacheLimits, RedisFault
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of, question_of
@@ -18,7 +20,7 @@ def entries(redis):
         return [name for name in client.scan_iter(count=5000) if b":purged:" not in name]
 
 
-async def test_it_reaches_the_others(gateway, redis):
+async def test_it_reaches_the_others(gateway, redis, logs):
     """Another replica that has the verdict in its memory asks its worker again, within a poll of the markers."""
     first, second = await gateway(DENY), await gateway(ALLOW)
     await first.answer(ask())
@@ -31,6 +33,8 @@ async def test_it_reaches_the_others(gateway, redis):
     assert await second.answer(ask()) == (ALLOW, Source.ASKED)
     assert await second.answer(ask(name="q")) == (DENY, Source.MEMORY)
     assert second.events.counts["purged"] == 1
+    heard = [entry["policies"] for entry in logs if entry["event"] == "a purge by another replica is in force"]
+    assert heard == [1], "the one that purged hears nothing of itself"
 
 
 async def test_entries_are_deleted(gateway, redis):
@@ -114,6 +118,20 @@ async def test_purged_while_redis_is_away(gateway, redis):
     await until(lambda: not first.store._untold)
     await until(lambda: second.store.up)
     assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+
+
+@pytest.mark.parametrize("missing", ["set", "getrange"])
+async def test_a_purge_that_redis_refuses(gateway, redis, missing):
+    """Where replicas may not write markers, or not read them, nobody is told: a purge says so, until they may."""
+    with redis.client as client:
+        rules = ("on", ">p", "~*", "+@all", f"-{missing}")
+        client.execute_command("ACL", "SETUSER", missing, "reset", *rules)
+        made = await gateway(ALLOW, url=f"redis://{missing}:p@127.0.0.1:{redis.port}")
+        assert await made.cache.purge([NAME]) is False
+        assert missing.upper() in made.store.refused
+        client.execute_command("ACL", "SETUSER", missing, f"+{missing}")
+    assert await made.cache.purge([NAME]) is True
+    assert not made.store.refused
 
 
 async def test_a_forged_marker(gateway, redis):

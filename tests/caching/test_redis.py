@@ -178,10 +178,15 @@ async def test_full(gateway, redis):
     await until(lambda: second.events.faults[RedisFault.RESPONSE])
     assert await second.answer(ask()) == (ALLOW, Source.REDIS)
     assert second.store.up
+    assert "OutOfMemoryError" in second.store.refused["SET"]
+    with redis.client as client:
+        client.config_set("maxmemory", 0)
+    await second.answer(ask("[3]"))
+    await until(lambda: not second.store.refused)
 
 
 async def test_refused(gateway, redis):
-    """A user that may only connect is told of once in the log, though Redis answers; and every review is judged."""
+    """Each command that Redis refuses is told of once in the log, though it answers; and every review is judged."""
     with redis.client as client:
         client.execute_command("ACL", "SETUSER", "limited", "on", ">hunter2", "+ping", "+hello", "+client", "+select")
     with capture_logs() as logs:
@@ -189,8 +194,10 @@ async def test_refused(gateway, redis):
         for number in range(3):
             assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.ASKED)
         await until(lambda: made.events.faults[RedisFault.RESPONSE] >= 6)
-    (told,) = [entry["why"] for entry in logs if entry["log_level"] == "warning"]
-    assert told == "NoPermissionError: its ACL does not let this user do what a cache needs"
+    told = [(entry["command"], entry["why"]) for entry in logs if entry["log_level"] == "warning"]
+    why = "NoPermissionError: its ACL does not let this user do what a cache needs"
+    assert sorted(told) == [("GETRANGE", why), ("SET", why)]
+    assert made.store.refused == {"GETRANGE": why, "SET": why}
 
 
 @pytest.mark.parametrize(

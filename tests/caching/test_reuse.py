@@ -165,7 +165,7 @@ async def test_purge_drops_and_goes_on_dropping():
     await gateway.answer(ask(name="q"))
     gateway.workers.verdict = None
     gateway.put(ask("[1]"))
-    assert await gateway.cache.purge(["test/p.test.example.com"])
+    assert await gateway.cache.purge(["test/p.test.example.com"]) is None
     gateway.workers.answer(gateway.workers.asks[-1], ALLOW)
     assert gateway.asker.known(ask()) is None
     assert gateway.asker.known(ask("[1]")) is None

@@ -145,6 +145,28 @@ def test_a_broken_file_changes_nothing(tmp_path):
     assert [entry["log_level"] for entry in logs] == ["error", "error"]
 
 
+def test_what_the_log_says_of_keys(tmp_path):
+    """At the start, after a change and once a broken file is whole again: how many, and a fingerprint of each."""
+    file = tmp_path / "keys"
+    with capture_logs() as logs:
+        file.write_text(line(b"a"))
+        keys = SealKeys.from_file(file)
+        file.write_text("oops")
+        keys.refresh()
+        file.write_text(line(b"a"))
+        assert not keys.refresh()
+        assert not keys.refresh()
+        file.write_text(line(b"b") + line(b"a"))
+        assert keys.refresh()
+    told = [entry for entry in logs if entry["event"] == "seal keys read"]
+    assert [entry["keys"] for entry in told] == [1, 1, 2]
+    (old,), again, (new, last) = (entry["fingerprints"] for entry in told)
+    assert [old] == again == [last]
+    assert new != old
+    assert len(old) == 8
+    assert line(b"a").strip() not in str(logs)
+
+
 def test_without_a_file():
     """Without a file each process has a key of its own, and says loudly what that means."""
     with capture_logs() as logs:

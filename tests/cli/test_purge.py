@@ -51,12 +51,21 @@ def test_a_purge_says_what_it_purged(run, listening):
 
 
 def test_where_the_gateway_is_may_stand_in_the_environment(run, listening):
-    """As every flag; no proxy of the environment is asked. What other replicas do not know yet is said."""
-    gateway = listening(200, b'{"purged": ["a/b"], "replicasTold": false}')
+    """As every flag; no proxy of the environment is asked. Without Redis there are no others to be told."""
+    gateway = listening(200, b'{"purged": ["a/b"], "replicasTold": null}')
     env = {"ADMISSION_GATEWAY_ADMIN": gateway.url, "http_proxy": "http://127.0.0.1:1"}
     done = run("purge", "a/b", env=env)
-    assert done.code == DONE
-    assert "when it is back" in done.err
+    assert (done.code, done.out, done.err) == (DONE, "purged: a/b\n", "")
+
+
+@pytest.mark.parametrize("why", [b', "why": "Redis refuses SET"', b""])
+def test_others_that_are_not_told_are_exit_2(run, listening, why):
+    """What is done here, what is not elsewhere, and why."""
+    gateway = listening(200, b'{"purged": ["a/b"], "replicasTold": false%b}' % why)
+    done = run("purge", "a/b", "--admin", gateway.url)
+    assert (done.code, done.out) == (COULD_NOT, "purged in this replica only: a/b\n")
+    said = "Redis refuses SET" if why else "Redis could not be told"
+    assert done.err.startswith(f"admission-gateway: the other replicas are not told: {said};")
 
 
 def test_an_unknown_policy_is_exit_1(run, listening):

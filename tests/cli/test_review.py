@@ -212,6 +212,15 @@ def test_a_failure_under_ignore_is_0(reviewed, nobody, file):
     assert "    warning: judge.test.example.com: not judged" in done.out
 
 
+def test_what_to_do_about_a_failure_is_told(reviewed, nobody, file):
+    """A refusal in kube-apiserver's words is followed by what to do about it here."""
+    done = reviewed(nobody(namespaceSelector={"matchLabels": {"a": "b"}}), file(CREATE))
+    assert done.code == DENIED
+    (hint,) = [line.strip() for line in done.out.splitlines() if "namespaceSelector of policy" in line]
+    assert hint.startswith("the namespaceSelector of policy judge.test.example.com needs the labels of namespace 't'")
+    assert hint.endswith("; add a Namespace document for it")
+
+
 def test_the_mode_is_told(reviewed, nobody, file):
     """What is not enforced does not refuse."""
     done = reviewed(nobody(mode="warn"), file(CREATE))

@@ -165,9 +165,10 @@ def test_the_warning_about_webhooks_is_what_check_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("quota.yaml").write_text(named("docs/policies.md", "quota.yaml"))
     output = CliRunner().invoke(main, ["check", "quota.yaml"]).output
-    shown = [each.text for each in blocks("text", pages_of="docs/policies.md") if each.text.startswith("quota.yaml:")]
+    begin = "warning: quota.yaml:"
+    shown = [each.text for each in blocks("text", pages_of="docs/policies.md") if each.text.startswith(begin)]
     assert shown
-    assert all(f"warning: {text}" in output for text in shown)
+    assert all(text in output for text in shown)
 
 
 async def served(folder, path, review="1-pod-create.json", paths=("mutate", "validate")):

@@ -26,6 +26,7 @@ CREATE = recording("pod-create.0m")
 REQUEST = json.loads(CREATE.body)["request"]
 CACHE = {"cache": {"ttl": "5m", "staleIfError": "1h"}}
 POLICY = "test/judge.test.example.com"
+QUICK = CacheLimits(purge_poll_seconds=0.02)
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -220,21 +221,35 @@ async def test_two_gateways_share_their_verdicts(sharing, redis):
 async def test_a_purge_reaches_the_other_gateway(sharing, redis):
     """Within a moment the other replica asks again, although it has the verdict in memory."""
     judge = Judge()
-    async with scripted("judge", review=judge) as target:
-        limits = CacheLimits(purge_poll_seconds=0.02)
-        async with (
-            sharing(known(target), cache_limits=limits) as one,
-            sharing(known(target), cache_limits=limits) as two,
-        ):
-            await one.send(about("u1"))
-            await until(lambda: redis.size() == 1)
-            await two.send(about("u2"))
-            assert judge.asked == 1
-            status, text = await one.admin(f"/purge?policy={POLICY}", method="POST")
-            assert (status, json.loads(text)) == (200, {"purged": [POLICY], "replicasTold": True})
-            await until(lambda: two.metric("cache_purged_policies_total") == 1)
-            await two.send(about("u3"))
-            assert origin(two, "u3") is Source.ASKED
+    async with (
+        scripted("judge", review=judge) as target,
+        sharing(known(target), cache_limits=QUICK) as one,
+        sharing(known(target), cache_limits=QUICK) as two,
+    ):
+        await one.send(about("u1"))
+        await until(lambda: redis.size() == 1)
+        await two.send(about("u2"))
+        assert judge.asked == 1
+        status, text = await one.admin(f"/purge?policy={POLICY}", method="POST")
+        assert (status, json.loads(text)) == (200, {"purged": [POLICY], "replicasTold": True})
+        await until(lambda: two.metric("cache_purged_policies_total") == 1)
+        await two.send(about("u3"))
+        assert origin(two, "u3") is Source.ASKED
+
+
+async def test_a_redis_that_refuses_is_noted(sharing, redis):
+    """Ready all the same; a purge says that the others are not told, and why, until Redis takes it again."""
+    async with scripted("judge") as target, sharing(known(target), cache_limits=QUICK) as served:
+        redis.command("ACL SETUSER default -set")
+        status, text = await served.admin(f"/purge?policy={POLICY}", method="POST")
+        said = json.loads(text)
+        assert (status, said["replicasTold"]) == (200, False)
+        assert said["why"].startswith("Redis answers, but refuses SET (NoPermissionError: its ACL")
+        status, text = await served.admin("/readyz?verbose")
+        assert status == 200
+        assert f"[+]cache ok: {said['why']}\n" in text
+        redis.command("ACL SETUSER default +set")
+        await until(lambda: served.gateway.cache.note is None)
 
 
 async def test_other_keys_share_nothing(gateway, redis, keys, tmp_path):
@@ -302,7 +317,10 @@ async def test_a_process_with_redis(serve, redis, keys, tmp_path):
     process = serve(*arguments, "--seal-key-file", keys, env={"ADMISSION_GATEWAY_REDIS": password}).ready()
     admin = f"http://127.0.0.1:{process.admin_port}"
     assert process.page("/readyz") == (200, "ok\n")
-    for name, code in ((POLICY, 0), (f"{POLICY}x", 1)):
+    process.logged("seal keys read", keys=1)
+    process.logged("Redis cannot be used yet")
+
+    async def purge(name, code):
         done = await asyncio.to_thread(
             subprocess.run,
             [COMMAND, "purge", name, "--admin", admin],
@@ -311,7 +329,13 @@ async def test_a_process_with_redis(serve, redis, keys, tmp_path):
             timeout=PATIENCE,
         )
         assert done.returncode == code, done.stderr
-    assert process.metric("cache_purged_policies_total") == 1
+
+    await purge(f"{POLICY}x", 1)
+    await purge(POLICY, 2)
+    redis.command("ACL SETUSER u on >hunter2 ~* +@all")
+    process.logged("Redis is used")
+    await purge(POLICY, 0)
+    assert process.metric("cache_purged_policies_total") == 2
     keys.write_text(f"{base64.b64encode(os.urandom(32)).decode()}\n{keys.read_text()}")
     process.process.send_signal(signal.SIGHUP)
     process.logged("seal keys read", keys=2)

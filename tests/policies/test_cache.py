@@ -23,17 +23,22 @@ def test_durations(one_policy, cache, expected):
 
 
 TTL = 'must say for how long a verdict may be reused, such as "5m"'
-SYNTAX = 'must be a duration such as "500ms", "5m" or "1h30m"'
+DURATION = 'a duration such as "500ms", "5m" or "1h30m"'
+SYNTAX = f"must be {DURATION}"
 
 
 @pytest.mark.parametrize(
     ("cache", "expected"),
     [
-        (True, ': Invalid value: "boolean": must be of type object'),
-        ("5m", ': Invalid value: "string": must be of type object'),
+        (True, ': Invalid value: "boolean": must be of type object, such as {ttl: 5m}'),
+        ("5m", ': Invalid value: "string": must be of type object, such as {ttl: 5m}'),
         ({}, f".ttl: Required value: {TTL}"),
         ({"ttl": None}, f".ttl: Required value: {TTL}"),
-        ({"ttl": 300}, '.ttl: Invalid value: "integer": must be of type string'),
+        ({"ttl": 300}, f'.ttl: Invalid value: "integer": must be of type string, {DURATION}'),
+        (
+            {"ttl": "1s", "staleIfError": 5},
+            f'.staleIfError: Invalid value: "integer": must be of type string, {DURATION}',
+        ),
         ({"ttl": ""}, f'.ttl: Invalid value: "": {SYNTAX}'),
         ({"ttl": "5"}, f'.ttl: Invalid value: "5": {SYNTAX}'),
         ({"ttl": "1d"}, f'.ttl: Invalid value: "1d": {SYNTAX}'),

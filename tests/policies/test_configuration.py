@@ -252,6 +252,16 @@ def test_warning_about_namespaces(load_documents, worker, configuration, policy,
     assert not load_documents(*documents, namespace()).warnings
 
 
+@pytest.mark.parametrize("pointer", ["/namespaceObject", "/namespaceObject/metadata/labels/tier"])
+def test_warning_about_inputs_of_the_namespace(load_documents, worker, configuration, policy, namespace, pointer):
+    """Inputs that reach the namespace's object without any Namespace document get a warning; with one they do not."""
+    documents = worker(), configuration(policy({"inputs": [pointer, "/object"]}))
+    (warning,) = load_documents(*documents).warnings
+    assert warning.place.path == "policies[0].inputs"
+    assert warning.message.startswith("/namespaceObject: there is no Namespace document")
+    assert not load_documents(*documents, namespace()).warnings
+
+
 def test_no_warning_about_faults(one_policy):
     """A policy with a mistake is told its mistakes, and no advice."""
     _, loaded = one_policy({"rules": [{}]})

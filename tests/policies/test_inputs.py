@@ -121,11 +121,14 @@ def test_mistakes(one_policy, mistakes, pointer, expected):
     assert policy.inputs == Inputs(places=Places())
 
 
+LIST = 'a list of JSON Pointers such as ["/object/metadata/labels"]'
+
+
 @pytest.mark.parametrize(("value", "found"), [({}, "object"), ("/object", "string"), (True, "boolean")])
 def test_no_list(one_policy, mistakes, value, found):
     """What is no list shows nothing."""
     policy, loaded = one_policy({"inputs": value})
-    assert mistakes(loaded) == [f'policies[0].inputs: Invalid value: "{found}": must be of type array']
+    assert mistakes(loaded) == [f'policies[0].inputs: Invalid value: "{found}": must be of type array, {LIST}']
     assert policy.inputs == Inputs(places=Places())
 
 

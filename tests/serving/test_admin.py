@@ -36,7 +36,7 @@ class Admin:
             checks=self.checks,
             notes=lambda: self.notes,
             metrics=self.metrics,
-            purge=PurgePage(lambda: self.cached, self.purge),
+            purge=PurgePage(lambda: self.cached, self.purge, lambda: "Redis is full"),
             limits=Limits(shutdown_seconds=0.05),
         )
         self.address = loop.run(self.listener.start("127.0.0.1", 0))
@@ -181,7 +181,9 @@ def test_a_purge_names_its_policies(admin):
     assert admin.purged == [[A]]
     admin.told = False
     body = admin.get(f"/purge?policy={B}&policy={A}", "POST")[2]
-    assert json.loads(body) == {"purged": [B, A], "replicasTold": False}
+    assert json.loads(body) == {"purged": [B, A], "replicasTold": False, "why": "Redis is full"}
+    admin.told = None
+    assert json.loads(admin.get(f"/purge?policy={A}", "POST")[2]) == {"purged": [A], "replicasTold": None}
 
 
 @pytest.mark.parametrize("query", ["", "?", "?policies=a", f"?policy={A}&all=1"])

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.caching import CacheLimits, NoEvents
+from gateway.caching import CacheLimits, NoEvents, RedisStore
 from gateway.policies import Cache, Phase
 from gateway.serving.cache import CacheError, ServedCache
 from tests.integration.running import until
@@ -66,7 +66,7 @@ async def test_without_redis_there_is_nothing_to_note():
     cache = served()
     await cache.start()
     assert cache.note is None
-    assert await cache.purge(["a/b"]) is True
+    assert await cache.purge(["a/b"]) is None, "there is nobody to be told"
     await cache.watch(0.0)
     await cache.close()
 
@@ -86,6 +86,18 @@ async def test_it_can_be_closed_at_any_time(logs, turns):
     gc.collect()
     assert failures == []
     assert not [entry for entry in logs if "exc_info" in entry]
+
+
+async def test_what_redis_refuses_is_noted(monkeypatch):
+    """Each command and why, as long as Redis refuses it."""
+    cache = served(redis=NOBODY)
+    refused = {"SET": "NoPermissionError: its ACL", "GETRANGE": "it is full"}
+    monkeypatch.setattr(RedisStore, "up", True)
+    monkeypatch.setattr(RedisStore, "refused", refused)
+    assert "refuses GETRANGE (it is full), SET (NoPermissionError: its ACL);" in cache.note
+    refused.clear()
+    assert cache.note is None
+    await cache.close()
 
 
 async def test_one_that_was_never_started_can_be_closed():

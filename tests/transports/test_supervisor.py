@@ -82,8 +82,11 @@ async def test_python_is_the_gateways_own(log):
 
 async def test_what_the_gateway_sets_for_itself_is_not_the_workers(log, monkeypatch):
     """A worker has the gateway's environment, but for the gRPC settings that the gateway has made for itself."""
+    # A process that one of ours has started may have its gRPC settings from there: so one that nobody else has.
+    monkeypatch.setattr("gateway.transports.supervisor.OWN_VARIABLES", frozenset({"OUR_OWN"}))
+    monkeypatch.setenv("OUR_OWN", "setting")
     monkeypatch.setenv("SOMETHING", "else")
-    script = "import os; print(*(os.environ.get(name) for name in ('GRPC_ENABLE_FORK_SUPPORT', 'SOMETHING')))"
+    script = "import os; print(*(os.environ.get(name) for name in ('OUR_OWN', 'SOMETHING')))"
     async with supervised(*python(script)):
         await until(lambda: said(log))
     assert said(log)[0] == "None else"

@@ -20,4 +20,4 @@ async def test_a_webhook_cannot_be_asked_yet():
         await workers.close()
     assert isinstance(standing, Failure)
     assert standing.reason is Reason.CONFIGURATION
-    assert "is a webhook, which this version cannot ask" in standing.message
+    assert "is a webhook, which this version cannot ask; write its policy as a worker, or keep" in standing.message

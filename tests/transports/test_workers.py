@@ -131,7 +131,8 @@ async def test_who_is_away_does_not_stop_the_start(log, tmp_path):
     target = f"unix:{tmp_path}/away.sock"
     async with working(configured(judge(), labels=target), wait=0.01) as workers:
         failure = standing(workers)
-    assert failure == Failure(reason=Reason.CONFIGURATION, message=f"worker 'labels' is not reached yet, at {target}")
+    message = f"worker 'labels' is not reached yet, at {target}; see whether it runs and listens there"
+    assert failure == Failure(reason=Reason.CONFIGURATION, message=message)
     (entry,) = [entry for entry in log if entry["event"].startswith("a worker is not described yet")]
     assert (entry["worker"], entry["target"], entry["log_level"]) == ("labels", target, "warning")
 
