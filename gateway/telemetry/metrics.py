@@ -147,6 +147,12 @@ class Metrics:
         self._patrolled = self._counter(
             "patrolled_policies", "Policies put their own result again.", "phase", "policy", "result"
         )
+        self._define_cache()
+        self._define_service()
+        self._start_at_zero()
+
+    def _define_cache(self) -> None:
+        """The cache between reviews."""
         self._lookups = self._counter(
             "cache_lookups",
             "Verdicts looked for in the cache, for policies that have one.",
@@ -163,6 +169,9 @@ class Metrics:
         self._redis_skipped = self._gauge("cache_redis_skipped", "Whether Redis is skipped, because it keeps failing.")
         self._cache_size = self._gauge("cache_memory_entries", "Entries of the cache in this process.")
         self._cache_bytes = self._gauge("cache_memory_bytes", "Their bytes.")
+
+    def _define_service(self) -> None:
+        """HTTP, and the configuration."""
         self._refusals = self._counter("http_refusals", "Requests refused without a review.", "why")
         self._limits = self._counter("limit_hits", "How often a limit was hit.", "limit")
         self._abandoned = self._counter("abandoned_reviews", "Reviews whose API server hung up.", "phase")
@@ -180,6 +189,8 @@ class Metrics:
         self._loaded = self._gauge(
             "configuration_loaded_timestamp_seconds", "When the configuration that is served was read, as Unix time."
         )
+
+    def _start_at_zero(self) -> None:
         for phase in Phase:
             self._seconds.labels(phase)
             self._abandoned.labels(phase)
