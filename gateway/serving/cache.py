@@ -18,6 +18,7 @@ from gateway.caching import CacheEvents, CacheLimits, CachingAsker, RedisStore, 
 from gateway.deciding import Asker
 from gateway.policies import Policy
 from gateway.serving.generation import Generation
+from gateway.serving.looking import Looking
 from gateway.transports import Workers
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -66,7 +67,7 @@ class ServedCache:
                 raise CacheError(str(error)) from None
             store = RedisStore(address, self._keys, limits, events)
         self._cache = VerdictCache(limits, events, store)
-        self._asked = asyncio.Event()
+        self._looking = Looking()
 
     def asker(self, workers: Workers) -> Asker:
         """Asks the workers of a configuration, where the cache has no answer."""
@@ -112,7 +113,7 @@ class ServedCache:
 
     def look(self) -> None:
         """Read the seal keys again, now."""
-        self._asked.set()
+        self._looking.now()
 
     async def watch(self, interval: float) -> None:
         """Read the seal keys again whenever their file has changed, until cancelled.
@@ -123,7 +124,7 @@ class ServedCache:
         if self._file is None or self._keys is None:
             return
         while True:
-            asked = await self._pause(interval)
+            asked = await self._looking.pause(interval)
             try:
                 signature = await asyncio.to_thread(_signature, self._file)
                 if asked or signature != self._signature:
@@ -131,15 +132,6 @@ class ServedCache:
                     await asyncio.to_thread(self._keys.refresh)
             except Exception:  # noqa: BLE001 - logged; the keys stay, and the next look may go better
                 _LOG.exception("reading the seal keys again failed inside the gateway")
-
-    async def _pause(self, interval: float) -> bool:
-        """Until the next look; whether somebody has asked for it."""
-        try:
-            await asyncio.wait_for(self._asked.wait(), interval or None)
-        except TimeoutError:
-            return False
-        self._asked.clear()
-        return True
 
 
 def _signature(path: Path | None) -> _Signature:

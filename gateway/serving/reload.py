@@ -28,6 +28,7 @@ import structlog
 
 from gateway.policies import Configuration, SourceText, load
 from gateway.serving.generation import Blocker, Generation
+from gateway.serving.looking import Looking
 from gateway.serving.rollout import Rollout
 from gateway.sources import Source, SourceError
 
@@ -146,31 +147,22 @@ class Reload:
         self._rollout = rollout
         self._report = report
         self._interval = interval
-        self._asked = asyncio.Event()
+        self._looking = Looking()
         self._tried: tuple[SourceText, ...] | None = None
 
     def now(self) -> None:
         """Read the source at once, whether or not it looks changed."""
-        self._asked.set()
+        self._looking.now()
 
     async def run(self) -> None:
         """Watch until cancelled."""
         while True:
-            asked = await self._pause()
+            asked = await self._looking.pause(self._interval)
             try:
                 if asked or await asyncio.to_thread(self._source.changed):
                     await self._read(again=asked)
             except Exception as error:  # noqa: BLE001 - told; the next look may go better
                 self._report.failed(error)
-
-    async def _pause(self) -> bool:
-        """Until the next look; whether somebody has asked for it."""
-        try:
-            await asyncio.wait_for(self._asked.wait(), self._interval or None)
-        except TimeoutError:
-            return False
-        self._asked.clear()
-        return True
 
     async def _read(self, *, again: bool) -> None:
         try:
