@@ -68,12 +68,23 @@ _FIXED: Final = (
     _Fixed(
         title="Output of started workers", module="gateway.transports.output", names=("LINE_BYTES", "LINES_A_SECOND")
     ),
-    _Fixed(title="Connections to workers", module="gateway.transports.grpc", names=("RECONNECT_MS",)),
+    _Fixed(title="Channels to workers", module="gateway.transports.grpc.dialling", names=("RECONNECT_MS",)),
     _Fixed(
-        title="Descriptions of workers",
-        module="gateway.transports.acquaintance",
-        names=("RETRY_SECONDS", "AGAIN_SECONDS"),
+        title="Connections to workers",
+        module="gateway.transports.grpc.connection",
+        names=("RETRY_SECONDS", "AGAIN_SECONDS", "STREAM_SECONDS", "BREAKS"),
     ),
+    _Fixed(
+        title="Addresses of workers", module="gateway.transports.grpc.fleet", names=("LOOK_SECONDS", "RESOLVE_SECONDS")
+    ),
+    _Fixed(title="Replicas of workers", module="gateway.transports.grpc.replica", names=("MOST_BREAKERS", "PATIENCE")),
+    _Fixed(title="Asks to workers", module="gateway.transports.grpc.asking", names=("SENT", "UNSENT")),
+    _Fixed(
+        title="Second chances",
+        module="gateway.transports.grpc.hedging",
+        names=("QUANTILE", "REMEMBERED", "NEEDED", "RESERVE"),
+    ),
+    _Fixed(title="Settings put to workers", module="gateway.transports.acquaintance", names=("RETRY_SECONDS", "KEPT")),
     _Fixed(title="Seal keys", module="gateway.caching.sealing", names=("KEYS",)),
     _Fixed(title="Redis", module="gateway.caching.redis", names=("WATCHED",)),
     _Fixed(title="Deletions from Redis", module="gateway.caching.deletions", names=("SCAN_COUNT", "SCAN_STEPS")),

@@ -12,20 +12,37 @@ from gateway.policies.model import (
     Rule,
     Selector,
     SideEffects,
+    Worker,
 )
 from gateway.policies.repetition import named_uniques, spoiled_cache
+from gateway.policies.targets import stays_here
 from gateway.scopes import format_pointer
 from gateway.scopes.inputs import NAMESPACE
 
 
 def warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
-    """Warnings about the policies without a fault, in chain order, mutating first."""
+    """Warnings about the workers, then about the policies without a fault, in chain order, mutating first."""
     has_namespaces = bool(configuration.namespaces)
     policies = [policy for policy in configuration.mutating + configuration.validating if policy.fault is None]
-    found = list(_unasked(configuration, policies))
+    found = [*_in_plain_text(configuration.workers.values()), *_unasked(configuration, policies)]
     for policy in policies:
         found += _about(policy, has_namespaces=has_namespaces)
     return tuple(found)
+
+
+def _in_plain_text(workers: Iterable[Worker]) -> Iterator[ConfigurationError]:
+    """One for all workers together: inside a mesh it is how things are meant to be, for every one of them."""
+    exposed = [
+        worker for worker in workers if worker.grpc and worker.grpc.tls is None and not stays_here(worker.grpc.target)
+    ]
+    if exposed:
+        names = wording.few([worker.name for worker in exposed])
+        noun = "worker" if len(exposed) == 1 else "workers"
+        yield ConfigurationError(
+            place=replace(exposed[0].place, path="spec.grpc.tls"),
+            message=f"what is sent to {noun} {names} leaves this machine unencrypted, and whoever answers there is "
+            "believed; set tls, unless a mesh secures the way",
+        )
 
 
 def _unasked(configuration: Configuration, policies: Iterable[Policy]) -> Iterator[ConfigurationError]:

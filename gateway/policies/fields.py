@@ -162,6 +162,15 @@ class Field:
             return None
         return value
 
+    def integer(self) -> int | None:
+        """A whole number, written as one."""
+        if not self._is(int, "integer") or self.node is None:
+            return None
+        if isinstance(self.node.value, bool):
+            self._wrong("integer")
+            return None
+        return self.node.value if isinstance(self.node.value, int) else None
+
     def flag(self) -> bool | None:
         """A boolean."""
         return (

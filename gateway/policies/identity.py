@@ -1,14 +1,16 @@
 """What of the configuration can change a verdict, as 32 bytes: a part of the key under which the verdict is kept.
 
 Inside: the worker (its name, and how it is reached: another program answers otherwise), which of its policies, the
-settings, what the policy is shown, what it may change. Phase, version and document are the key's other parts.
+settings, what the policy is shown, what it may change. Phase, version and document are the key's other parts. Over TLS
+also the name that the worker has to prove: what anybody may have said in plain text is not reused for somebody proven.
 
 Outside: whatever decides whether and when it is asked, and what becomes of the verdict (rules, selectors, timeouts,
 failurePolicy, mode, cache, onConflict); what the policy is called here, and where it is written. "Changing a timeout
 flushes nothing". (The cache keeps each policy's verdicts apart all the same, so that they can be purged.)
 
 The bytes are equal on all replicas: nothing in them depends on the process, the order of a file, or the machine. So
-the directory of a file counts neither, though a relative path begins there: the mount may differ between replicas.
+the directory of a file counts neither, though a relative path begins there: the mount may differ between replicas. Nor
+do authorities and certificates: they are renewed, and the worker stays who it is.
 
 Framing: each part is a netstring (``LENGTH:BYTES,``), a list is the netstring of its elements' netstrings, and a sum is
 told by a tag. So no two different configurations are the same bytes.
@@ -44,7 +46,8 @@ def _worker(worker: Worker) -> bytes:
 
 
 def _grpc(target: GrpcTarget) -> bytes:
-    return _list((_text(target.target), _list(map(_text, target.command))))
+    proven = () if target.tls is None else (_text(target.tls.server_name),)
+    return _list((_text(target.target), _list(map(_text, target.command)), *proven))
 
 
 def _webhook(target: WebhookTarget) -> bytes:

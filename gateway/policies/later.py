@@ -23,10 +23,6 @@ WORKER: Final[Mapping[str, str]] = {
     "hook": "a shell-operator hook cannot be run in this version; use grpc",
 }
 
-GRPC: Final[Mapping[str, str]] = {
-    "tls": "a worker cannot be asked over TLS in this version; remove the field",
-}
-
 
 def refuse_fields(owner: Field, table: Mapping[str, str]) -> None:
     """Report each field of the table that stands in ``owner``."""

@@ -206,17 +206,36 @@ class Policy:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class GrpcTls:
+    """How the connection to a gRPC worker is secured.
+
+    ``ca_file`` (PEM, read when connecting) or ``ca_bundle`` (PEM) are the authorities; neither: the system's.
+    ``cert_file`` and ``key_file`` are what the gateway proves itself with; both or neither. A relative file begins in
+    the target's ``directory``. ``server_name`` is the DNS name that the worker's certificate must carry; never empty.
+    """
+
+    server_name: str
+    ca_file: str = ""
+    ca_bundle: bytes = b""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class GrpcTarget:
     """How a gRPC worker is reached, and how it is started where the gateway does that.
 
     ``target`` is empty where the gateway is to make a socket for the worker that it starts; else a gRPC name
     (``dns:///host:port``, ``unix:/path``, ``host:port``); ``command`` is what the gateway starts and supervises, in
-    ``directory`` (that of the file it was written in), or empty.
+    ``directory`` (that of the file it was written in), or empty. ``tls``: None is plain text. ``connections``: how many
+    are kept to it, all its addresses together; None: as many as the process is told to.
     """
 
     target: str
     command: tuple[str, ...] = ()
     directory: str = ""
+    tls: GrpcTls | None = None
+    connections: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -45,7 +45,17 @@ def target_hosts(target: str) -> tuple[str, ...] | None:
 def is_local(target: str) -> bool:
     """Whether a worker can be told to listen on this target, and only this machine can reach it there."""
     hosts = target_hosts(target)
-    return hosts is not None and len(hosts) <= 1 and all(_is_loopback(host) for host in hosts)
+    return hosts is not None and len(hosts) <= 1 and stays_here(target)
+
+
+def stays_here(target: str) -> bool:
+    """Whether what is sent to this target never leaves this machine."""
+    return all(_is_loopback(host) for host in target_hosts(target) or ())
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address, and so no name in DNS."""
+    return _is_address(host, ipaddress.IPv4Address) or _is_address(host, ipaddress.IPv6Address)
 
 
 def _is_path(rest: str) -> bool:

@@ -9,17 +9,22 @@ from typing import Final
 
 from gateway.policies import wording
 from gateway.policies.fields import Field
-from gateway.policies.later import GRPC, WORKER, refuse_fields
+from gateway.policies.later import WORKER, refuse_fields
 from gateway.policies.metadata import read_name
 from gateway.policies.model import GrpcTarget, Worker
 from gateway.policies.targets import EXPECTED, MAX_SOCKET_PATH, is_local, socket_path, target_hosts
+from gateway.policies.tls import read_tls
+
+MAX_CONNECTIONS: Final = 64
+"""Connections to one worker. A connection carries a hundred calls at once and more, so that a few are enough for any
+rate; more are for workers behind one address, and 64 of those are plenty."""
 
 _DOCUMENT: Final = ("apiVersion", "kind", "metadata", "spec")
 _SPEC: Final = ("grpc", *WORKER)
 _EXPECTED_LOCAL: Final = (
     "a worker started by command listens on this machine only: unix:PATH, localhost:PORT, or one loopback address"
 )
-_GRPC: Final = ("target", "command", *GRPC)
+_GRPC: Final = ("target", "command", "tls", "connections")
 
 
 def read_worker(document: Field, directory: str) -> tuple[str | None, Worker | None]:
@@ -30,13 +35,13 @@ def read_worker(document: Field, directory: str) -> tuple[str | None, Worker | N
     before = len(document.findings)
     document.mapping(_DOCUMENT)
     name = read_name(document)
-    grpc = _spec(document.get("spec"), directory)
+    grpc = _spec(document.get("spec"), directory, name or "")
     if name is None or grpc is None or len(document.findings) > before:
         return name, None
     return name, Worker(name=name, grpc=grpc, place=document.place)
 
 
-def _spec(spec: Field, directory: str) -> GrpcTarget | None:
+def _spec(spec: Field, directory: str, name: str) -> GrpcTarget | None:
     if spec.absent:
         spec.refuse(wording.required())
     if not spec.mapping(_SPEC):
@@ -49,10 +54,13 @@ def _spec(spec: Field, directory: str) -> GrpcTarget | None:
         return None
     if not grpc.mapping(_GRPC):
         return None
-    refuse_fields(grpc, GRPC)
     target = _target(grpc.get("target"), directory, optional=not grpc.get("command").absent)
     return GrpcTarget(
-        target=target, command=_command(grpc.get("command"), grpc.get("target"), target), directory=directory
+        target=target,
+        command=_command(grpc.get("command"), grpc.get("target"), target),
+        directory=directory,
+        tls=read_tls(grpc.get("tls"), target, name),
+        connections=_connections(grpc.get("connections")),
     )
 
 
@@ -88,3 +96,10 @@ def _command(field: Field, target_field: Field, target: str) -> tuple[str, ...]:
     if target and not is_local(target):
         target_field.refuse(wording.invalid(target, _EXPECTED_LOCAL))
     return tuple(word for _, word in words)
+
+
+def _connections(field: Field) -> int | None:
+    count = field.integer()
+    if count is not None and not 1 <= count <= MAX_CONNECTIONS:
+        field.refuse(wording.invalid(count, f"must be between 1 and {MAX_CONNECTIONS}, inclusive"))
+    return count

@@ -19,7 +19,7 @@ from gateway.policies import Configuration, SourceText
 from gateway.serving.admin import AdminListener
 from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
-from gateway.serving.counting import CacheCounting, Counting
+from gateway.serving.counting import CacheCounting, Counting, WorkerCounting
 from gateway.serving.front import Front
 from gateway.serving.generation import Generation, Target
 from gateway.serving.judge import Consumer, Judge, refusal
@@ -86,6 +86,7 @@ class Gateway:
             wait_seconds=settings.worker_wait_seconds,
             events=self._report,
             asking=self.cache.asker,
+            worker_events=WorkerCounting(self.metrics),
         )
         self._reload = (
             Reload(watched.source, self._rollout, self._report, interval=settings.reload_interval_seconds)

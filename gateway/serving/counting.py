@@ -1,6 +1,8 @@
 """What happens in the front, in the judge and to the configuration, counted: events in, metrics out."""
 
+from collections import Counter
 from collections.abc import Callable
+from typing import Final
 
 from gateway.caching import LookupResult, RedisFault
 from gateway.deciding import Decision
@@ -8,6 +10,7 @@ from gateway.policies import Phase, Policy
 from gateway.serving.generation import Generation
 from gateway.serving.refusals import Refusal
 from gateway.telemetry import Metrics
+from gateway.transports import WorkerEvent
 
 
 class Counting:
@@ -121,3 +124,48 @@ class CacheCounting:
     def size(self, memory_bytes: int, entries: int) -> None:
         """What the memory holds now."""
         self._metrics.cache_size(memory_bytes, entries)
+
+
+class WorkerCounting:
+    """A WorkerEvents. Two workers may have one name, while one configuration follows another: they count together.
+
+    Args:
+        metrics: where to count.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._known: Counter[str] = Counter()
+        self._usable: Counter[str] = Counter()
+
+    def arrived(self, worker: str) -> None:
+        """It is being connected to."""
+        self._known[worker] += 1
+        self._metrics.know_worker(worker)
+
+    def happened(self, worker: str, event: WorkerEvent, count: int = 1) -> None:
+        """Something happened with it."""
+        self._metrics.worker_event(worker, event, count)
+        limit = _LIMITS.get(event)
+        if limit is not None:
+            self._metrics.limit_hit(limit)
+
+    def connections(self, worker: str, change: int) -> None:
+        """So many more of its connections may be asked; less than 0: fewer."""
+        self._usable[worker] += change
+        self._metrics.worker_connections(worker, self._usable[worker])
+
+    def gone(self, worker: str) -> None:
+        """It is let go of."""
+        self._known[worker] -= 1
+        if not self._known[worker]:
+            del self._known[worker]
+            self._usable.pop(worker, None)
+            self._metrics.forget_worker(worker)
+
+
+_LIMITS: Final = {
+    WorkerEvent.BACKLOG: "worker_backlog_bytes",
+    WorkerEvent.IN_FLIGHT: "worker_in_flight",
+    WorkerEvent.FLOODED: "worker_strays",
+}

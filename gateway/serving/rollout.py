@@ -16,7 +16,7 @@ from typing import Protocol
 from gateway.deciding import Asker
 from gateway.policies import Configuration, SourceText
 from gateway.serving.generation import Blocker, Generation
-from gateway.transports import TransportLimits, WorkerPool, Workers
+from gateway.transports import TransportLimits, WorkerEvents, WorkerPool, Workers
 
 
 class RolloutEvents(Protocol):
@@ -47,7 +47,7 @@ class Rollout:
         events: hears what becomes of candidates.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two by name
         self,
         configuration: Configuration,
         texts: Sequence[SourceText],
@@ -56,12 +56,13 @@ class Rollout:
         wait_seconds: float,
         events: RolloutEvents,
         asking: Callable[[Workers], Asker] | None = None,
+        worker_events: WorkerEvents | None = None,
     ) -> None:
         self._limits = limits
         self._wait_seconds = wait_seconds
         self._events = events
         self._asking = asking
-        self._pool = WorkerPool(limits)
+        self._pool = WorkerPool(limits, worker_events)
         self._standings_changed = asyncio.Event()
         self._alive: set[Generation] = set()
         self._retiring: set[asyncio.Task[None]] = set()

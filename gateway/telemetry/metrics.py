@@ -28,9 +28,13 @@ LIMITS: Final = (
     "header_seconds",
     "log_lines",
     "reviews_in_flight",
+    "worker_backlog_bytes",
+    "worker_in_flight",
+    "worker_strays",
     "write_seconds",
 )
-"""The limits that can be hit; the names of ``gateway.serving.limits.Limits``, and ``log_lines``."""
+"""The limits that can be hit; the names of ``gateway.serving.limits.Limits`` and of
+``gateway.transports.TransportLimits``, and ``log_lines``."""
 
 REFUSALS: Final = (
     "body_framing",
@@ -76,6 +80,21 @@ PATROLLED: Final = ("failed", "stable", "unstable")
 PATROLS: Final = ("dropped", *PATROLLED)
 """What came of a patrol."""
 
+WORKER_EVENTS: Final = (
+    "backlog",
+    "circuit_opened",
+    "connected",
+    "disconnected",
+    "flooded",
+    "hedge",
+    "hedge_won",
+    "in_flight",
+    "retry",
+    "stray",
+    "stream_broke",
+)
+"""What can happen with a worker: ``gateway.transports.events`` says what each means."""
+
 _VERDICTS: Final = {Allow: "allow", Deny: "deny", Failure: "failure"}
 
 _Metric = TypeVar("_Metric", Counter, Histogram)
@@ -108,6 +127,8 @@ class Metrics:
     admission_gateway_cache_redis_skipped             (none)                      0 or 1
     admission_gateway_cache_memory_entries            (none)
     admission_gateway_cache_memory_bytes              (none)
+    admission_gateway_worker_events_total             worker, event               configured workers, WORKER_EVENTS
+    admission_gateway_worker_connections              worker                      configured workers
     admission_gateway_http_refusals_total             why                         REFUSALS and ``other``
     admission_gateway_limit_hits_total                limit                       LIMITS and ``other``
     admission_gateway_abandoned_reviews_total         phase                       2 phases
@@ -148,6 +169,7 @@ class Metrics:
             "patrolled_policies", "Policies put their own result again.", "phase", "policy", "result"
         )
         self._define_cache()
+        self._define_workers()
         self._define_service()
         self._start_at_zero()
 
@@ -169,6 +191,16 @@ class Metrics:
         self._redis_skipped = self._gauge("cache_redis_skipped", "Whether Redis is skipped, because it keeps failing.")
         self._cache_size = self._gauge("cache_memory_entries", "Entries of the cache in this process.")
         self._cache_bytes = self._gauge("cache_memory_bytes", "Their bytes.")
+
+    def _define_workers(self) -> None:
+        """The transports."""
+        self._worker_events = self._counter("worker_events", "What happened with workers.", "worker", "event")
+        self._worker_connections = Gauge(
+            f"{PREFIX}worker_connections",
+            "Connections to a worker that may be asked: described, and serving.",
+            ["worker"],
+            registry=self.registry,
+        )
 
     def _define_service(self) -> None:
         """HTTP, and the configuration."""
@@ -361,6 +393,29 @@ class Metrics:
     def patrolled_policy(self, policy: Policy, result: str) -> None:
         """A policy was put its own result."""
         self._of(self._patrolled, policy.phase, policy.qualified_name, result).inc()
+
+    # --------------------------------------------------------------------------------------------- the workers
+
+    def know_worker(self, worker: str) -> None:
+        """Start the counters of this worker at 0; those that have begun go on."""
+        for event in WORKER_EVENTS:
+            self._of(self._worker_events, worker, event)
+        self._worker_connections.labels(worker)
+
+    def forget_worker(self, worker: str) -> None:
+        """Remove its series."""
+        for event in WORKER_EVENTS:
+            if self._series.pop((self._worker_events, (worker, event)), None) is not None:
+                self._worker_events.remove(worker, event)
+        self._worker_connections.remove(worker)
+
+    def worker_event(self, worker: str, event: str, number: int = 1) -> None:
+        """Something happened with a worker that is known."""
+        self._of(self._worker_events, worker, event).inc(number)
+
+    def worker_connections(self, worker: str, usable: int) -> None:
+        """So many connections to a worker that is known may be asked."""
+        self._worker_connections.labels(worker).set(usable)
 
     def exposition(self) -> tuple[str, bytes]:
         """The content type and text of /metrics."""

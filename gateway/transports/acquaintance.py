@@ -1,115 +1,254 @@
-"""One worker, kept described for one configuration.
+"""One worker, as one configuration knows it: what each of its descriptions means for the policies that are put to it.
 
-================================  ==================================================================
-what happens                      what is done
-================================  ==================================================================
-there is a new connection         the worker is described: it may be another version
-an answer is of another version   described again at once: somebody else is behind the same address
-the connection is lost            its policies keep their standing; the next connection is awaited
-it cannot be described            tried again, after growing pauses
-================================  ==================================================================
+A worker may have many replicas, and while it is updated they say different things of themselves. Each distinct
+description is **worked out** once: every policy has a standing under it (``describing``). Of these standings
 
-What was described **holds** on the connection on which it was said. While there is no connection it holds as well, for
-nobody is there who could be of another version; a cached verdict may then stand in for a worker that is away, which is
-what ``staleIfError`` is for. From the moment of the next connection it does not, until that has been described.
+* the policy's own is the one that most connections give it, of those under which it can be asked; while they are
+  even, it stays. If it can be asked under none, its failure is that of the most. While nobody is connected it stays;
+* an ask may go to whoever holds the policy as the ask's version does: with the same inputs and writes. Its document was
+  made for these;
+* the version is **settled** while all who are connected have it, and nobody has answered in another one lately
+  (``agreement``). While nobody is connected it is settled as well, for there is nobody who could be of another version;
+  a cached verdict may then stand in for a worker that is away, which is what ``staleIfError`` is for.
+
+Where one configuration follows another, it knows what the one before knew of equal questions.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Final, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn, Optional
 
 import structlog
 
-from gateway.transports.grpc import GrpcWorker, WorkerError
-from gateway.transports.pool import ReachedWorker
+from gateway.deciding import Described, Failure, Standing
+from gateway.policies import Phase, Policy, Worker
+from gateway.scopes import Inputs, Writes
+from gateway.transports.describing import Describing
+from gateway.transports.grpc import Description, GrpcWorker, WorkerError
 
 _LOG: Final = structlog.get_logger(__name__)
 
 RETRY_SECONDS: Final = (0.25, 5.0)
-"""First and longest pause before a worker that cannot describe itself is asked again."""
+"""First and longest pause before a worker that does not say anything about settings is asked again."""
 
-AGAIN_SECONDS: Final = 1.0
-"""Shortest time between two descriptions on one connection. In a rolling update every second answer may be of the other
-version: a Describe for each would double the worker's load, and one a second is less than its health checks."""
+KEPT: Final = 8
+"""Descriptions whose meaning is known. An ask may be of a version that nobody is of any more."""
+
+Question = tuple[Phase, str, bytes, Inputs, Writes]
+"""A policy of the worker, with settings and grants: equal questions have equal standings under one description."""
+
+_Named = tuple[Phase, str]
 
 
 class Acquaintance:
-    """Describes a worker whenever it has to be.
+    """Knows a worker.
 
     Args:
-        reached: the worker.
-        describe: describes it, and takes down what it says; raises WorkerError if it cannot.
-        failed: told, in one sentence, why it could not be described.
+        worker: the worker.
+        configured: the same worker as the configuration has it.
+        policies: which are put to it.
+        characters: how much of the worker's own words is kept in one message.
+        told: takes a policy's standing.
+        known: called when there is a standing for each policy.
+        changed: called after the standings of some policies were told.
+        failed: told, in one sentence, why it cannot be described.
+        before: what the configuration before knew of the same worker.
     """
 
-    def __init__(
-        self, reached: ReachedWorker, describe: Callable[[], Awaitable[None]], failed: Callable[[str], object]
+    def __init__(  # noqa: PLR0913 - all by name
+        self,
+        *,
+        worker: GrpcWorker,
+        configured: Worker,
+        policies: Sequence[Policy],
+        characters: int,
+        told: Callable[[Policy, Standing], object],
+        known: Callable[[], object],
+        changed: Callable[[], object],
+        failed: Callable[[str], object],
+        before: Optional["Acquaintance"] = None,
     ) -> None:
-        self._worker = reached.connection
-        self._agreement = reached.agreement
-        self._describe = describe
+        self._worker = worker
+        self._configured = configured
+        self._policies = policies
+        self._characters = characters
+        self._told = told
+        self._known = known
+        self._changed = changed
         self._failed = failed
-        self._described_here = False
-        self._pause = RETRY_SECONDS[0]
+        self._worked: dict[Description, dict[Question, Standing]] = {}
+        self._elected: dict[_Named, Standing] = {}
+        self._fits: dict[tuple[_Named, str], frozenset[Description]] = {}
+        self._woken = asyncio.Event()
+        if before is not None:
+            self._inherit(before)
 
-    @property
-    def holds(self) -> bool:
-        """Whether what was described last holds: said on the connection that there is, or there is none."""
-        return self._described_here or not self._worker.is_connected
+    def fits(self, policy: Policy, version: str) -> frozenset[Description] | None:
+        """Who may be asked about a policy in a version; None: nobody knows of this version, so anybody."""
+        return self._fits.get(((policy.phase, policy.qualified_name), version))
+
+    def is_settled(self, policy: Policy, version: str) -> bool:
+        """Whether everybody who can answer is known to be of this version."""
+        standing = self._elected.get((policy.phase, policy.qualified_name))
+        return (
+            isinstance(standing, Described)
+            and standing.version == version
+            and self._worker.agreement.settled
+            and not self._worker.is_doubted
+            and all(description.version_of(policy.policy) == version for description in self._worker.live)
+        )
+
+    def is_known(self, policy: Policy, version: str) -> bool:
+        """Whether somebody who is connected has described this version."""
+        return any(description.version_of(policy.policy) == version for description in self._worker.live)
+
+    def elected(self) -> dict[Question, Standing]:
+        """The standing of each question."""
+        return {
+            _question(policy): standing
+            for policy in self._policies
+            if (standing := self._elected.get((policy.phase, policy.qualified_name))) is not None
+        }
 
     async def keep(self) -> NoReturn:
-        """Do it until cancelled."""
-        worker = self._worker
-        while True:
-            try:
-                await worker.connected()
-                await self._while_connected()
-            except WorkerError as error:
-                _LOG.warning("a worker cannot be described", worker=worker.name, error=str(error), again_in=self._pause)
-                self._failed(str(error))
-            except Exception as error:  # noqa: BLE001 - logged, and tried again: nobody else would
-                _LOG.exception("describing a worker failed inside the gateway", worker=worker.name)
-                self._failed(f"{type(error).__name__} in the gateway; see its log")
-            else:
-                _LOG.warning("the connection to a worker is lost", worker=worker.name, target=worker.target)
-                continue
-            await asyncio.sleep(self._pause)
-            self._pause = min(2 * self._pause, RETRY_SECONDS[1])
-
-    async def _while_connected(self) -> None:
-        async with _watched(self._worker) as lost:
-            try:
-                while not lost.done():
-                    seen = self._agreement.disagreements
-                    await self._describe()
-                    self._described_here, self._pause = True, RETRY_SECONDS[0]
-                    await self._until_lost_or_contradicted(lost, seen)
-                await lost
-            finally:
-                self._described_here = False
-
-    async def _until_lost_or_contradicted(self, lost: "asyncio.Task[None]", seen: int) -> None:
-        contradicted = asyncio.create_task(self._contradicted(seen))
+        """Keep what is known up to date, until cancelled."""
+        pause = RETRY_SECONDS[0]
+        self._worker.listen(self._woken.set)
         try:
-            await asyncio.wait((lost, contradicted), return_when=asyncio.FIRST_COMPLETED)
+            while True:
+                self._woken.clear()
+                try:
+                    for description in self._worker.live:
+                        await self._work_out(description)
+                except WorkerError as error:
+                    _LOG.warning(
+                        "a worker cannot be described", worker=self._worker.name, error=str(error), again_in=pause
+                    )
+                    self._failed(str(error))
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, RETRY_SECONDS[1])
+                    continue
+                except Exception as error:  # noqa: BLE001 - logged, and tried again: nobody else would
+                    _LOG.exception("describing a worker failed inside the gateway", worker=self._worker.name)
+                    self._failed(f"{type(error).__name__} in the gateway; see its log")
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, RETRY_SECONDS[1])
+                    continue
+                pause = RETRY_SECONDS[0]
+                self._elect()
+                if not self._worker.live and self._worker.why:
+                    self._failed(self._worker.why)
+                await self._woken.wait()
         finally:
-            contradicted.cancel()
-            await asyncio.gather(contradicted, return_exceptions=True)
+            self._worker.unlisten(self._woken.set)
 
-    async def _contradicted(self, seen: int) -> None:
-        await asyncio.sleep(AGAIN_SECONDS)
-        await self._agreement.beyond(seen)
+    async def _work_out(self, description: Description) -> None:
+        """Find out what a description means for all policies.
+
+        Raises:
+            WorkerError: the worker cannot be asked about settings.
+        """
+        worked = self._worked.get(description, {})
+        missing = [policy for policy in self._policies if _question(policy) not in worked]
+        if description in self._worked and not missing:
+            return
+        connection = self._worker.somebody(description)
+        if connection is None:
+            return  # gone since
+        asking = Describing(connection, self._configured, description.message, self._characters)
+        found = {_question(policy): await asking.standing(policy) for policy in missing}
+        self._worked[description] = worked | found
+        _LOG.info(
+            "a worker is described",
+            worker=self._worker.name,
+            version=asking.version,
+            policies=asking.policies,
+            cannot_be_asked=sorted(
+                policy.qualified_name for policy in missing if isinstance(found[_question(policy)], Failure)
+            ),
+        )
+
+    def _elect(self) -> None:
+        """See under which description each policy stands."""
+        counted = {each: number for each, number in self._worker.described().items() if each in self._worked}
+        # Who is connected and not serving is better than nobody.
+        counted = counted or {each: 1 for each in self._worker.live if each in self._worked}
+        self._forget(counted)
+        elected_anew = False
+        for policy in self._policies:
+            named, question = (policy.phase, policy.qualified_name), _question(policy)
+            if counted:
+                before = self._elected.get(named)
+                standing = _most([(self._worked[each][question], counted[each]) for each in counted], before)
+                if standing != before:
+                    self._elected[named] = standing
+                    self._told(policy, standing)
+                    elected_anew = True
+            self._find_fits(policy)
+        if counted:
+            self._known()
+        if elected_anew:
+            self._changed()
+
+    def _forget(self, counted: dict[Description, int]) -> None:
+        """All but those that are connected, and the latest others."""
+        for description in tuple(self._worked):
+            if len(self._worked) <= max(KEPT, len(counted)):
+                return
+            if description not in counted and description not in self._worker.live:
+                del self._worked[description]
+
+    def _find_fits(self, policy: Policy) -> None:
+        named, question = (policy.phase, policy.qualified_name), _question(policy)
+        standings = {
+            each: standing
+            for each, worked in self._worked.items()
+            if isinstance(standing := worked.get(question), Described)
+        }
+        for key in [key for key in self._fits if key[0] == named]:
+            del self._fits[key]
+        for standing in standings.values():
+            self._fits[named, standing.version] = frozenset(
+                each
+                for each, other in standings.items()
+                if (other.inputs, other.writes) == (standing.inputs, standing.writes)
+            )
+
+    def _inherit(self, before: "Acquaintance") -> None:
+        questions = {_question(policy) for policy in self._policies}
+        for description, worked in before._worked.items():  # noqa: SLF001 - one of us
+            known: dict[Question, Standing] = {
+                question: standing
+                for question, standing in worked.items()
+                if question in questions and isinstance(standing, Described)
+            }
+            if known:
+                self._worked[description] = known
+        old = before.elected()
+        missing = False
+        for policy in self._policies:
+            standing = old.get(_question(policy))
+            if isinstance(standing, Described):
+                self._elected[policy.phase, policy.qualified_name] = standing
+                self._told(policy, standing)
+                self._find_fits(policy)
+            else:
+                missing = True
+        if not missing:
+            self._known()
 
 
-@asynccontextmanager
-async def _watched(worker: GrpcWorker) -> AsyncIterator["asyncio.Task[None]"]:
-    """A task that ends when the connection is lost. It watches from before Describe on: what is lost and found again
-    meanwhile may be another version.
-    """
-    lost = asyncio.create_task(worker.disconnected())
-    try:
-        yield lost
-    finally:
-        lost.cancel()
-        await asyncio.gather(lost, return_exceptions=True)
+def _question(policy: Policy) -> Question:
+    return policy.phase, policy.policy, policy.settings, policy.inputs, policy.writes
+
+
+def _most(standings: list[tuple[Standing, int]], before: Standing | None) -> Standing:
+    """The standing that most connections give, the one before if it is among these; one that can be asked first."""
+    usable = [(standing, count) for standing, count in standings if isinstance(standing, Described)] or standings
+    totals: list[tuple[Standing, int]] = []
+    for standing, _ in usable:
+        if all(standing != other for other, _ in totals):
+            totals.append((standing, sum(count for other, count in usable if other == standing)))
+    most = max(count for _, count in totals)
+    leading = [standing for standing, count in totals if count == most]
+    return next((standing for standing in leading if standing == before), leading[0])

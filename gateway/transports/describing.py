@@ -14,7 +14,7 @@ from gateway.policies import Policy, Worker
 from gateway.policies.identity import verdict_identity
 from gateway.reasons import Reason
 from gateway.transports.claims import ClaimError, effective
-from gateway.transports.grpc import GrpcWorker
+from gateway.transports.grpc import Connection
 from gateway.transports.messages import PHASES, one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
@@ -30,16 +30,16 @@ class Describing:
     """One Describe of a worker, held against the policies that are configured for it.
 
     Args:
-        worker: who said it, and is asked about settings.
+        connection: on which it was said; is asked about settings.
         configured: the same worker as the configuration has it.
         description: what it said.
         characters: how much of the worker's own words is kept in one message.
     """
 
     def __init__(
-        self, worker: GrpcWorker, configured: Worker, description: pb.DescribeResponse, characters: int
+        self, connection: Connection, configured: Worker, description: pb.DescribeResponse, characters: int
     ) -> None:
-        self._worker = worker
+        self._connection = connection
         self._configured = configured
         self._description = description
         self._characters = characters
@@ -65,7 +65,7 @@ class Describing:
         """
         described = self._held.get(policy.policy)
         if described is None:
-            return unusable(f"worker {self._worker.name!r} holds no policy {policy.policy!r}; see its Describe")
+            return unusable(f"worker {self._configured.name!r} holds no policy {policy.policy!r}; see its Describe")
         version = described.version or self._description.version
         why_not = self._why_not(policy, described, version)
         if why_not is not None:
@@ -73,7 +73,7 @@ class Describing:
         try:
             scopes = effective(policy, described)
         except ClaimError as error:
-            return unusable(f"worker {self._worker.name!r} cannot be asked: {error}")
+            return unusable(f"worker {self._configured.name!r} cannot be asked: {error}")
         refused = await self._refused_settings(policy)
         if refused is not None:
             return refused
@@ -81,7 +81,7 @@ class Describing:
         return Described(version=version, inputs=scopes.inputs, writes=scopes.writes, identity=identity)
 
     def _why_not(self, policy: Policy, described: pb.PolicyDescription, version: str) -> str | None:
-        name = self._worker.name
+        name = self._configured.name
         if self._entries[policy.policy] > 1:
             return f"worker {name!r} describes policy {policy.policy!r} more than once: which one is meant?"
         if PHASES[policy.phase] not in described.phases:
@@ -93,7 +93,7 @@ class Describing:
     async def _refused_settings(self, policy: Policy) -> Failure | None:
         question = (policy.policy, policy.settings)
         if question not in self._validated:
-            self._validated[question] = await self._worker.validate_settings(*question)
+            self._validated[question] = await self._connection.introduction.validate_settings(*question)
         said = self._validated[question]
         for warning in said.warnings:
             _LOG.warning(
@@ -105,4 +105,4 @@ class Describing:
         if not said.errors:
             return None
         texts = "; ".join(f"settings{error.pointer}: {error.message}" for error in said.errors)
-        return unusable(f"worker {self._worker.name!r} refuses the settings: {one_line(texts, self._characters)}")
+        return unusable(f"worker {self._configured.name!r} refuses the settings: {one_line(texts, self._characters)}")

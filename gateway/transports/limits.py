@@ -30,6 +30,82 @@ class TransportLimits:
     verdicts are not cached. A Deployment replaces a quarter of its pods at a time, and until the next quarter is ready
     nobody may meet the new version: pulling an image and passing a probe take some 30 s; twice that."""
 
+    worker_in_flight: int = 1000
+    """How many asks may be open at one worker; one more is refused at once (``OVERLOADED``). By Little's law a process
+    that asks 2,000 times a second has 200 open at 100 ms each; five times that is a worker that has stopped."""
+
+    worker_backlog_bytes: int = 67_108_864
+    """How much may wait to be written to one worker, all connections together; more is refused at once
+    (``OVERLOADED``). Three documents of the largest size, 20 MB each; a worker that reads has a few KB waiting."""
+
+    worker_batch_bytes: int = 1_048_576
+    """Up to which size asks are gathered into one message of a stream. At 10 Gbit/s it takes a millisecond on the wire;
+    an ask behind it waits no longer."""
+
+    worker_stream_bytes: int = 262_144
+    """The largest document that goes over a stream. A larger one has a call of its own, so that small ones do not wait
+    behind it; at that size the call is a hundredth of the cost."""
+
+    worker_connections: int = 2
+    """Connections to a worker, at least: where its name has fewer addresses, several to each. Two are enough for one
+    to be replaced, or to be behind a large document, while the other one serves. A Unix socket has one. A Worker's
+    ``grpc.connections`` goes before it."""
+
+    worker_addresses: int = 100
+    """Addresses of one worker that are used; of more, a random choice, another one in each process. A connection costs
+    some 100 KB and a health watch."""
+
+    worker_connect_seconds: float = 3.0
+    """How long connecting may take, the TLS handshake included: TCP sends its first packet again after one second, and
+    once more after three."""
+
+    worker_connection_age_seconds: float = 300.0
+    """How long a connection is used before another one takes its place, a tenth more or less. Behind a virtual address
+    this is what brings new replicas their share: five minutes after an update they have it."""
+
+    worker_keepalive_seconds: float = 300.0
+    """How often an idle connection is pinged. Five minutes is the least that gRPC servers allow by default ("too many
+    pings"); a dead peer that is being asked is noticed by the asks."""
+
+    worker_keepalive_timeout_seconds: float = 10.0
+    """How long a ping, or what was sent, may go unanswered before the connection is given up."""
+
+    worker_resolve_seconds: float = 30.0
+    """How often a worker's name is resolved anew: as long as cluster DNS lets records be kept."""
+
+    worker_circuit_window_seconds: float = 10.0
+    """The calls that a circuit breaker looks at are those of the last so many seconds."""
+
+    worker_circuit_calls: int = 20
+    """It judges no fewer calls than these: with fewer, a single restart would look like a rule."""
+
+    worker_circuit_share: float = 0.5
+    """It opens when this share of them failed or was slow."""
+
+    worker_circuit_slow_share: float = 0.9
+    """A call is slow that takes more than this share of its policy's time."""
+
+    worker_circuit_open_seconds: float = 5.0
+    """How long it stays open before one call is let through to see: an HTTP client waits 10 s for a review, so
+    whoever tries again meets the worker."""
+
+    worker_retry_share: float = 0.2
+    """How many asks may be put to another replica after a worker said that it failed, as a share of all; ten are saved
+    up. (A lost connection does not count.) A worker that fails everything gets a fifth more work, not twice as much."""
+
+    worker_hedge_share: float = 0.05
+    """How many asks may be put to a second replica because the first is late, as a share of all."""
+
+    worker_hedge_seconds: float = 0.005
+    """The least time before that, however fast the policy is: below it the delay is the loop's, not the replica's."""
+
+    worker_strays: int = 1000
+    """Answers on one stream that nobody asked for, in excess of a tenth of those that were; one more ends the stream
+    (``INVALID_RESPONSE``). Each cancelled ask may have one under way, so many asks may be open."""
+
+    worker_stream_pause_seconds: float = 60.0
+    """How long a worker whose streams break again and again is asked by calls instead."""
+
     def __post_init__(self) -> None:
         """Refuse what cannot work: a ValueError that names the limit."""
         check_bounds(self)

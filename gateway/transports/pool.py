@@ -23,17 +23,20 @@ from typing import Final
 
 import structlog
 
-from gateway.policies import Worker
+from gateway.policies import GrpcTls, Worker
 from gateway.policies.targets import socket_path, target_hosts
-from gateway.transports.agreement import Agreement
+from gateway.transports.credentials import WorkerCredentials
+from gateway.transports.events import NoWorkerEvents, WorkerEvents
 from gateway.transports.grpc import GrpcWorker
+from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.limits import TransportLimits
 from gateway.transports.supervisor import Supervisor
 
 _LOG: Final = structlog.get_logger(__name__)
 
-_Key = tuple[str, str, tuple[str, ...], str]
-"""What makes two Workers the same: name, target, command, and the directory in which the command is started."""
+_Key = tuple[str, str, tuple[str, ...], str, GrpcTls | None, int | None]
+"""What makes two Workers the same: name, target, command, the directory in which the command is started and in which
+relative files are, TLS, and the number of connections."""
 
 _PREFIX: Final = "admission-gateway-"
 
@@ -43,15 +46,12 @@ _LAST_SOCKET: Final = f"{10**9}.sock"
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class ReachedWorker:
-    """One Worker, reached. ``agreement``: whether those who answer for it are of one version. ``holders`` counts the
-    configurations that hold it; ``gone`` is set when nothing is left.
-    """
+    """One Worker, reached. ``holders`` counts the configurations that hold it; ``gone`` is set when nothing is left."""
 
     key: _Key
     connection: GrpcWorker
     supervisor: Supervisor | None
     socket: Path | None
-    agreement: Agreement
     holders: int = 0
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -61,10 +61,12 @@ class WorkerPool:
 
     Args:
         limits: of the calls, and of how long a worker may take to stop.
+        events: hears of what happens with workers.
     """
 
-    def __init__(self, limits: TransportLimits | None = None) -> None:
+    def __init__(self, limits: TransportLimits | None = None, events: WorkerEvents | None = None) -> None:
         self._limits = limits or TransportLimits()
+        self._events = events or NoWorkerEvents()
         self._reached: dict[_Key, ReachedWorker] = {}
         self._leaving: set[ReachedWorker] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,11 +123,18 @@ class WorkerPool:
         socket = None if worker.grpc.target else self._socket()
         target = key[1] or f"unix:{socket}"
         supervisor = Supervisor(worker, target, self._limits) if worker.grpc.command else None
-        connection = GrpcWorker(worker.name, target, self._limits)
+        credentials = WorkerCredentials(worker.name, worker.grpc.tls, worker.grpc.directory)
+        connection = GrpcWorker(
+            worker.name,
+            target,
+            self._limits,
+            dialler=Dialler(target, self._limits, credentials),
+            connections=worker.grpc.connections,
+            events=self._events,
+        )
         if supervisor is not None:
             supervisor.start()
-        agreement = Agreement(self._limits.worker_settle_seconds)
-        return ReachedWorker(key=key, connection=connection, supervisor=supervisor, socket=socket, agreement=agreement)
+        return ReachedWorker(key=key, connection=connection, supervisor=supervisor, socket=socket)
 
     def _socket(self) -> Path:
         self._sockets = self._sockets or _socket_directory()
@@ -134,7 +143,7 @@ class WorkerPool:
 
     def _occupant(self, key: _Key) -> ReachedWorker | None:
         """Whose process is at the target at which this one would listen."""
-        _, target, command, _ = key
+        _, target, command, *_ = key
         if not target or not command:
             return None
         everybody = (*self._reached.values(), *self._leaving)
@@ -182,4 +191,5 @@ def _key(worker: Worker) -> _Key:
     path = socket_path(grpc.target, grpc.directory) if grpc.target else None
     # A relative socket is beside the file that names it.
     target = grpc.target if path is None else f"unix:{path}"
-    return worker.name, target, grpc.command, grpc.directory if grpc.command else ""
+    directory = grpc.directory if grpc.command or grpc.tls else ""
+    return worker.name, target, grpc.command, directory, grpc.tls, grpc.connections

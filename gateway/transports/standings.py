@@ -40,15 +40,15 @@ class Standings:
         standing = self.get(policy)
         return standing if isinstance(standing, Described) else None
 
-    def set(self, policy: Policy, standing: Standing) -> None:
-        """Take down that of a policy."""
+    def set(self, policy: Policy, standing: Standing, *, told: bool = True) -> None:
+        """Take down that of a policy; ``told``: in the log."""
         before = self.get(policy)
         if standing == before:
             return
         self._standings[policy.phase][policy.qualified_name] = standing
         if isinstance(standing, Described):
             self._log_described(policy, standing)
-        elif before is not None:
+        elif before is not None and told:
             # Before the first contact nobody can be asked: that is no news.
             _LOG.warning(
                 "a policy cannot be asked", policy=policy.qualified_name, place=str(policy.place), why=standing.message

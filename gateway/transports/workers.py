@@ -19,22 +19,16 @@ from typing import Final, Optional
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Described, Failure, Reply, Standing
+from gateway.deciding import Answer, Ask, Failure, Reply, Standing
 from gateway.policies import Configuration, Phase, Policy, Worker
-from gateway.scopes import Inputs, Writes
 from gateway.transports.acquaintance import Acquaintance
-from gateway.transports.describing import Describing, unusable
-from gateway.transports.grpc import GrpcWorker
+from gateway.transports.describing import unusable
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
 from gateway.transports.pool import ReachedWorker, WorkerPool
 from gateway.transports.standings import Standings
 
 _LOG: Final = structlog.get_logger(__name__)
-
-_Question = tuple[ReachedWorker, Phase, str, bytes, Inputs, Writes]
-"""Who is asked, and about which of its policies with which settings and grants: equal questions have equal
-standings."""
 
 
 class Workers:
@@ -67,7 +61,6 @@ class Workers:
         for policy in (*configuration.mutating, *configuration.validating):
             if policy.fault is None and policy.worker in self._policies:
                 self._policies[policy.worker].append(policy)
-        self._workers: dict[str, GrpcWorker] = {}
         self._held: dict[str, ReachedWorker] = {}
         self._acquaintances: dict[str, Acquaintance] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -91,34 +84,25 @@ class Workers:
                 self.disagreed(ask, answer.version)
             reply.answered(answer)
 
-        return self._workers[ask.policy.worker].ask(ask, answered)
+        name = ask.policy.worker
+        fits = self._acquaintances[name].fits(ask.policy, ask.version)
+        return self._held[name].connection.ask(ask, answered, fits)
 
     def settled(self, ask: Ask) -> bool:
-        """Whether everybody who can answer ``ask`` is known to be of ``ask.version``, so that verdicts may be reused.
-
-        There is one connection to each worker in this version. While it is lost, what was described last stands; from
-        the next one on nothing is settled until the worker has been described on it.
-        """
-        standing = self._standings.described(ask.policy)
+        """Whether everybody who can answer ``ask`` is known to be of ``ask.version``: verdicts may be reused."""
         acquaintance = self._acquaintances.get(ask.policy.worker)
-        return (
-            acquaintance is not None
-            and acquaintance.holds
-            and standing is not None
-            and standing.version == ask.version
-            and self._held[ask.policy.worker].agreement.settled
-        )
+        return acquaintance is not None and acquaintance.is_settled(ask.policy, ask.version)
 
     def disagreed(self, ask: Ask, version: str) -> None:
-        """An answer to ``ask`` is of ``version``. If that is not what was described, the worker is described again at
-        once, and its policies are not settled for a while (``TransportLimits.worker_settle_seconds``).
+        """An answer to ``ask`` is of ``version``. If that is what nobody has described, the worker is described again
+        at once, and its policies are not settled for a while (``TransportLimits.worker_settle_seconds``).
         """
         reached = self._held.get(ask.policy.worker)
+        if reached is None or version == "" or self._acquaintances[ask.policy.worker].is_known(ask.policy, version):
+            return
         standing = self._standings.described(ask.policy)
         described = ask.version if standing is None else standing.version
-        if reached is None or version in ("", described):
-            return
-        if reached.agreement.disagreed():
+        if reached.connection.agreement.disagreed():
             _LOG.warning(
                 "a worker answers in two versions: is it being updated? its verdicts are not cached until it settles",
                 worker=ask.policy.worker,
@@ -128,19 +112,10 @@ class Workers:
                 settles_in=self._limits.worker_settle_seconds,
             )
 
-    def standing_questions(self) -> Mapping[_Question, Described]:
-        """The version that stands for each question that can be asked."""
-        return {
-            _question(self._held[name], policy): standing
-            for name, policies in self._policies.items()
-            if name in self._held
-            for policy in policies
-            if (standing := self._standings.described(policy)) is not None
-        }
-
-    def holds(self, reached: ReachedWorker) -> bool:
-        """Whether this is one of the workers reached here."""
-        return self._held.get(reached.connection.name) is reached
+    def acquaintance(self, reached: ReachedWorker) -> Acquaintance | None:
+        """What is known here of a worker, if it is one of those reached here."""
+        name = reached.connection.name
+        return self._acquaintances[name] if self._held.get(name) is reached else None
 
     async def start(self, *, wait_seconds: float = 0.0) -> None:
         """Start what is ours to start, connect to all, and wait a little for them, so that the first review finds them.
@@ -159,8 +134,10 @@ class Workers:
                 continue
             reached = self._pool.take(worker)
             if reached is not None:
-                self._hold(worker.name, reached)
-        self._inherit()
+                self._hold(worker, reached)
+        if self._before is not None:
+            self._before = None
+            self._changed()
         for worker in self._configuration.workers.values():
             if worker.grpc is not None:
                 self._tasks.append(asyncio.create_task(self._reach_and_describe(worker)))
@@ -182,12 +159,24 @@ class Workers:
         if self._owns_pool:
             await self._pool.close()
 
-    def _hold(self, name: str, reached: ReachedWorker) -> None:
+    def _hold(self, worker: Worker, reached: ReachedWorker) -> None:
+        name = worker.name
         self._held[name] = reached
-        self._workers[name] = reached.connection
+        before = self._before
         self._acquaintances[name] = Acquaintance(
-            reached, lambda: self._describe(reached.connection), lambda why: self._not_described(name, why)
+            worker=reached.connection,
+            configured=worker,
+            policies=self._policies[name],
+            characters=self._limits.message_characters,
+            told=self._standings.set,
+            known=self._described[name].set,
+            changed=self._tell_changed,
+            failed=lambda why: self._not_described(name, why),
+            before=None if before is None else before.acquaintance(reached),
         )
+
+    def _tell_changed(self) -> None:
+        self._changed()
 
     async def _wait(self, seconds: float) -> None:
         waiting = [asyncio.create_task(event.wait()) for event in self._described.values()]
@@ -201,28 +190,11 @@ class Workers:
                 _LOG.warning(
                     "a worker is not described yet; until it is, its policies cannot be asked",
                     worker=name,
-                    target=self._workers[name].target if name in self._workers else "",
+                    target=self._held[name].connection.target if name in self._held else "",
                     waited=seconds,
                 )
 
     # ---------------------------------------------------------------------------------------------- standing
-
-    def _inherit(self) -> None:
-        """Give each policy the standing that the same question had in the configuration before."""
-        before, self._before = self._before, None
-        if before is None:
-            return
-        known = before.standing_questions()
-        for name, reached in self._held.items():
-            if not before.holds(reached):
-                continue
-            standings = [known.get(_question(reached, policy)) for policy in self._policies[name]]
-            for policy, standing in zip(self._policies[name], standings, strict=True):
-                if standing is not None:
-                    self._standings.set(policy, standing)
-            if None not in standings:
-                self._described[name].set()
-        self._changed()
 
     async def _reach_and_describe(self, worker: Worker) -> None:
         if worker.name not in self._held:
@@ -232,31 +204,13 @@ class Workers:
                 f"worker {worker.name!r} is not started: another process that the gateway started is still at "
                 f"{worker.grpc.target}; leave out target, and each process gets a socket of its own",
             )
-            self._hold(worker.name, await self._pool.wait_for(worker))
-        connection = self._workers[worker.name]
+            self._hold(worker, await self._pool.wait_for(worker))
+        connection = self._held[worker.name].connection
         self._undescribed(
             worker.name,
             f"worker {worker.name!r} is not reached yet, at {connection.target}; see whether it runs and listens there",
         )
         await self._acquaintances[worker.name].keep()
-
-    async def _describe(self, worker: GrpcWorker) -> None:
-        configured = self._configuration.workers[worker.name]
-        asking = Describing(worker, configured, await worker.describe(), self._limits.message_characters)
-        found = [(policy, await asking.standing(policy)) for policy in self._policies[worker.name]]
-        for policy, standing in found:
-            self._standings.set(policy, standing)
-        _LOG.info(
-            "a worker is described",
-            worker=worker.name,
-            version=asking.version,
-            policies=asking.policies,
-            cannot_be_asked=sorted(
-                policy.qualified_name for policy, standing in found if isinstance(standing, Failure)
-            ),
-        )
-        self._described[worker.name].set()
-        self._changed()
 
     def _not_described(self, worker: str, why: str) -> None:
         """It could not be described. What was described before stands."""
@@ -267,9 +221,5 @@ class Workers:
         """None of its policies can be asked, but for those that could be when the configuration changed."""
         for policy in self._policies[worker]:
             if self._standings.described(policy) is None:
-                self._standings.set(policy, unusable(why))
+                self._standings.set(policy, unusable(why), told=False)
         self._changed()
-
-
-def _question(reached: ReachedWorker, policy: Policy) -> _Question:
-    return reached, policy.phase, policy.policy, policy.settings, policy.inputs, policy.writes

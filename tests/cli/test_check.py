@@ -22,7 +22,7 @@ def written(tmp_path):
     """A file with a Worker and these policies."""
 
     def write(*mutating, validating=()):
-        worker = {"metadata": {"name": "w"}, "kind": "Worker", "spec": {"grpc": {"target": "dns:///w:50051"}}}
+        worker = {"metadata": {"name": "w"}, "kind": "Worker", "spec": {"grpc": {"target": "dns:///localhost:50051"}}}
         documents = [worker] + [
             {"kind": f"{phase}PolicyConfiguration", "metadata": {"name": "team"}, "policies": list(policies)}
             for phase, policies in (("Mutating", mutating), ("Validating", validating))

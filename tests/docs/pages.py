@@ -20,6 +20,10 @@ _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 _NAMED = re.compile(r"^(?:<!-- (?P<comment>\S+): mistakes -->|.*?`(?P<name>[\w./-]+)`.*:)$")
 
 
+_MADE = {"node_modules", "target", "vendor", ".pytest_cache"}
+"""Folders that are made by builds; their pages are not the project's."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Block:
     """A block of code: where it stands, its language, its text, the name and the line before it."""
@@ -105,6 +109,7 @@ def pages() -> dict[str, Page]:
             path
             for folder in ("docs", "workers", "examples", "proto", "deploy")
             for path in ROOT.glob(f"{folder}/**/*.md")
+            if not _MADE & set(path.parts)
         ),
     ]
     found = [Page(path=path.relative_to(ROOT), text=path.read_text()) for path in sorted(paths)]

@@ -19,7 +19,7 @@ WORKER = {
     "apiVersion": GROUP,
     "kind": "Worker",
     "metadata": {"name": "labels"},
-    "spec": {"grpc": {"target": "dns:///labels.policies.svc:50051"}},
+    "spec": {"grpc": {"target": "dns:///labels.policies.svc:50051", "tls": {}}},
 }
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod", "labels": {"tier": "gold"}}}
 

@@ -11,6 +11,7 @@ from gateway.policies import (
     Cache,
     FailurePolicy,
     GrpcTarget,
+    GrpcTls,
     MatchPolicy,
     Mode,
     OnConflict,
@@ -88,6 +89,7 @@ def test_inside(field):
     [
         Worker(name="w", grpc=GrpcTarget(target="dns:///w:1", directory="/elsewhere")),
         Worker(name="w", grpc=GrpcTarget(target="dns:///w:1"), place=Place(file="f", line=9)),
+        Worker(name="w", grpc=GrpcTarget(target="dns:///w:1", connections=9)),
     ],
 )
 def test_where_a_worker_is_written(other):
@@ -103,6 +105,16 @@ def test_ca_bundle():
     assert verdict_identity(POLICY, one) == verdict_identity(POLICY, other)
 
 
+def test_authorities_of_a_worker():
+    """Nor does a renewed authority of a gRPC worker, nor where certificates lie."""
+    tls = GrpcTls(server_name="w")
+    one, *others = (
+        Worker(name="w", grpc=GrpcTarget(target="dns:///w:1", tls=replace(tls, **change)))
+        for change in ({}, {"ca_file": "ca.crt"}, {"ca_bundle": b"PEM"}, {"cert_file": "a", "key_file": "b"})
+    )
+    assert {verdict_identity(POLICY, other) for other in others} == {verdict_identity(POLICY, one)}
+
+
 def test_how_a_worker_is_reached():
     """Another worker, or the same one reached otherwise, may answer otherwise: no two of these are the same."""
     workers = [
@@ -112,6 +124,8 @@ def test_how_a_worker_is_reached():
         Worker(name="w", grpc=GrpcTarget(target="", command=("a", "b"))),
         Worker(name="w", grpc=GrpcTarget(target="", command=("ab",))),
         Worker(name="w", grpc=GrpcTarget(target="", command=("b", "a"))),
+        Worker(name="w", grpc=GrpcTarget(target="dns:///w:1", tls=GrpcTls(server_name="w"))),
+        Worker(name="w", grpc=GrpcTarget(target="dns:///w:1", tls=GrpcTls(server_name="v"))),
         Worker(name="w", webhook=WebhookTarget(url="dns:///w:1")),
         Worker(name="w", webhook=WebhookTarget(url="https://h/p")),
         Worker(name="w", webhook=WebhookTarget(url="https://h/p", review_versions=("v1beta1",))),

@@ -176,9 +176,22 @@ def test_targets_of_commands(load_documents, worker, mistakes, target, local):
         ({"metadata": []}, 'metadata: Invalid value: "array": must be of type object'),
         ({"metadata.namespace": "a"}, "metadata.namespace: Forbidden: not allowed on this type"),
         ({"metadata.nam": "a"}, 'metadata.nam: unknown field "metadata.nam"'),
+        ({"spec.grpc.connections": 0}, "spec.grpc.connections: Invalid value: 0: must be between 1 and 64, inclusive"),
         (
-            {"spec.grpc.tls": {}},
-            "spec.grpc.tls: Forbidden: a worker cannot be asked over TLS in this version; remove the field",
+            {"spec.grpc.connections": 65},
+            "spec.grpc.connections: Invalid value: 65: must be between 1 and 64, inclusive",
+        ),
+        (
+            {"spec.grpc.connections": "4"},
+            'spec.grpc.connections: Invalid value: "string": must be of type integer',
+        ),
+        (
+            {"spec.grpc.connections": 1.5},
+            'spec.grpc.connections: Invalid value: "number": must be of type integer',
+        ),
+        (
+            {"spec.grpc.connections": True},
+            'spec.grpc.connections: Invalid value: "boolean": must be of type integer',
         ),
     ],
 )
@@ -211,6 +224,14 @@ def test_words_of_commands(load_documents, worker, mistakes, command, expected):
     """A command is a list of words that a program can be started with."""
     (mistake,) = mistakes(load_documents(worker({"spec.grpc": {"target": "unix:a", "command": command}})))
     assert mistake.startswith(expected)
+
+
+@pytest.mark.parametrize("connections", [None, 1, 64])
+def test_connections(load_documents, worker, connections):
+    """A Worker may say how many connections it is given; else the process does."""
+    loaded = load_documents(worker({"spec.grpc.connections": connections}))
+    assert not loaded.errors
+    assert loaded.workers["labels"].grpc.connections == connections
 
 
 def test_metadata_of_the_api_server(load_documents, worker):

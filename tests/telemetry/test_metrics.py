@@ -10,12 +10,23 @@ from gateway.deciding import Allow, Deny, Failure, Source
 from gateway.policies import Cache, FailurePolicy, Phase
 from gateway.reasons import Reason
 from gateway.scopes import Inputs, Places
-from gateway.serving.counting import CacheCounting
+from gateway.serving.counting import CacheCounting, WorkerCounting
 from gateway.serving.limits import Limits
 from gateway.serving.patrol import DROPPED, FAILED, STABLE, UNSTABLE
 from gateway.serving.refusals import Refusal
 from gateway.telemetry import Metrics
-from gateway.telemetry.metrics import ENTRIES, LIMITS, LOOKUPS, PATROLLED, PATROLS, PREFIX, REDIS_ERRORS, REFUSALS
+from gateway.telemetry.metrics import (
+    ENTRIES,
+    LIMITS,
+    LOOKUPS,
+    PATROLLED,
+    PATROLS,
+    PREFIX,
+    REDIS_ERRORS,
+    REFUSALS,
+    WORKER_EVENTS,
+)
+from gateway.transports import TransportLimits, WorkerEvent
 from tests.world import decide, label, patch, policy, request
 
 FAILURE = Failure(reason=Reason.WORKER_FAILURE, message="x")
@@ -46,8 +57,14 @@ def test_the_words_of_refusals_are_those_of_the_front():
 
 
 def test_the_words_of_limits_are_those_of_the_limits():
-    """Each limit that is counted is one of Limits, or the log's."""
-    assert set(LIMITS) <= {*(each.name for each in fields(Limits)), "log_lines"}
+    """Each limit that is counted is one of Limits or TransportLimits, or the log's."""
+    known = {each.name for limits in (Limits, TransportLimits) for each in fields(limits)}
+    assert set(LIMITS) <= {*known, "log_lines"}
+
+
+def test_the_words_of_worker_events_are_those_of_the_transports():
+    """Each event of a worker has its own series."""
+    assert list(WORKER_EVENTS) == sorted(WorkerEvent)
 
 
 def test_counters_start_at_zero(metrics):
@@ -273,3 +290,25 @@ def test_a_body_that_is_no_review_and_an_abandoned_review_are_counted(metrics):
     assert value(metrics, "http_refusals_total", why="not_a_review") == 1
     assert value(metrics, "abandoned_reviews_total", phase="validating") == 1
     assert value(metrics, "abandoned_reviews_total", phase="mutating") == 0
+
+
+def test_what_happens_with_workers_is_counted(metrics):
+    """By worker and event, from 0; workers of one name count together, and the last one takes its series along."""
+    counting = WorkerCounting(metrics)
+    for _ in range(2):
+        counting.arrived("labels")
+    counting.happened("labels", WorkerEvent.RETRY)
+    counting.happened("labels", WorkerEvent.STRAY, 3)
+    counting.happened("labels", WorkerEvent.IN_FLIGHT)
+    counting.connections("labels", 2)
+    counting.connections("labels", 1)
+    counting.gone("labels")
+    events = f"{PREFIX}worker_events_total"
+    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "retry"}) == 1
+    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "stray"}) == 3
+    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "hedge"}) == 0
+    assert metrics.registry.get_sample_value(f"{PREFIX}limit_hits_total", {"limit": "worker_in_flight"}) == 1
+    assert metrics.registry.get_sample_value(f"{PREFIX}worker_connections", {"worker": "labels"}) == 3
+    counting.gone("labels")
+    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "retry"}) is None
+    assert metrics.registry.get_sample_value(f"{PREFIX}worker_connections", {"worker": "labels"}) is None

@@ -30,7 +30,7 @@ def configured(*policies, directory="", **targets):
 @asynccontextmanager
 async def working(configuration, *, wait=10.0, changed=lambda: None, **limits):
     """Workers, started, and closed at the end."""
-    workers = Workers(configuration, TransportLimits(**limits), changed=changed)
+    workers = Workers(configuration, TransportLimits(**({"worker_connections": 1} | limits)), changed=changed)
     try:
         await workers.start(wait_seconds=wait)
         yield workers

@@ -89,11 +89,11 @@ async def test_a_claim_that_is_no_pointer_is_a_configuration_failure():
 
 
 async def test_the_log_says_what_each_policy_is_shown(log):
-    """Once for each change of its standing, bounded, however often the worker is described."""
+    """Once for each change of its standing, bounded, however many connections say it."""
     many = [f"/object/{'x' * 1000}{number}" for number in range(100)]
     async with claiming(inputs=many, writes=["/metadata/labels"]) as target:
-        async with working(changing(target)) as workers:
-            await workers._describe(workers._workers["labels"])
+        async with working(changing(target)):
+            pass
         async with working(configured(judge(), labels=target)):
             pass
     changing_, judging = [entry for entry in log if entry["event"] == "a policy can be asked"]
@@ -115,7 +115,7 @@ async def test_another_grant_is_another_question(tmp_path):
     try:
         async with scripted("judge", address=address):
             await before.start(wait_seconds=10)
-        await until(lambda: not before._workers["labels"].is_connected)
+        await until(lambda: not before._held["labels"].connection.is_connected)
         await same.start()
         await other.start()
         assert isinstance(standing(same, judge()), Described)

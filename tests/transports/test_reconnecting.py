@@ -3,20 +3,56 @@
 import asyncio
 
 import grpc
+import grpc.aio
 
 from gateway.transports import TransportLimits
-from gateway.transports.acquaintance import Acquaintance
 from gateway.transports.agreement import Agreement
-from gateway.transports.grpc import GrpcWorker
-from gateway.transports.pool import ReachedWorker
+from gateway.transports.grpc.backlog import Backlog
+from gateway.transports.grpc.connection import Connection
+from gateway.transports.grpc.descriptions import Descriptions
+from gateway.transports.grpc.failures import Failures
+from tests.integration.running import until
+from tests.integration.workers import description
 
-PATIENCE = 10
+
+class Owner:
+    """Whose connection it is: counts the changes."""
+
+    def __init__(self):
+        self.changes = []
+
+    def changed(self, connection):
+        self.changes.append((connection.state.name, connection.description))
+
+    def read(self, ask, outcome):
+        raise AssertionError("nobody asks")
+
+    strayed = stream_broke = read
+
+
+class Unimplemented:
+    """A call that the worker does not have."""
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        raise grpc.aio.AioRpcError(grpc.StatusCode.UNIMPLEMENTED, grpc.aio.Metadata(), grpc.aio.Metadata())
+
+    async def read(self):
+        return await self.__anext__()
+
+    def cancel(self):
+        pass
 
 
 class Flickering:
-    """A channel that is connected whenever somebody looks, and was not in between."""
+    """A channel that is connected whenever somebody looks, and was not in between. ``versions`` are those of the
+    workers behind it, one after another.
+    """
 
-    def __init__(self):
+    def __init__(self, *versions):
+        self._versions = iter(versions)
         self.changes = asyncio.Queue()
 
     def get_state(self, *, try_to_connect=False):
@@ -26,55 +62,41 @@ class Flickering:
         assert last is grpc.ChannelConnectivity.READY
         await self.changes.get()
 
+    def unary_unary(self, method):
+        async def call(_request, **_fields):
+            return description("judge", version=next(self._versions))
 
-async def test_a_connection_that_is_back_already_was_lost():
-    """Lost and found again before the loop's next turn is lost all the same."""
-    worker = GrpcWorker("labels", "unix:/nonexistent", TransportLimits())
-    await worker.close()
-    worker._channel = Flickering()
-    lost = asyncio.create_task(worker.disconnected())
-    worker._channel.changes.put_nowait(None)
-    await asyncio.wait_for(lost, PATIENCE)
+        return call
 
+    def stream_stream(self, method):
+        return Unimplemented
 
-class Restarting:
-    """A worker whose connection is lost while it describes itself for the first time, and never again."""
+    def unary_stream(self, method):
+        return lambda _request: Unimplemented()
 
-    name = "labels"
-    target = "unix:/nonexistent"
-
-    def __init__(self):
-        self.described = 0
-        self.restarted = asyncio.Event()
-        self.described_again = asyncio.Event()
-
-    async def connected(self):
+    async def close(self):
         pass
 
-    async def disconnected(self):
-        if self.restarted.is_set():
-            await asyncio.Event().wait()
-        self.restarted.set()
 
-    async def describe(self):
-        await self.restarted.wait()
-        self.described += 1
-        if self.described == 2:
-            self.described_again.set()
-
-
-def reached(worker):
-    """A worker as a pool has it."""
-    return ReachedWorker(key=(), connection=worker, supervisor=None, socket=None, agreement=Agreement(60.0))
-
-
-async def test_a_connection_lost_during_describe_is_described_again():
-    """The loss is noticed from before Describe on, and the watch ends with what it watches for."""
-    worker = Restarting()
-    told = []
-    task = asyncio.create_task(Acquaintance(reached(worker), worker.describe, told.append).keep())
-    await asyncio.wait_for(worker.described_again.wait(), PATIENCE)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+async def test_a_connection_that_is_back_already_is_described_anew():
+    """Lost and found again before the loop's next turn is lost all the same: what was said counts no more."""
+    owner, channel = Owner(), Flickering("1", "2")
+    connection = Connection(
+        channel,
+        address="unix:/nonexistent",
+        owner=owner,
+        agreement=Agreement(60.0),
+        descriptions=Descriptions(),
+        failures=Failures("labels", "unix:/nonexistent", 100),
+        backlog=Backlog(1),
+        limits=TransportLimits(),
+    )
+    try:
+        await until(lambda: connection.can_be_asked)
+        assert connection.description.version_of("judge") == "1"
+        channel.changes.put_nowait(None)
+        await until(lambda: connection.can_be_asked and connection.description.version_of("judge") == "2")
+        assert ("CONNECTING", None) in owner.changes
+    finally:
+        await connection.close()
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert told == []

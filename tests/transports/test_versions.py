@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from gateway.transports import TransportLimits, WorkerPool, Workers
-from gateway.transports import acquaintance as module
+from gateway.transports.grpc import connection as module
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.running import until
 from tests.integration.workers import answer, description, scripted
@@ -101,7 +101,7 @@ async def test_it_settles_after_a_while():
     replicas = Rolling()
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         now = [0.0]
-        workers._held["labels"].agreement._clock = lambda: now[0]
+        workers._held["labels"].connection.agreement._clock = lambda: now[0]
         replicas.described = replicas.answering = "2"
         await asked(workers, judge())
         await until(lambda: standing(workers) == "2")
@@ -129,14 +129,16 @@ async def test_a_worker_that_is_away_stays_as_described(tmp_path):
         reached = working(configured(judge(), labels=address))
         workers = await reached.__aenter__()
     try:
-        await until(lambda: not workers._workers["labels"].is_connected)
+        await until(lambda: not workers._held["labels"].connection.is_connected)
         assert workers.settled(question(judge()))
     finally:
         await reached.__aexit__(None, None, None)
 
 
-async def test_a_worker_that_is_back_has_to_be_described_first(tmp_path):
-    """From the new connection on until it is described, nothing is settled; then the version that it has now."""
+async def test_a_worker_that_is_back_is_as_described_until_it_is_described_anew(tmp_path):
+    """Nobody asks the new connection before it is described, so until then it is as if it were away; then the version
+    that it has now is settled, and no other.
+    """
     address = f"unix:{tmp_path}/w.sock"
     async with Rolling().served(address=address):
         reached = working(configured(judge(), labels=address))
@@ -151,7 +153,7 @@ async def test_a_worker_that_is_back_has_to_be_described_first(tmp_path):
 
         async with scripted(describe=describe, address=address):
             await asyncio.wait_for(asked_to.wait(), 10)
-            assert not workers.settled(question(judge()))
+            assert workers.settled(question(judge()))
             told_to.set()
             await until(lambda: standing(workers) == "2")
             await until(lambda: workers.settled(question(judge(), version="2")))
@@ -186,7 +188,7 @@ async def test_a_worker_that_cannot_be_described_again_is_not_settled(log):
     """Where the description fails after a disagreement, the policies keep their standing and nothing is settled."""
     replicas = Rolling()
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
-        workers._held["labels"].agreement._seconds = 0.0
+        workers._held["labels"].connection.agreement._seconds = 0.0
         replicas.answering, replicas.fails = "2", True
         await asked(workers, judge())
         await until(lambda: [entry for entry in log if entry["event"] == "a worker cannot be described"])

@@ -1,0 +1,212 @@
+"""What a call to a gRPC worker costs the gateway: CPU time per call, by stream and by call, by how many are in flight.
+
+The gateway's transport in this process on uvloop, all threads of gRPC included; the worker, the sample worker of the Go
+or Python SDK, in a process of its own. A call begins with an ask whose document is at hand and ends with the heart's
+answer: messages made, sent, received and read. Policies of one worker that are asked about the same review share its
+document: with 16 policies a review is 16 calls.
+
+"In flight" are calls: at 32 with 4 policies, 8 reviews are asked about at a time, each again when all its answers are
+there. The machine is shared and noisy: trust the ratios within one run. Rounds are interleaved, the median is told.
+Repeat it with ``make bench-workers``, or ``make bench-workers ARGS="--worker go -o json"``.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+import uvloop
+
+from gateway.deciding import ASKED, Answer, Ask, Deny, Origin, Reply, Verdict
+from gateway.documents import Document
+from gateway.policies import Configuration, Phase, Policy, Worker
+from gateway.policies.model import GrpcTarget
+from gateway.transports import TransportLimits, Workers
+
+ROOT = Path(__file__).resolve().parents[1]
+IN_FLIGHT = (1, 8, 32)
+POLICIES = (1, 4, 16)
+SIZE = 2_000
+COMMANDS = {
+    "go": [str(ROOT / "workers/go/bin/samples")],
+    "python": [sys.executable, "-m", "admission_worker.samples"],
+}
+SETTINGS = b'{"labels":{"team":""}}'
+WAYS = {"stream": TransportLimits(), "call": TransportLimits(worker_stream_bytes=1)}
+"""By a call of its own goes what is larger than a stream takes: here, everything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One cell of the table: microseconds of CPU and answers a second."""
+
+    way: str
+    policies: int
+    in_flight: int
+    cpu: float
+    rate: float
+
+
+class Waiting:
+    """A review that waits for the answers of some policies."""
+
+    def __init__(self, calls: int) -> None:
+        self._left = calls
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def answered(self, answer: Answer, origin: Origin = ASKED) -> None:  # noqa: ARG002 - Reply's
+        """See Reply."""
+        assert isinstance(answer, Deny), answer
+        self._left -= 1
+        if not self._left:
+            self.done.set_result(None)
+
+    def fallback(self, verdict: Verdict, origin: Origin) -> None:
+        """See Reply."""
+
+
+def main() -> None:
+    """Run the benchmark and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worker", choices=sorted(COMMANDS), default="go", help="whose sample worker (default go)")
+    parser.add_argument("--calls", type=int, default=3_000, help="calls in one window (default 3000)")
+    parser.add_argument("--rounds", type=int, default=5, help="windows of each kind, interleaved (default 5)")
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+    arguments = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    command = COMMANDS[arguments.worker]
+    if not Path(command[0]).exists():
+        sys.exit(f"{command[0]} is not there: build it with 'make -C workers/{arguments.worker} build'")
+    worker = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--log-format", "text"], stderr=subprocess.PIPE)
+    try:
+        assert worker.stderr is not None
+        while b" listens on " not in (line := worker.stderr.readline()):
+            assert line, "the worker ended before it listened"
+        target = line.split(b" listens on ")[1].split(b";")[0].strip().decode()
+        results = uvloop.run(measure(target, arguments.calls, arguments.rounds))
+    finally:
+        worker.terminate()
+        worker.wait(30)
+    report(results, as_json=arguments.output == "json")
+
+
+async def measure(target: str, calls: int, rounds: int) -> list[Result]:
+    """All windows."""
+    cells = [
+        (way, policies, in_flight)
+        for policies in POLICIES
+        for in_flight in IN_FLIGHT
+        if in_flight >= policies or policies > 1 and in_flight == IN_FLIGHT[-1]
+        for way in WAYS
+    ]
+    found: dict[tuple[str, int, int], list[tuple[float, float]]] = {cell: [] for cell in cells}
+    for _ in range(rounds):
+        for cell in cells:
+            found[cell].append(await window(target, *cell, calls))
+            print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return [
+        Result(
+            way=way,
+            policies=policies,
+            in_flight=in_flight,
+            cpu=statistics.median(cpu for cpu, _ in windows) * 1e6,
+            rate=statistics.median(rate for _, rate in windows),
+        )
+        for (way, policies, in_flight), windows in found.items()
+    ]
+
+
+async def window(target: str, way: str, count: int, in_flight: int, calls: int) -> tuple[float, float]:
+    """Seconds of CPU per call, and calls a second."""
+    policies = tuple(policy(index) for index in range(count))
+    configuration = Configuration(
+        workers={"samples": Worker(name="samples", grpc=GrpcTarget(target=target))}, validating=policies
+    )
+    workers = Workers(configuration, WAYS[way])
+    try:
+        await workers.start(wait_seconds=20)
+        reviewers = max(1, in_flight // count)
+        await asyncio.gather(*(review(workers, policies, 5) for _ in range(reviewers)))
+        times = max(1, calls // (reviewers * count))
+        wall, cpu = time.monotonic(), time.process_time()
+        await asyncio.gather(*(review(workers, policies, times) for _ in range(reviewers)))
+        cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+        made = reviewers * count * times
+        return cpu / made, made / wall
+    finally:
+        await workers.close()
+
+
+async def review(workers: Workers, policies: tuple[Policy, ...], times: int) -> None:
+    """Ask all policies about a document, again and again."""
+    for number in range(times):
+        document = Document(
+            content=b'{"object":{"metadata":{"labels":{"a":"%b"}}},"operation":"CREATE"}' % filler(number)
+        )
+        reply: Reply = Waiting(len(policies))
+        deadline = time.monotonic() + 20
+        for index, each in enumerate(policies):
+            ask = Ask(
+                id=index,
+                policy=each,
+                document=document,
+                deadline=deadline,
+                uid="0c7ae3e4-7fd9-4d2a-a3b1-6f9d1c7c2b6a",
+                cancellable=True,
+                version="0.1.0",
+            )
+            workers.ask(ask, reply)
+        assert isinstance(reply, Waiting)
+        await reply.done
+
+
+def filler(number: int) -> bytes:
+    """Bytes that make up the size of a document."""
+    return b"%d" % number + b"x" * (SIZE - 60)
+
+
+def policy(index: int) -> Policy:
+    """A policy that denies what it is asked about."""
+    return Policy(
+        phase=Phase.VALIDATING,
+        configuration="bench",
+        index=index,
+        name=f"labels-{index}.example.com",
+        worker="samples",
+        policy="required-labels",
+        rules=(),
+        settings=SETTINGS,
+        timeout=20.0,
+    )
+
+
+def report(results: list[Result], *, as_json: bool) -> None:
+    """Print the table."""
+    if as_json:
+        print(json.dumps([vars(result) for result in results], indent=2))
+        return
+    calls = {(each.policies, each.in_flight): each for each in results if each.way == "call"}
+    print(f"CPU of the gateway per call, {SIZE:,} bytes, {os.cpu_count()} cores")
+    print(
+        f"{'policies':>8} {'in flight':>9}   {'call µs':>8} {'stream µs':>9} {'ratio':>6}   {'calls/s by stream':>17}"
+    )
+    for each in results:
+        if each.way == "stream":
+            unary = calls[each.policies, each.in_flight]
+            ratio = each.cpu / unary.cpu
+            print(
+                f"{each.policies:8} {each.in_flight:9}   {unary.cpu:8.0f} {each.cpu:9.0f} {ratio:6.2f}   {each.rate:17,.0f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""A worker over gRPC: its addresses, the connections to them, and one ask put to one of them.
+
+worker      who is asked: picks a connection, and a second one where the first fails or is late
+replicas    one address each: its connections, and a circuit breaker for each policy
+connection  one channel: described, watched over (health), and asked, by stream or by call
+stream      one ReviewStream: everything of one turn of the loop in one message
+addresses   which addresses a target has
+"""
+
+from gateway.transports.grpc.connection import Connection
+from gateway.transports.grpc.descriptions import Description
+from gateway.transports.grpc.introduction import WorkerError
+from gateway.transports.grpc.worker import GrpcWorker
+
+__all__ = ["Connection", "Description", "GrpcWorker", "WorkerError"]

@@ -1,0 +1,404 @@
+"""One channel to one address of a worker: described, watched over, and asked.
+
+    connecting   no connection yet, or lost; gRPC tries again and again
+    describing   there is one; the worker is asked what it holds
+    ready        it is described: it may be asked, unless it says NOT_SERVING
+    draining     another one takes its place: nothing new, what is open is answered, and it closes itself
+
+A new connection may meet another version, so what was described counts for the connection on which it was said, and
+the worker is described again on the next one; and when an answer contradicts it.
+
+An ask goes over the stream of the connection, except:
+
+* where the worker has no stream, or its streams break again and again: then all are calls, for a while;
+* a policy with side effects has a call of its own: no other policy's mistake can break it;
+* a large document has one too: small ones do not wait behind it;
+* an ask whose stream broke has one: if it was the one that broke it, it breaks nobody else's again.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from time import monotonic
+from typing import Any, Final, Protocol
+
+import grpc
+import grpc.aio
+import structlog
+from google.protobuf.message import DecodeError
+
+from gateway.deciding import Answer, Ask
+from gateway.transports.agreement import Agreement
+from gateway.transports.grpc.attempts import Attempt, Ending
+from gateway.transports.grpc.backlog import Backlog
+from gateway.transports.grpc.descriptions import Description, Descriptions
+from gateway.transports.grpc.failures import Failures
+from gateway.transports.grpc.health import HealthWatch
+from gateway.transports.grpc.introduction import SERVICE, Introduction, WorkerError
+from gateway.transports.grpc.stream import ReviewStream
+from gateway.transports.limits import TransportLimits
+from gateway.transports.messages import review_answer, review_request
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+
+RETRY_SECONDS: Final = (0.25, 5.0)
+"""First and longest pause before a worker that cannot describe itself is asked again."""
+
+AGAIN_SECONDS: Final = 1.0
+"""Shortest time between two descriptions on one connection. In a rolling update every second answer may be of the other
+version: a Describe for each would double the worker's load, and one a second is less than its health checks."""
+
+STREAM_SECONDS: Final = (0.1, 1.0)
+"""First and longest pause before a stream that broke is opened again, while it is not given up for longer."""
+
+BREAKS: Final = 3
+"""Streams that break one after another without an answer on them, before calls are used instead for a while."""
+
+_LOG: Final = structlog.get_logger(__name__)
+
+
+class State(Enum):
+    """Of a connection, as the table above has it."""
+
+    CONNECTING = 0
+    DESCRIBING = 1
+    READY = 2
+    CLOSED = 3
+
+
+class Owner(Protocol):
+    """Whose connection it is."""
+
+    def changed(self, connection: "Connection") -> None:
+        """Its state, its description or its health has changed."""
+
+    def strayed(self, connection: "Connection", answers: int) -> None:
+        """So many answers came that nobody asked for."""
+
+    def stream_broke(self, connection: "Connection", why: str, *, flooded: bool) -> None:
+        """Its stream ended, and not because it should; ``flooded``: for answers that nobody asked for."""
+
+    def read(self, ask: Ask, outcome: pb.Outcome) -> Answer:
+        """The answer that an outcome is."""
+
+    def meaningless(self, ask: Ask, observed: str) -> None:
+        """A cache hint means nothing."""
+
+
+class Connection:
+    """One channel.
+
+    Args:
+        channel: to one address; closed by this.
+        address: for messages.
+        owner: is told what becomes of it.
+        agreement: of the worker.
+        descriptions: of the worker.
+        failures: names what goes wrong.
+        backlog: of the worker.
+        limits: see TransportLimits.
+    """
+
+    def __init__(  # noqa: PLR0913 - all by name
+        self,
+        channel: grpc.aio.Channel,
+        *,
+        address: str,
+        owner: Owner,
+        agreement: Agreement,
+        descriptions: Descriptions,
+        failures: Failures,
+        backlog: Backlog,
+        limits: TransportLimits,
+    ) -> None:
+        self.address = address
+        self.state = State.CONNECTING
+        self.description: Description | None = None
+        self.is_serving = True
+        self.is_draining = False
+        self.is_doubted = False
+        self.why = ""
+        """Why there is no connection, or no description, in a sentence; empty: nobody knows yet."""
+        self._told_why = False
+        self._channel = channel
+        self._owner = owner
+        self._agreement = agreement
+        self._descriptions = descriptions
+        self._failures = failures
+        self._backlog = backlog
+        self._limits = limits
+        # Bytes in, bytes out: what cannot be parsed is the worker's failure, not an exception inside grpc.
+        self._review: Any = channel.unary_unary(SERVICE + "Review")
+        self._open_stream: Any = channel.stream_stream(SERVICE + "ReviewStream")
+        self._health = HealthWatch(channel, failures.name, self._serving)
+        self.introduction = Introduction(channel, address, failures, limits)
+        """Describe and ValidateSettings."""
+        self._calls: set[asyncio.Task[None]] = set()
+        self._streams: set[ReviewStream] = set()
+        self._stream: ReviewStream | None = None
+        self._stream_at: float | None = None  # when a stream may be opened again; None: never on this connection
+        self._breaks = 0
+        self._reopening: asyncio.TimerHandle | None = None
+        self._idle = asyncio.Event()
+        self._life = asyncio.get_running_loop().create_task(self._live())
+
+    # ------------------------------------------------------------------------------------------------ asking
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether it is described, serving, and not on its way out."""
+        return self.state is State.READY and self.is_serving and not self.is_draining
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether its next message is being made up."""
+        return self._stream is not None and self._stream.is_gathering
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether its stream is not done with writing its last message."""
+        return self._stream is not None and self._stream.is_writing
+
+    def ask(self, attempt: Attempt, *, alone: bool) -> Callable[[], object]:
+        """Put an ask; the attempt is told later, never inside this call.
+
+        Args:
+            attempt: is told what comes of it.
+            alone: as a call of its own.
+
+        Returns:
+            What cancels it.
+        """
+        ask = attempt.ask
+        stream = self._stream
+        if (
+            stream is None
+            or not stream.takes_asks
+            or alone
+            or not ask.cancellable
+            or len(ask.document.content) > self._limits.worker_stream_bytes
+        ):
+            return self._begin(self._call_review(attempt)).cancel
+        number = stream.ask(attempt)
+        return lambda: stream.cancel(number)
+
+    async def _call_review(self, attempt: Attempt) -> None:
+        ask = attempt.ask
+        try:
+            left = ask.deadline - monotonic()
+            metadata = None
+            content = await self._review(review_request(ask), timeout=max(left, 0.0), metadata=metadata)
+            answer = review_answer(
+                ask, content, characters=self._limits.message_characters, meaningless=self._owner.meaningless
+            )
+        except grpc.aio.AioRpcError as error:
+            late = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            lost = error.code() is grpc.StatusCode.UNAVAILABLE
+            ending = Ending.LATE if late else Ending.LOST if lost else Ending.SAID
+            attempt.ended(self._failures.of(error), ending)
+        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
+            _LOG.exception("asking a worker failed inside the gateway", worker=self._failures.name, uid=ask.uid)
+            attempt.ended(self._failures.internal(error), Ending.LATE)
+        else:
+            attempt.answered(answer)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._calls.add(task)
+        task.add_done_callback(self._call_ended)
+        return task
+
+    def _call_ended(self, task: "asyncio.Task[None]") -> None:
+        self._calls.discard(task)
+        self._look_idle()
+
+    def _look_idle(self) -> None:
+        if not self._calls and all(stream.is_idle for stream in self._streams):
+            self._idle.set()
+
+    # -------------------------------------------------------------------------------------------------- life
+
+    async def _live(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
+                _LOG.exception("keeping a connection to a worker failed inside the gateway", worker=self._failures.name)
+                await asyncio.sleep(RETRY_SECONDS[1])
+
+    async def _look(self) -> None:
+        channel = self._channel
+        while True:
+            state = channel.get_state(try_to_connect=True)
+            if state is grpc.ChannelConnectivity.READY:
+                await self._while_connected()
+                continue
+            if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                await self._ask_why()
+            await channel.wait_for_state_change(state)
+
+    async def _ask_why(self) -> None:
+        """Take down why there is no connection: a call that is not willing to wait is told at once."""
+        before = self.why
+        self.why = await self.introduction.why_not() or self.why
+        if self.why != before:
+            self._owner.changed(self)
+        elif not self._told_why:
+            # Whoever is just being started is not there at the first look.
+            self._told_why = True
+            _LOG.warning("a worker cannot be reached", worker=self._failures.name, address=self.address, why=self.why)
+
+    async def _while_connected(self) -> None:
+        lost = asyncio.create_task(self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY))
+        healthy: asyncio.Task[None] | None = None
+        self._become(State.DESCRIBING)
+        pause = RETRY_SECONDS[0]
+        try:
+            while not lost.done():
+                seen = self._agreement.disagreements
+                try:
+                    self.description = self._descriptions.of(await self.introduction.describe())
+                except (WorkerError, DecodeError) as error:
+                    why = str(error)
+                    if isinstance(error, DecodeError):
+                        why = f"worker {self._failures.name!r} answered Describe with bytes that are none: {error}"
+                    self._cannot_be_described(why, pause)
+                    await asyncio.wait((lost,), timeout=pause)
+                    pause = min(2 * pause, RETRY_SECONDS[1])
+                    continue
+                pause = RETRY_SECONDS[0]
+                if healthy is None:
+                    healthy = asyncio.create_task(self._health.keep())
+                    self._stream_at = 0.0
+                    self._begin_stream()
+                self.why, self._told_why, self.is_doubted = "", False, False
+                self._become(State.READY)
+                await self._until_lost_or_contradicted(lost, seen)
+                self.is_doubted = not lost.done()
+        finally:
+            lost.cancel()
+            if healthy is not None:
+                healthy.cancel()
+            await asyncio.gather(lost, *(() if healthy is None else (healthy,)), return_exceptions=True)
+            self._stream_at = None
+            self._leave_stream()
+            self.description = None
+            self.is_doubted = False
+            self.is_serving = True
+            self._become(State.CONNECTING)
+
+    def _cannot_be_described(self, why: str, pause: float) -> None:
+        self.why = why
+        _LOG.warning(
+            "a worker cannot be described",
+            worker=self._failures.name,
+            address=self.address,
+            error=why,
+            again_in=pause,
+        )
+        self._owner.changed(self)
+
+    async def _until_lost_or_contradicted(self, lost: "asyncio.Task[Any]", seen: int) -> None:
+        contradicted = asyncio.create_task(self._contradicted(seen))
+        try:
+            await asyncio.wait((lost, contradicted), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            contradicted.cancel()
+            await asyncio.gather(contradicted, return_exceptions=True)
+
+    async def _contradicted(self, seen: int) -> None:
+        await asyncio.sleep(AGAIN_SECONDS)
+        await self._agreement.beyond(seen)
+
+    def _become(self, state: State) -> None:
+        self.state = state
+        self._owner.changed(self)
+
+    # ------------------------------------------------------------------------------------------------ health
+
+    def _serving(self, serving: bool) -> None:  # noqa: FBT001 - it is what is told
+        if serving is self.is_serving:
+            return
+        self.is_serving = serving
+        _LOG.info("a worker's health has changed", worker=self._failures.name, address=self.address, serving=serving)
+        if serving:
+            self._begin_stream()
+        else:
+            self._leave_stream()
+        self._owner.changed(self)
+
+    # ------------------------------------------------------------------------------------------------ stream
+
+    def _begin_stream(self) -> None:
+        """Open a stream, if it is time."""
+        self._reopening = None
+        if self._stream is not None or self._stream_at is None or self.is_draining or not self.is_serving:
+            return
+        stream = self._stream = ReviewStream(
+            self._open_stream(),
+            limits=self._limits,
+            backlog=self._backlog,
+            failures=self._failures,
+            read=self._owner.read,
+            strayed=lambda answers: self._owner.strayed(self, answers),
+            gone=self._stream_gone,
+        )
+        self._streams.add(stream)
+
+    def _leave_stream(self) -> None:
+        """Ask it no more; what is open is answered, and then it ends."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.finish()
+        if self._reopening is not None:
+            self._reopening.cancel()
+            self._reopening = None
+
+    def _stream_gone(self, stream: ReviewStream) -> None:
+        self._streams.discard(stream)
+        self._look_idle()
+        if stream is not self._stream:
+            return
+        self._stream = None
+        if stream.is_unimplemented:
+            self._stream_at = None
+            return
+        self._breaks = 1 if stream.answered else self._breaks + 1
+        pause = min(STREAM_SECONDS[0] * 2 ** (self._breaks - 1), STREAM_SECONDS[1])
+        if self._breaks > BREAKS or stream.is_abused:
+            pause = self._limits.worker_stream_pause_seconds
+        self._reopening = asyncio.get_running_loop().call_later(pause, self._begin_stream)
+        self._owner.stream_broke(self, f"the next one in {pause:g} s, calls until then", flooded=stream.is_flooded)
+
+    # --------------------------------------------------------------------------------------------------- end
+
+    def drain(self) -> None:
+        """Take no more."""
+        self.is_draining = True
+        self._leave_stream()
+
+    async def idle(self) -> None:
+        """Return when nothing is open. Each ask has its deadline, so this ends."""
+        self._idle.clear()
+        self._look_idle()
+        while not self._idle.is_set():
+            # An ask of a stream ends without a word to the connection.
+            try:
+                await asyncio.wait_for(self._idle.wait(), IDLE_SECONDS)
+            except TimeoutError:
+                self._look_idle()
+
+    async def close(self) -> None:
+        """Break off what is open, and the connection."""
+        self._life.cancel()
+        if self._reopening is not None:
+            self._reopening.cancel()
+        await asyncio.gather(self._life, return_exceptions=True)
+        self.state = State.CLOSED
+        for task in tuple(self._calls):
+            task.cancel()
+        await asyncio.gather(*self._calls, *(stream.close() for stream in tuple(self._streams)), return_exceptions=True)
+        await self._channel.close()
+
+
+IDLE_SECONDS: Final = 0.05
+"""How often a connection that is to be closed looks whether its streams have nothing open."""

@@ -1,0 +1,50 @@
+"""Whether a worker that is connected says that it is serving: a Watch of ``grpc.health.v1`` for as long as it is.
+
+"A client should call the Watch method to get the status of the service". A worker without the health service is
+serving, as gRPC's own client-side health checking has it; so is one that does not know the empty service name.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+import grpc
+import grpc.aio
+import structlog
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health_pb2
+
+_LOG: Final = structlog.get_logger(__name__)
+
+AGAIN_SECONDS: Final = 1.0
+"""Pause before a watch that ended is begun again."""
+
+
+class HealthWatch:
+    """Watches on one channel.
+
+    Args:
+        channel: to the worker.
+        worker: its name, for the log.
+        told: called with each state that is told.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, worker: str, told: Callable[[bool], object]) -> None:
+        self._watch: Any = channel.unary_stream("/grpc.health.v1.Health/Watch")
+        self._worker = worker
+        self._told = told
+
+    async def keep(self) -> NoReturn:
+        """Watch until cancelled."""
+        request = health_pb2.HealthCheckRequest().SerializeToString()
+        while True:
+            try:
+                async for content in self._watch(request):
+                    said = health_pb2.HealthCheckResponse.FromString(content).status
+                    self._told(said != health_pb2.HealthCheckResponse.NOT_SERVING)
+            except grpc.aio.AioRpcError as error:
+                if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                    await asyncio.Event().wait()
+            except DecodeError as error:
+                _LOG.warning("a worker's health cannot be read", worker=self._worker, error=str(error))
+            await asyncio.sleep(AGAIN_SECONDS)

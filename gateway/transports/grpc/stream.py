@@ -1,0 +1,277 @@
+"""One ``ReviewStream``, seen from the gateway: asks go out in batches, outcomes come back by id.
+
+* What is asked in one turn of the loop leaves in one message, up to a size; while one is being written, the next one
+  gathers. A document that several of its asks share is in it once.
+* An id is open from its ask until its outcome, its cancel, its deadline or the stream's end. An outcome for any other
+  id is dropped and counted: an ask that was cancelled may have one under way. Too many of them end the stream.
+* An ask that is cancelled before it was written is never sent; afterwards a cancel is.
+* ``finish`` half-closes as soon as nothing is open. When the stream ends, by whomever, each open ask has failed.
+* Whoever waits has a timer of its own. The stream looks from time to time for asks whose deadline is over and for whom
+  nobody does: those that several reviews share.
+"""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from gateway.deciding import Answer, Ask, Failure
+from gateway.transports.grpc.attempts import Attempt, Ending
+from gateway.transports.grpc.backlog import Backlog
+from gateway.transports.grpc.failures import Failures
+from gateway.transports.limits import TransportLimits
+from gateway.transports.messages import PHASES
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+
+SWEEP_SECONDS: Final = 0.1
+"""How often asks whose deadline is over are looked for. Whoever waits for one has given it up by itself."""
+
+_ENVELOPE_BYTES: Final = 128
+"""Of an ask, beside its document and its settings: names, a uid, a trace context."""
+
+_HEAVY_BYTES: Final = 4096
+"""A message that nobody asked for counts once for each of its items, and once more for so many bytes."""
+
+
+class ReviewStream:
+    """Asks one worker over one stream.
+
+    Args:
+        call: the gRPC call, just made.
+        limits: of batches, and of outcomes that nobody asked for.
+        backlog: of the worker.
+        failures: names what goes wrong.
+        read: makes an answer of an outcome.
+        strayed: called for outcomes that nobody asked for, with their number.
+        gone: called once, when the stream has ended, before its open asks are told.
+    """
+
+    def __init__(  # noqa: PLR0913 - all by name
+        self,
+        call: Any,
+        *,
+        limits: TransportLimits,
+        backlog: Backlog,
+        failures: Failures,
+        read: Callable[[Ask, pb.Outcome], Answer],
+        strayed: Callable[[int], object],
+        gone: Callable[["ReviewStream"], object],
+    ) -> None:
+        self._call = call
+        self._limits = limits
+        self._backlog = backlog
+        self._failures = failures
+        self._read_outcome = read
+        self._strayed = strayed
+        self._gone = gone
+        self._loop = asyncio.get_running_loop()
+        self._last_id = 0
+        self._open: dict[int, Attempt] = {}
+        self._unsent: dict[int, Attempt] = {}
+        self._cancels: list[int] = []
+        self._something = asyncio.Event()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._finishing = False
+        self._strays = 0.0
+        self.is_writing = False
+        self.answered = 0
+        self.is_unimplemented = False
+        self.is_flooded = False
+        self.is_abused = False
+        self.has_ended = False
+        self._writer = self._loop.create_task(self._write())
+        self._reader = self._loop.create_task(self._read())
+
+    @property
+    def takes_asks(self) -> bool:
+        """Whether it can be asked."""
+        return not (self._finishing or self.has_ended)
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether a message is being made up, to which one more ask adds next to nothing."""
+        return bool(self._unsent) and not self.is_writing
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is open."""
+        return not self._open
+
+    def ask(self, attempt: Attempt) -> int:
+        """Put an ask; its id, for ``cancel``. The attempt is told later, never inside this call."""
+        self._last_id = number = self._last_id + 1
+        self._open[number] = self._unsent[number] = attempt
+        self._backlog.bytes += _size(attempt.ask)
+        self._something.set()
+        if self._sweeping is None:
+            self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        return number
+
+    def cancel(self, number: int) -> None:
+        """Nobody waits for an ask any more."""
+        if self._open.pop(number, None) is None:
+            return
+        unsent = self._unsent.pop(number, None)
+        if unsent is None:
+            self._cancels.append(number)
+        else:
+            self._backlog.bytes -= _size(unsent.ask)
+        self._something.set()
+
+    def finish(self) -> None:
+        """Take no more, and end when everything open is answered."""
+        self._finishing = True
+        self._something.set()
+
+    async def close(self) -> None:
+        """Break it off. Open asks are told that the connection is lost."""
+        self._call.cancel()
+        self._writer.cancel()
+        self._reader.cancel()
+        await asyncio.gather(self._writer, self._reader, return_exceptions=True)
+        self._end(self._failures.closed(), Ending.LOST)
+
+    # -------------------------------------------------------------------------------------------------- out
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self._something.wait()
+                self._something.clear()
+                while self._unsent or self._cancels:
+                    content = self._batch()
+                    self.is_writing = True
+                    await self._call.write(content)
+                    self.is_writing = False
+                if self._finishing and not self._open:
+                    await self._call.done_writing()
+                    return
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError):
+            pass  # the stream has ended; the reader says how
+        finally:
+            self.is_writing = False
+
+    def _batch(self) -> bytes:
+        """The message that is due: cancels, and the oldest asks that fit; the oldest one in any case."""
+        batch = pb.ReviewStreamRequest()
+        items = batch.items
+        for number in self._cancels:
+            items.add(id=number, cancel=pb.ReviewStreamRequest.Cancel())
+        self._cancels.clear()
+        now = monotonic()
+        room = self._limits.worker_batch_bytes
+        sent: list[int] = []
+        places: dict[int, int] = {}
+        for number, attempt in self._unsent.items():
+            ask = attempt.ask
+            content = ask.document.content
+            room -= len(ask.policy.settings) + _ENVELOPE_BYTES
+            place = places.get(id(content))
+            if place is None:
+                room -= len(content)
+            if room < 0 and sent:
+                break
+            if place is None:
+                place = places[id(content)] = len(places)
+                batch.documents.append(content)
+            item = items.add(id=number)
+            written = item.ask
+            written.policy = ask.policy.policy
+            written.phase = PHASES[ask.policy.phase]
+            written.settings = ask.policy.settings
+            written.document_index = place
+            written.uid = ask.uid
+            left = ask.deadline - now
+            seconds = int(left) if left > 0 else 0
+            timeout = written.timeout
+            timeout.seconds = seconds
+            timeout.nanos = int((left - seconds) * 1e9) if left > 0 else 0
+            sent.append(number)
+        for number in sent:
+            self._backlog.bytes -= _size(self._unsent.pop(number).ask)
+        return bytes(batch.SerializeToString())
+
+    # --------------------------------------------------------------------------------------------------- in
+
+    async def _read(self) -> None:
+        failure, ending = self._failures.ended_by_worker(), Ending.LOST
+        try:
+            while (content := await self._call.read()) is not grpc.aio.EOF:
+                self._received(content)
+                if self._strays > self._limits.worker_strays:
+                    failure = self._failures.flooded(self._limits.worker_strays)
+                    self.is_flooded = self.is_abused = True
+                    break
+        except grpc.aio.AioRpcError as error:
+            self.is_unimplemented = error.code() is grpc.StatusCode.UNIMPLEMENTED
+            failure = self._failures.of(error)
+            ending = Ending.UNSENT if self.is_unimplemented else Ending.LOST
+        except DecodeError as error:
+            failure = self._failures.unreadable("ReviewStreamResponse", error)
+            self.is_abused = True
+        except asyncio.CancelledError:
+            if not self._call.cancelled():
+                self._call.cancel()
+            failure = self._failures.closed()
+        self._call.cancel()
+        self._writer.cancel()
+        self._end(failure, ending)
+
+    def _received(self, content: bytes) -> None:
+        response = pb.ReviewStreamResponse.FromString(content)
+        strays = 0
+        for item in response.items:
+            attempt = self._open.pop(item.id, None)
+            if attempt is None:
+                strays += 1
+                continue
+            unsent = self._unsent.pop(item.id, None)
+            if unsent is not None:
+                # An answer to what has not been asked: nobody can have judged it.
+                self._backlog.bytes -= _size(unsent.ask)
+                attempt.ended(self._failures.guessed(), Ending.SAID)
+                continue
+            self.answered += 1
+            self._strays = max(0.0, self._strays - 0.1)
+            attempt.answered(self._read_outcome(attempt.ask, item.outcome))
+        if strays or not response.items:
+            self._strays += max(strays, 1) + len(content) / _HEAVY_BYTES
+            self._strayed(max(strays, 1))
+        if self._finishing and not self._open:
+            self._something.set()
+
+    # -------------------------------------------------------------------------------------------------- end
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        now = monotonic()
+        late = [number for number, attempt in self._open.items() if attempt.ask.deadline <= now]
+        for number in late:
+            attempt = self._open.get(number)
+            if attempt is not None:
+                self.cancel(number)
+                attempt.ended(self._failures.late(), Ending.LATE)
+        if self._open and self._sweeping is None:
+            self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _end(self, failure: Failure, ending: Ending) -> None:
+        if self.has_ended:
+            return
+        self.has_ended = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        left, self._open = self._open, {}
+        unsent, self._unsent = self._unsent, {}
+        self._backlog.bytes -= sum(_size(attempt.ask) for attempt in unsent.values())
+        # First, so that what is asked again is not asked here.
+        self._gone(self)
+        for number, attempt in left.items():
+            attempt.ended(failure, Ending.UNSENT if number in unsent else ending)
+
+
+def _size(ask: Ask) -> int:
+    return len(ask.document.content) + len(ask.policy.settings)

@@ -1,0 +1,403 @@
+"""One worker: all its addresses, and who of them is asked next.
+
+Round robin over the addresses that have a connection which may be asked, whose circuit for the policy is closed, and
+which hold the policy as it was described. Asks about the same document, one after another, go the same way: there the
+document travels once.
+
+Where nobody may be asked, an ask waits as long as there is hope: an address is being resolved, connected to or
+described for the first time since it was lost. Otherwise it fails at once, and says why.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Final
+
+import grpc.aio
+import structlog
+
+from gateway.deciding import Answer, Ask, Failure
+from gateway.transports.agreement import Agreement
+from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
+from gateway.transports.grpc.addresses import resolve
+from gateway.transports.grpc.asking import Asking
+from gateway.transports.grpc.backlog import Backlog
+from gateway.transports.grpc.breaker import Circuit
+from gateway.transports.grpc.connection import Connection, State
+from gateway.transports.grpc.descriptions import Description, Descriptions
+from gateway.transports.grpc.dialling import Dialler
+from gateway.transports.grpc.failures import Failures
+from gateway.transports.grpc.fleet import Fleet
+from gateway.transports.grpc.hedging import SecondChances
+from gateway.transports.grpc.replica import Replica
+from gateway.transports.limits import TransportLimits
+from gateway.transports.messages import outcome_answer
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+
+_LOG: Final = structlog.get_logger(__name__)
+
+
+class GrpcWorker:
+    """Asks one worker.
+
+    Args:
+        name: the Worker's name, for messages.
+        target: a gRPC target.
+        limits: see TransportLimits.
+        dialler: makes channels.
+        agreement: hears of answers in another version than the described one.
+        connections: how many at least; None: ``limits.worker_connections``.
+        events: hears of what happens.
+        resolving: gives the addresses of a target.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but the first three by name
+        self,
+        name: str,
+        target: str,
+        limits: TransportLimits,
+        *,
+        dialler: Dialler | None = None,
+        agreement: Agreement | None = None,
+        connections: int | None = None,
+        events: WorkerEvents | None = None,
+        resolving: Callable[[str], Awaitable[tuple[str, ...]]] = resolve,
+    ) -> None:
+        self.name = name
+        self.target = target
+        self.agreement = agreement or Agreement(limits.worker_settle_seconds)
+        self.live: tuple[Description, ...] = ()
+        """What those that are connected say of themselves; more than one while the worker is being updated."""
+        self.is_doubted = False
+        """Whether an answer has contradicted what its connection said, which has not been described anew since."""
+        self.chances = SecondChances(limits)
+        """What an ask may cost beyond one call."""
+        self._limits = limits
+        dialler = dialler or Dialler(target, limits)
+        self._events = events or NoWorkerEvents()
+        self._resolving = resolving
+        self._failures = Failures(name, target, limits.message_characters, dialler.tls)
+        self._backlog = Backlog(limits.worker_backlog_bytes)
+        self._descriptions = Descriptions()
+        self._ring: list[Replica] = []
+        self._turn = 0
+        self._last: tuple[object, Replica, Connection] | None = None
+        self._open: set[Asking] = set()
+        self._waiting: dict[Asking, asyncio.TimerHandle] = {}
+        self._listeners: list[Callable[[], object]] = []
+        self._told_of: set[str] = set()
+        self._usable = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._is_closed = False
+        self._events.arrived(name)
+        self._fleet = Fleet(
+            target=target,
+            limits=limits,
+            wanted=connections or (1 if target.startswith("unix:") else limits.worker_connections),
+            dialler=dialler,
+            resolving=resolving,
+            failures=self._failures,
+            connect=self._connect,
+            changed=self._look,
+            opened=self._opened,
+        )
+
+    # ---------------------------------------------------------------------------------------------- for asks
+
+    def ask(
+        self, ask: Ask, answered: Callable[[Answer], None], fits: frozenset[Description] | None = None
+    ) -> Callable[[], object]:
+        """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
+
+        Args:
+            ask: the question.
+            answered: called with the answer.
+            fits: descriptions of which a replica must have one; None: any.
+
+        Returns:
+            What cancels the ask. Then ``answered`` is not called any more.
+        """
+        asking = Asking(self, ask, answered, fits)
+        refusal = self._refusal(ask)
+        self._open.add(asking)
+        self._idle.clear()
+        if refusal is not None:
+            asyncio.get_running_loop().call_soon(asking.fail, refusal)
+            return asking.cancel
+        self.chances.earn()
+        place = self.pick(asking)
+        if place is not None:
+            asking.put(*place)
+        else:
+            # Never inside the call that asks.
+            asyncio.get_running_loop().call_soon(self._wait_or_fail, asking)
+        return asking.cancel
+
+    def _refusal(self, ask: Ask) -> Failure | None:
+        """Why it cannot be taken on."""
+        if len(self._open) >= self._limits.worker_in_flight:
+            self.count(WorkerEvent.IN_FLIGHT)
+            return self._failures.too_many(self._limits.worker_in_flight)
+        if not self._backlog.has_room(len(ask.document.content)):
+            self.count(WorkerEvent.BACKLOG)
+            return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
+        return None
+
+    def pick(self, asking: Asking, *, untried: bool = False) -> tuple[Replica, Connection] | None:
+        """Who is asked next.
+
+        Args:
+            asking: who asks.
+            untried: only a replica that has not been asked.
+        """
+        ring = self._ring
+        count = len(ring)
+        if not count:
+            return None
+        ask, fits, tried = asking.ask, asking.fits, asking.tried
+        policy = ask.policy.qualified_name
+        now = monotonic()
+        last = self._last
+        if last is not None and last[0] is ask.document and not tried:
+            _, replica, connection = last
+            if (
+                connection.can_be_asked
+                and (fits is None or connection.description in fits)
+                and replica.circuit(policy, now) is Circuit.CLOSED
+            ):
+                return replica, connection
+        spare: tuple[Replica, Connection] | None = None
+        turn = self._turn
+        for step in range(1, count + 1):
+            replica = ring[(turn + step) % count]
+            if untried and replica in tried:
+                continue
+            picked = replica.pick(fits)
+            if picked is None:
+                continue
+            circuit = replica.circuit(policy, now)
+            if circuit is Circuit.CLOSED:
+                self._turn = (turn + step) % count
+                self._last = ask.document, replica, picked
+                return replica, picked
+            if circuit is Circuit.SOFT and spare is None:
+                spare = replica, picked
+        # Nobody fares better: who fails at once costs no time.
+        return None if untried else spare
+
+    def put_or_wait(self, asking: Asking) -> bool:
+        """Put it to somebody, or let it wait for somebody. Whether there is hope."""
+        place = self.pick(asking)
+        if place is not None:
+            asking.put(*place)
+            return True
+        return self._wait(asking)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there are no two replicas that may be asked."""
+        return len(self._ring) < 2  # noqa: PLR2004 - two
+
+    def late(self) -> Failure:
+        """An ask's deadline is over."""
+        return self._failures.late()
+
+    @property
+    def slow_share(self) -> float:
+        """Of a policy's time: a call that takes so much of it is slow."""
+        return self._limits.worker_circuit_slow_share
+
+    def left(self, asking: Asking) -> None:
+        """An ask has its answer, or nobody waits for it."""
+        self._open.discard(asking)
+        alarm = self._waiting.pop(asking, None)
+        if alarm is not None:
+            alarm.cancel()
+        if not self._open:
+            self._idle.set()
+
+    def count(self, event: WorkerEvent, number: int = 1) -> None:
+        """Something happened."""
+        self._events.happened(self.name, event, number)
+
+    # ----------------------------------------------------------------------------------------------- waiting
+
+    def _wait_or_fail(self, asking: Asking) -> None:
+        if not asking.is_done and not self.put_or_wait(asking):
+            asking.fail(self.why_not(asking))
+
+    def _wait(self, asking: Asking) -> bool:
+        if self._is_closed or not self._has_hope():
+            return False
+        if asking not in self._waiting:
+            left = max(asking.ask.deadline - monotonic(), 0.0)
+            loop = asyncio.get_running_loop()
+            # As far as a timer reaches: a day is longer than any ask.
+            self._waiting[asking] = loop.call_later(min(left, 86_400.0), asking.fail, self._failures.late())
+        return True
+
+    def _has_hope(self) -> bool:
+        if not self._fleet.is_resolved:
+            return not self._fleet.why
+        connections = self._fleet.connections()
+        if any(connection.can_be_asked for connection in connections):
+            return False  # somebody is there, and may not be asked this
+        return any(
+            connection.state in {State.CONNECTING, State.DESCRIBING} and not connection.why
+            for connection in connections
+        )
+
+    def why_not(self, asking: Asking) -> Failure:
+        """Why nobody can be asked."""
+        connections = self._fleet.connections()
+        asked = [connection for connection in connections if connection.can_be_asked]
+        if asked:
+            fits = asking.fits
+            if fits is not None and not any(connection.description in fits for connection in asked):
+                return self._failures.other_version(asking.ask.policy.policy)
+            return self._failures.circuit_open(asking.ask.policy.policy, self._limits.worker_circuit_open_seconds)
+        if any(connection.state is State.READY and not connection.is_serving for connection in connections):
+            return self._failures.not_serving()
+        return self._failures.because(self.why) if self.why else self._failures.unreachable("it is not connected")
+
+    @property
+    def why(self) -> str:
+        """Why it is not reached, as far as anybody knows; empty if it is."""
+        told = next((connection.why for connection in self._fleet.connections() if connection.why), "")
+        return told or self._fleet.why
+
+    # ------------------------------------------------------------------------------------------- for a Connection
+
+    def changed(self, connection: Connection) -> None:
+        """See Owner."""
+        if connection.state is State.CONNECTING:
+            self._fleet.lost()
+        self._look()
+
+    def strayed(self, connection: Connection, answers: int) -> None:  # noqa: ARG002 - as Owner has it
+        """See Owner."""
+        self.count(WorkerEvent.STRAY, answers)
+
+    def stream_broke(self, connection: Connection, why: str, *, flooded: bool) -> None:
+        """See Owner."""
+        self.count(WorkerEvent.FLOODED if flooded else WorkerEvent.STREAM_BROKE)
+        _LOG.warning("a stream to a worker broke", worker=self.name, address=connection.address, next=why)
+
+    def read(self, ask: Ask, outcome: pb.Outcome) -> Answer:
+        """See Owner."""
+        try:
+            return outcome_answer(
+                ask, outcome, characters=self._limits.message_characters, meaningless=self.meaningless
+            )
+        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
+            _LOG.exception("asking a worker failed inside the gateway", worker=self.name, uid=ask.uid)
+            return self._failures.internal(error)
+
+    def meaningless(self, ask: Ask, observed: str) -> None:
+        """See Owner. Told once for each policy: a policy that says so once says so with every answer."""
+        if ask.policy.policy not in self._told_of:
+            self._told_of.add(ask.policy.policy)
+            _LOG.warning(
+                "a worker's cache hint means nothing; the verdict is not kept",
+                worker=self.name,
+                policy=ask.policy.policy,
+                observed=observed,
+                expected="no_store, or a ttl that is not negative",
+            )
+
+    # --------------------------------------------------------------------------------------------- its standing
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Call this whenever somebody is connected, described or lost."""
+        self._listeners.append(listener)
+
+    def unlisten(self, listener: Callable[[], object]) -> None:
+        """Don't any more."""
+        self._listeners.remove(listener)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection at this moment, described or not."""
+        return any(connection.state in {State.DESCRIBING, State.READY} for connection in self._fleet.connections())
+
+    def described(self) -> dict[Description, int]:
+        """Which descriptions the connections have that may be asked, and how many have each."""
+        counted: dict[Description, int] = {}
+        for connection in self._fleet.connections():
+            if connection.description is not None and connection.is_serving:
+                counted[connection.description] = counted.get(connection.description, 0) + 1
+        return counted
+
+    def somebody(self, description: Description) -> Connection | None:
+        """A connection on which this was said."""
+        return next((each for each in self._fleet.connections() if each.description is description), None)
+
+    def _look(self) -> None:
+        """Something has changed: see who may be asked, and who waits for that."""
+        if self._is_closed:
+            return
+        for replica in self._fleet.replicas:
+            replica.look()
+        self._ring = [replica for replica in self._fleet.replicas if replica.can_be_asked]
+        self._last = None
+        connections = self._fleet.connections()
+        self.live = tuple({each.description: None for each in connections if each.description is not None})
+        self.is_doubted = any(each.is_doubted for each in connections)
+        self._tell_usable(sum(connection.can_be_asked for connection in connections))
+        for asking in tuple(self._waiting):
+            if asking in self._waiting:
+                alarm = self._waiting.pop(asking)
+                alarm.cancel()
+                self._wait_or_fail(asking)
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _tell_usable(self, usable: int) -> None:
+        before, self._usable = self._usable, usable
+        if usable == before:
+            return
+        self._events.connections(self.name, usable - before)
+        self.count(WorkerEvent.CONNECTED if usable > before else WorkerEvent.DISCONNECTED, abs(usable - before))
+        if not usable:
+            _LOG.warning("the connection to a worker is lost", worker=self.name, target=self.target)
+
+    def _connect(self, address: str, channel: grpc.aio.Channel) -> Connection:
+        return Connection(
+            channel,
+            address=address,
+            owner=self,
+            agreement=self.agreement,
+            descriptions=self._descriptions,
+            failures=self._failures,
+            backlog=self._backlog,
+            limits=self._limits,
+        )
+
+    def _opened(self, address: str, policy: str, how: Circuit) -> None:
+        self.count(WorkerEvent.CIRCUIT_OPENED)
+        what = "calls that were lost or took all of their time" if how is Circuit.FIRM else "answers of no use"
+        _LOG.warning(
+            "a policy is not asked at an address for a while",
+            worker=self.name,
+            address=address,
+            policy=policy,
+            because=what,
+            seconds=self._limits.worker_circuit_open_seconds,
+        )
+
+    # --------------------------------------------------------------------------------------------------- end
+
+    async def idle(self) -> None:
+        """Return when nothing is open. Each ask has its deadline, so this ends."""
+        while self._open:
+            await self._idle.wait()
+
+    async def close(self) -> None:
+        """Break off what is open, and all connections."""
+        self._is_closed = True
+        for asking in tuple(self._open):
+            asking.cancel()
+        await self._fleet.close()
+        self._events.connections(self.name, -self._usable)
+        self._events.gone(self.name)

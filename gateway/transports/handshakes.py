@@ -1,0 +1,99 @@
+"""What gRPC's words about a connection that did not come about mean: a table, for TLS and for plain text.
+
+gRPC says what BoringSSL said, in the words of its source; or, where the other side refused, nothing but that the
+connection ended, since TLS 1.3 has the server refuse after the client believes that it is done. So the last row is a
+guess, and says so. Each answer completes a sentence that begins with who: ``worker 'labels' at TARGET …``.
+"""
+
+import re
+from typing import Final
+
+from gateway.policies import GrpcTls
+
+_CONNECTING: Final = "last error: "
+"""In gRPC's words about connections. A worker may fail a call in any words: it is not believed about its
+certificates."""
+
+_TABLE: Final = tuple(
+    (re.compile(pattern), meaning)
+    for pattern, meaning in (
+        (
+            r"Hostname Verification Check failed",
+            (
+                "shows a certificate that is not for the DNS name {name!r}: is it another worker's? issue one with "
+                "this name as subjectAltName, or set spec.grpc.tls.serverName"
+            ),
+        ),
+        (
+            r"certificate has expired",
+            "shows a certificate that has expired, its own or one of the authorities above it; renew it at the worker",
+        ),
+        (r"certificate is not yet valid", "shows a certificate that is not valid yet; compare the clocks"),
+        (
+            r"CERTIFICATE_VERIFY_FAILED|certificate signature failure",
+            (
+                "shows a certificate of an authority that is not in {authorities}; put the authority there that issued "
+                "it, or find out who listens there"
+            ),
+        ),
+        (
+            r"WRONG_VERSION_NUMBER|HTTP_REQUEST|HTTPS_PROXY_REQUEST",
+            "does not speak TLS; give it a certificate (--tls-cert and --tls-key of the SDKs), or remove spec.grpc.tls",
+        ),
+        (r"ALPN", "speaks TLS, but not HTTP/2 over it, so it is no gRPC server; see what listens there"),
+        (
+            r"UNSUPPORTED_PROTOCOL|NO_SHARED_CIPHER|NO_COMMON_SIGNATURE_ALGORITHMS|WRONG_SIGNATURE_TYPE",
+            (
+                "agrees on no version, cipher or signature with the gateway; it needs TLS 1.2 or newer, and a "
+                "certificate with ECDSA (P-256, P-384) or RSA"
+            ),
+        ),
+        (
+            r"Failed to create security handshaker",
+            "cannot be connected to, because gRPC cannot use what stands in {files}; issue it anew",
+        ),
+        (
+            r"_ALERT_|Handshake read failed|Socket closed|Connection reset|Broken pipe",
+            "ends the connection during the TLS handshake: {client} its log says more",
+        ),
+    )
+)
+
+_PLAIN: Final = re.compile(r"Socket closed|Connection reset|Broken pipe")
+
+
+def handshake_failure(details: str, tls: GrpcTls | None) -> str | None:
+    """Why a connection did not come about, and what to do; None: these words are not about TLS.
+
+    Args:
+        details: of the status UNAVAILABLE with which gRPC answered a call.
+        tls: how the connection was to be secured; None: not at all.
+    """
+    if _CONNECTING not in details:
+        return None
+    if tls is None:
+        if _PLAIN.search(details) is None:
+            return None
+        return "ends the connection before a word is said: does it speak TLS? then set spec.grpc.tls; its log says more"
+    meaning = next((meaning for pattern, meaning in _TABLE if pattern.search(details)), None)
+    if meaning is None:
+        return None
+    return meaning.format(
+        name=tls.server_name, authorities=_authorities(tls), files=_files(tls), client=_client_certificate(tls)
+    )
+
+
+def _authorities(tls: GrpcTls) -> str:
+    if tls.ca_file:
+        return f"caFile {tls.ca_file}"
+    return "caBundle" if tls.ca_bundle else "the system's authorities (caFile and caBundle are not set)"
+
+
+def _files(tls: GrpcTls) -> str:
+    return f"certFile {tls.cert_file} and {_authorities(tls)}" if tls.cert_file else _authorities(tls)
+
+
+def _client_certificate(tls: GrpcTls) -> str:
+    if tls.cert_file:
+        return f"does it take the client certificate in {tls.cert_file}, and know its authority (--client-ca)?"
+    return "does it ask for a client certificate? then set spec.grpc.tls.certFile and keyFile;"
