@@ -83,6 +83,7 @@ class Heart:
         limits: of the patches that workers send.
         equivalents: which resources are the same in another version or group, as far as anybody knows.
         early_asks: whether mutating policies may be asked before their turn.
+        traceparent: of W3C Trace Context; goes with each ask.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -95,6 +96,7 @@ class Heart:
         limits: PatchLimits = DEFAULT_LIMITS,
         equivalents: Equivalents = EMPTY,
         early_asks: bool = True,
+        traceparent: str = "",
     ) -> None:
         self._request = request
         self._plan = plan
@@ -109,7 +111,7 @@ class Heart:
         ids = count(1)
         self._lookups = Lookups(request, ids, equivalents)
         self._documents = Documenting(request, self._lookups)
-        self._inquiry = Inquiry(request, self._budget, ids)
+        self._inquiry = Inquiry(request, self._budget, ids, traceparent)
         self._early: EarlyAsks | None = None
         if early_asks and not self._parallel and len(plan.members) > 1:
             self._early = EarlyAsks(

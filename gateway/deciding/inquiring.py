@@ -57,9 +57,11 @@ class Inquiry:
         request: the review's.
         budget: the review's.
         ids: gives the next id.
+        traceparent: goes with each ask.
     """
 
-    def __init__(self, request: Request, budget: Budget, ids: Iterator[int]) -> None:
+    def __init__(self, request: Request, budget: Budget, ids: Iterator[int], traceparent: str = "") -> None:
+        self._traceparent = traceparent
         self._request = request
         self._budget = budget
         self._ids = ids
@@ -138,6 +140,7 @@ class Inquiry:
             document=document,
             deadline=deadline,
             uid=self._request.uid,
+            traceparent=self._traceparent,
             cancellable=not effects,
             version=member.version,
             identity=member.identity,

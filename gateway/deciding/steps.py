@@ -18,7 +18,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     """Put ``document`` to ``policy``'s worker; tell ``answered(id, ...)`` what it says.
 
     After ``deadline`` the heart does not listen any more; the driver may pass the deadline on to the worker. ``uid``
-    travels beside the document.
+    and ``traceparent`` travel beside the document.
 
     Which question it is, say phase and document, with ``version``, the policy's as its worker described it, and
     ``identity``, a content hash of what can change a verdict in the configuration (worker, policy, settings, inputs,
@@ -37,6 +37,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     version: str = ""
     identity: bytes = b""
     cache: Cache | None = None
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -31,7 +31,7 @@ from gateway.serving.body import BodyReader, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections
 from gateway.serving.generation import Target
-from gateway.serving.header import Gate, admitted, requested
+from gateway.serving.header import Gate, admitted, requested, traceparent
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.load import Load
@@ -53,8 +53,12 @@ class Reply:
 class Judge(Protocol):
     """Makes an answer of a body, whatever it holds. Cancelled when the client hangs up."""
 
-    async def __call__(self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
+    async def __call__(
+        self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, traceparent: str
+    ) -> Reply:
         """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``).
+
+        ``traceparent`` is the header of W3C Trace Context, "" without one that is sound.
 
         Raises:
             Refused: it gets no verdict: the target has vanished since the header came.
@@ -201,7 +205,9 @@ class Front:
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)
         try:
-            reply = await self._ask(cast("Connection", request.protocol), target, body, started, ends)
+            reply = await self._ask(
+                cast("Connection", request.protocol), target, body, started, ends, traceparent(request)
+            )
         finally:
             self.load.release(len(body))
         self._events.answered(target.phase, reply.status, monotonic() - started, len(body))
@@ -209,7 +215,9 @@ class Front:
             status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
         )
 
-    async def _ask(self, connection: Connection, target: Target, body: bytes, started: float, ends: float) -> Reply:
+    async def _ask(
+        self, connection: Connection, target: Target, body: bytes, started: float, ends: float, traceparent: str
+    ) -> Reply:
         """The judge's reply; the last net under it: whatever happens in there, there is an answer."""
         overloaded = self.load.overloaded
         if overloaded:
@@ -219,7 +227,7 @@ class Front:
         connection.review = task, ends + self._limits.overrun_seconds
         self.load.reviews += 1
         try:
-            return await self._judge(target, body, started, ends, overloaded=overloaded)
+            return await self._judge(target, body, started, ends, overloaded=overloaded, traceparent=traceparent)
         except asyncio.CancelledError:
             overdue = connection.review is None
             if task.cancelling() and not overdue:

@@ -5,6 +5,7 @@ entry. An entry's name is compared as it was sent, without decoding: kube-apiser
 names have no character that anybody would encode.
 """
 
+import re
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
@@ -90,3 +91,13 @@ def _require_json(request: web.BaseRequest, content_type: str | None) -> None:
     charset = (request.charset or "utf-8").lower()
     if request.content_type.lower() != "application/json" or charset not in {"utf-8", "utf8"}:
         raise Refused(Refusal.CONTENT_TYPE, f"Content-Type {quote(content_type)} is not supported; {next_step}")
+
+
+_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+"""W3C Trace Context, 3.2: version, trace-id, parent-id, trace-flags; "the value ff is invalid", and so are zeros."""
+
+
+def traceparent(request: web.BaseRequest) -> str:
+    """The header of that name, "" without one. "If parsing fails, the vendor ... MUST NOT" go on with it."""
+    written = request.headers.get("traceparent", "")
+    return written if written and _TRACEPARENT.fullmatch(written) else ""

@@ -110,8 +110,12 @@ class Judge:
         for driver in tuple(self._drivers):
             driver.break_off(why)
 
-    async def __call__(self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool) -> Reply:
+    async def __call__(
+        self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, traceparent: str = ""
+    ) -> Reply:
         """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``).
+
+        ``traceparent`` goes on to the workers.
 
         Raises:
             Refused: there is no such target any more.
@@ -127,7 +131,7 @@ class Judge:
         panel.begin()
         try:
             decision = await self._decide(
-                panel, plan.failing(OVERLOADED) if overloaded else plan, request, started, ends
+                panel, plan.failing(OVERLOADED) if overloaded else plan, request, started, ends, traceparent
             )
             content = encode(
                 decision.response,
@@ -156,8 +160,18 @@ class Judge:
         self._show(target.entry, decision)
         return Reply(status=200, body=content)
 
-    async def _decide(self, panel: Panel, plan: Plan, request: Request, started: float, ends: float) -> Decision:
-        heart = Heart(request, plan, ends=ends, came=started, limits=self._patch_limits, early_asks=self._early_asks)
+    async def _decide(
+        self, panel: Panel, plan: Plan, request: Request, started: float, ends: float, traceparent: str
+    ) -> Decision:
+        heart = Heart(
+            request,
+            plan,
+            ends=ends,
+            came=started,
+            limits=self._patch_limits,
+            early_asks=self._early_asks,
+            traceparent=traceparent,
+        )
         driver = Driver(request.uid, heart, asker=panel.asker, namespaces=panel.namespaces)
         self._drivers.add(driver)
         try:

@@ -34,7 +34,7 @@ class Recorder:
         self.asked = []
         self.events = []
 
-    async def __call__(self, target, body, started, ends, *, overloaded):
+    async def __call__(self, target, body, started, ends, *, overloaded, traceparent):
         self.asked.append((target, body, started, ends, overloaded))
         return Reply(status=200, body=b'{"judged": %d}' % len(body))
 

@@ -210,7 +210,7 @@ class Asking:
         return took >= self._worker.slow_share * self.ask.policy.timeout
 
     def _tell_ended(self, attempt: Try, call: Call | None, now: float) -> None:
-        attempt.replica.ended(self.ask.policy.qualified_name, call, now)
+        attempt.replica.ended(self.ask.policy.qualified_name, call, now, attempt.began)
 
     def _finish(self, answer: Answer) -> None:
         if self._done:

@@ -80,14 +80,15 @@ class CircuitBreaker:
 
     def entered(self, now: float) -> None:
         """An ask goes through. While half open, no other one does until it has ended, or the same while is over."""
-        if self._state is not Circuit.CLOSED:
+        if self._state is not Circuit.CLOSED and now >= self._until:
             self._trial = now + self._limits.worker_circuit_open_seconds
 
-    def ended(self, call: Call, now: float) -> None:
-        """An ask has ended so."""
+    def ended(self, call: Call, now: float, began: float) -> None:
+        """An ask that began then has ended so."""
         if self._state is not Circuit.CLOSED:
-            self._tried(call, now)
-            return
+            if began >= self._until:
+                self._tried(call, now)
+            return  # the others are no trials, but of before
         bucket = self._bucket(now)
         bucket[1] += 1
         if call is Call.SUCCEEDED:
@@ -95,13 +96,12 @@ class CircuitBreaker:
         bucket[2 if call is Call.FAILED else 3] += 1
         self._judge(now)
 
-    def forgotten(self) -> None:
-        """An ask has ended, and says nothing: whoever asked does not wait any more."""
-        self._trial = 0.0
+    def forgotten(self, began: float) -> None:
+        """An ask that began then has ended, and says nothing: whoever asked does not wait any more."""
+        if began >= self._until:
+            self._trial = 0.0
 
     def _tried(self, call: Call, now: float) -> None:
-        if now < self._until:
-            return  # begun before it opened
         self._trial = 0.0
         if call is Call.SUCCEEDED:
             self._state = Circuit.CLOSED

@@ -185,7 +185,7 @@ class Connection:
         ask = attempt.ask
         try:
             left = ask.deadline - monotonic()
-            metadata = None
+            metadata = (("traceparent", ask.traceparent),) if ask.traceparent else None
             content = await self._review(review_request(ask), timeout=max(left, 0.0), metadata=metadata)
             answer = review_answer(
                 ask, content, characters=self._limits.message_characters, meaningless=self._owner.meaningless

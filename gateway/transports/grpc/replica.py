@@ -170,8 +170,8 @@ class Replica:
         if breaker is not None:
             breaker.entered(now)
 
-    def ended(self, policy: str, call: Call | None, now: float) -> None:
-        """A call has ended; None: nobody waited for its end."""
+    def ended(self, policy: str, call: Call | None, now: float, began: float) -> None:
+        """A call that began then has ended; None: nobody waited for its end."""
         breaker = self._breakers.get(policy)
         if breaker is None:
             if call is None or call is Call.SUCCEEDED:
@@ -182,6 +182,6 @@ class Replica:
                 self._limits, lambda how: self._opened(self.address, policy, how)
             )
         if call is None:
-            breaker.forgotten()
+            breaker.forgotten(began)
         else:
-            breaker.ended(call, now)
+            breaker.ended(call, now, began)

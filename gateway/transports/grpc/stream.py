@@ -23,6 +23,7 @@ from gateway.deciding import Answer, Ask, Failure
 from gateway.transports.grpc.attempts import Attempt, Ending
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.failures import Failures
+from gateway.transports.grpc.wire import fields
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -185,6 +186,8 @@ class ReviewStream:
             written.settings = ask.policy.settings
             written.document_index = place
             written.uid = ask.uid
+            if ask.traceparent:
+                written.traceparent = ask.traceparent
             left = ask.deadline - now
             seconds = int(left) if left > 0 else 0
             timeout = written.timeout
