@@ -6,10 +6,12 @@ ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PROTO := admission/worker/v1/worker.proto
 # Where the generated messages live: the gateway's own copy and the Python SDK's, which is a distribution of its own.
-GENERATED := gateway/transports/proto workers/python/admission_worker/proto
+GENERATED := gateway/transports/proto workers/python/admission_worker/proto workers/conformance/worker_conformance/proto
+LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-matching bench-early-asks bench-cache properties proto docs lock clean
+.PHONY: help run test lint format bench bench-matching bench-early-asks bench-cache bench-workers \
+  properties workers $(LANGUAGES:%=worker-%) worker-conformance build-workers kit workers-gateway proto docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -21,19 +23,34 @@ $(VENV)/.run: requirements/run.txt pyproject.toml workers/python/pyproject.toml
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --no-index -e . -e workers/python
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run requirements/dev.txt
+$(VENV)/.dev: $(VENV)/.run requirements/dev.txt workers/conformance/pyproject.toml
 	@echo "Setting up the tools that tests and lint need ..."
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --no-index -e workers/conformance
 	@touch $@
 
 run: $(VENV)/.run  ## set up, start gateway and sample worker, judge recorded reviews, keep serving (ARGS=--once: end by itself)
 	@$(BIN)/admission-gateway demo $(ARGS)
 
 test: $(VENV)/.dev  ## set up and run the tests (under five minutes)
-	@$(BIN)/python -m pytest -m "not long" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not long and not workers" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "long or property" -n auto --dist worksteal --timeout 900 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers" -n auto --dist worksteal --timeout 900 $(ARGS)
+
+workers: $(LANGUAGES:%=worker-%) worker-conformance kit workers-gateway  ## all SDKs: their own tests, the conformance kit, and all of them behind the gateway (ten minutes)
+
+$(LANGUAGES:%=worker-%) worker-conformance: worker-%: $(VENV)/.dev  ## build and test the SDK of one language: worker-go, worker-rust, ...
+	@$(MAKE) --no-print-directory -C workers/$* test build
+
+build-workers: $(VENV)/.dev
+	@for language in $(LANGUAGES); do $(MAKE) --no-print-directory -C workers/$$language build || exit 1; done
+
+kit: build-workers  ## the conformance kit against the sample workers of all languages
+	@$(BIN)/python -m tests.workers.kit $(ARGS)
+
+workers-gateway: build-workers  ## the same reviews through the gateway to the workers of all languages, and new projects
+	@$(BIN)/python -m pytest -m workers tests/workers -n 2 --dist loadfile --timeout 600 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract
 	@$(BIN)/ruff check .
@@ -55,6 +72,9 @@ bench-early-asks: $(VENV)/.dev  ## how long a mutating chain takes, asked early 
 
 bench-cache: $(VENV)/.dev  ## CPU of a verdict from memory, from Redis, and from the worker, by size of the review
 	@$(BIN)/python benchmarks/cache.py $(ARGS)
+
+bench-workers: $(VENV)/.dev  ## CPU of a call to a gRPC worker, by stream and by call
+	@$(BIN)/python benchmarks/workers.py $(ARGS)
 
 proto: $(VENV)/.dev  ## generate the Python messages from proto/
 	@for out in $(GENERATED); do $(BIN)/python -m grpc_tools.protoc -Iproto --python_out=pyi_out:$$out $(PROTO) 2>/dev/null || exit 1; done

@@ -24,7 +24,7 @@ from gateway.deciding import Described, Failure, Standing
 from gateway.policies import Phase, Policy, Worker
 from gateway.scopes import Inputs, Writes
 from gateway.transports.describing import Describing
-from gateway.transports.grpc import Description, GrpcWorker, WorkerError
+from gateway.transports.grpc import Connection, Description, GrpcWorker, WorkerError
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -117,32 +117,45 @@ class Acquaintance:
         try:
             while True:
                 self._woken.clear()
-                try:
-                    for description in self._worker.live:
-                        await self._work_out(description)
-                except WorkerError as error:
-                    _LOG.warning(
-                        "a worker cannot be described", worker=self._worker.name, error=str(error), again_in=pause
-                    )
-                    self._failed(str(error))
-                    await asyncio.sleep(pause)
-                    pause = min(2 * pause, RETRY_SECONDS[1])
-                    continue
-                except Exception as error:  # noqa: BLE001 - logged, and tried again: nobody else would
-                    _LOG.exception("describing a worker failed inside the gateway", worker=self._worker.name)
-                    self._failed(f"{type(error).__name__} in the gateway; see its log")
+                failed = await self._work_out_all()
+                self._elect()
+                if failed:
+                    _LOG.warning("a worker cannot be described", worker=self._worker.name, error=failed, again_in=pause)
+                    self._failed(failed)
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, RETRY_SECONDS[1])
                     continue
                 pause = RETRY_SECONDS[0]
-                self._elect()
                 if not self._worker.live and self._worker.why:
                     self._failed(self._worker.why)
                 await self._woken.wait()
         finally:
             self._worker.unlisten(self._woken.set)
 
-    async def _work_out(self, description: Description) -> None:
+    async def _work_out_all(self) -> str:
+        """Find out what each description means; why that is not known of one of them, or nothing."""
+        failed = ""
+        for description in self._worker.live:
+            why = ""
+            for connection in self._worker.all_with(description):
+                why = await self._tried(description, connection)
+                if not why:
+                    break
+            failed = failed or why
+        return failed
+
+    async def _tried(self, description: Description, connection: Connection) -> str:
+        """Why a description could not be worked out on a connection, or nothing."""
+        try:
+            await self._work_out(description, connection)
+        except WorkerError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 - logged, and tried again: nobody else would
+            _LOG.exception("describing a worker failed inside the gateway", worker=self._worker.name)
+            return f"{type(error).__name__} in the gateway; see its log"
+        return ""
+
+    async def _work_out(self, description: Description, connection: Connection) -> None:
         """Find out what a description means for all policies.
 
         Raises:
@@ -152,9 +165,6 @@ class Acquaintance:
         missing = [policy for policy in self._policies if _question(policy) not in worked]
         if description in self._worked and not missing:
             return
-        connection = self._worker.somebody(description)
-        if connection is None:
-            return  # gone since
         asking = Describing(connection, self._configured, description.message, self._characters)
         found = {_question(policy): await asking.standing(policy) for policy in missing}
         self._worked[description] = worked | found

@@ -34,9 +34,10 @@ class TransportLimits:
     """How many asks may be open at one worker; one more is refused at once (``OVERLOADED``). By Little's law a process
     that asks 2,000 times a second has 200 open at 100 ms each; five times that is a worker that has stopped."""
 
-    worker_backlog_bytes: int = 67_108_864
-    """How much may wait to be written to one worker, all connections together; more is refused at once
-    (``OVERLOADED``). Three documents of the largest size, 20 MB each; a worker that reads has a few KB waiting."""
+    worker_backlog_bytes: int = 134_217_728
+    """How much may be held for one worker, all connections together: what waits to be written to streams, and the
+    documents of open calls of their own; more is refused at once (``OVERLOADED``). Six documents of the largest size,
+    20 MB each; a worker that reads has a few KB waiting."""
 
     worker_batch_bytes: int = 1_048_576
     """Up to which size asks are gathered into one message of a stream. At 10 Gbit/s it takes a millisecond on the wire;

@@ -9,7 +9,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROTO = "admission/worker/v1/worker.proto"
-COPIES = ["gateway/transports/proto", "workers/python/admission_worker/proto"]
+COPIES = [
+    "gateway/transports/proto",
+    "workers/python/admission_worker/proto",
+    "workers/conformance/worker_conformance/proto",
+]
 
 
 @pytest.mark.parametrize("copy", COPIES)

@@ -1,6 +1,8 @@
-"""How much waits to be written to one worker, bounded in bytes over all its connections.
+"""How much is held for one worker, bounded in bytes over all its connections.
 
-A worker that does not read is not written to for long: gRPC stops at its window, and what comes after waits here.
+What waits to be written to a stream is: a worker that does not read is not written to for long, gRPC stops at its
+window, and what comes after waits here. So is the document of each call of its own, until it is answered: gRPC holds
+it, and does not tell how much of it the worker has read.
 """
 
 

@@ -183,6 +183,8 @@ class Connection:
 
     async def _call_review(self, attempt: Attempt) -> None:
         ask = attempt.ask
+        size = len(ask.document.content)
+        self._backlog.bytes += size
         try:
             left = ask.deadline - monotonic()
             metadata = (("traceparent", ask.traceparent),) if ask.traceparent else None
@@ -200,6 +202,8 @@ class Connection:
             attempt.ended(self._failures.internal(error), Ending.LATE)
         else:
             attempt.answered(answer)
+        finally:
+            self._backlog.bytes -= size
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work)

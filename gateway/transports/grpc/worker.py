@@ -329,9 +329,9 @@ class GrpcWorker:
                 counted[connection.description] = counted.get(connection.description, 0) + 1
         return counted
 
-    def somebody(self, description: Description) -> Connection | None:
-        """A connection on which this was said."""
-        return next((each for each in self._fleet.connections() if each.description is description), None)
+    def all_with(self, description: Description) -> tuple[Connection, ...]:
+        """The connections on which this was said."""
+        return tuple(each for each in self._fleet.connections() if each.description is description)
 
     def _look(self) -> None:
         """Something has changed: see who may be asked, and who waits for that."""
