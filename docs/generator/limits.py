@@ -68,7 +68,11 @@ _FIXED: Final = (
     _Fixed(
         title="Output of started workers", module="gateway.transports.output", names=("LINE_BYTES", "LINES_A_SECOND")
     ),
-    _Fixed(title="Channels to workers", module="gateway.transports.grpc.dialling", names=("RECONNECT_MS",)),
+    _Fixed(
+        title="Channels to workers",
+        module="gateway.transports.grpc.dialling",
+        names=("RECONNECT_MS", "RECONNECT_LOCALLY_MS"),
+    ),
     _Fixed(
         title="Connections to workers",
         module="gateway.transports.grpc.connection",

@@ -231,7 +231,7 @@ MISTAKES = {
     "a worker that does not start": (
         configured("two", grpc={"command": ["/nonexistent/worker"]}),
         "waiting",
-        "is not reached yet",
+        "cannot be reached; see whether it runs",
     ),
 }
 
@@ -242,7 +242,7 @@ async def test_the_last_good_configuration_stays(started, path, trust, name):
     as before. When it is put right, all that ends.
     """
     text, result, why = MISTAKES[name]
-    process = started(configured("one"), "--worker-wait", 1)
+    process = started(configured("one"), "--worker-wait", 2)
     before = told(process, trust)
     replace(path, text)
     await reloaded(process, result)

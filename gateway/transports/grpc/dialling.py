@@ -14,6 +14,9 @@ RECONNECT_MS: Final = (100, 2_000)
 """First and longest pause between attempts to connect: a restarted worker is found again within two seconds, and a
 hundred gateways do not hammer one that is gone."""
 
+RECONNECT_LOCALLY_MS: Final = (50, 250)
+"""The same of a Unix socket: an attempt costs microseconds, and whoever starts a worker waits for it."""
+
 NEVER_IDLE: Final = 2**31 - 1
 """Milliseconds. A channel must not go idle: the first review after a quiet night would pay for the connection."""
 
@@ -29,6 +32,7 @@ class Dialler:
 
     def __init__(self, target: str, limits: TransportLimits, credentials: WorkerCredentials | None = None) -> None:
         self._authority = authority(target)
+        self._pauses = RECONNECT_LOCALLY_MS if target.startswith("unix:") else RECONNECT_MS
         self._limits = limits
         self._credentials = credentials
 
@@ -61,10 +65,10 @@ class Dialler:
         return (
             ("grpc.max_send_message_length", limits.message_bytes),
             ("grpc.max_receive_message_length", limits.message_bytes),
-            ("grpc.initial_reconnect_backoff_ms", RECONNECT_MS[0]),
+            ("grpc.initial_reconnect_backoff_ms", self._pauses[0]),
             # gRPC's name for the time that an attempt to connect may take, at least.
             ("grpc.min_reconnect_backoff_ms", _milliseconds(limits.worker_connect_seconds)),
-            ("grpc.max_reconnect_backoff_ms", RECONNECT_MS[1]),
+            ("grpc.max_reconnect_backoff_ms", self._pauses[1]),
             ("grpc.client_idle_timeout_ms", NEVER_IDLE),
             ("grpc.keepalive_time_ms", _milliseconds(limits.worker_keepalive_seconds)),
             ("grpc.keepalive_timeout_ms", _milliseconds(limits.worker_keepalive_timeout_seconds)),

@@ -18,9 +18,11 @@ from admission_worker.answers import (
     mutated,
     patch,
 )
+from admission_worker.certificates import Tls
 from admission_worker.claims import EVERYTHING
 from admission_worker.errors import (
     AddressError,
+    CertificateError,
     InvalidAnswerError,
     InvalidDocumentError,
     InvalidSettingsError,
@@ -39,6 +41,7 @@ __all__ = [
     "Allow",
     "Answer",
     "Cause",
+    "CertificateError",
     "Deny",
     "Details",
     "Failure",
@@ -51,6 +54,7 @@ __all__ = [
     "Request",
     "SettingsError",
     "SettingsWarning",
+    "Tls",
     "UserInfo",
     "Worker",
     "allow",

@@ -1,8 +1,8 @@
 """What an allow changes: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
 
 The text is made where the answer is made, so that what cannot be written fails inside the policy's own function, and
-so that nothing that the author does to the values later changes the answer. Whether a patch applies is the gateway's
-to say.
+so that nothing that the author does to the values later changes the answer. Numbers that came with the document are
+written as they came (``admission_worker.json_text``). Whether a patch applies is the gateway's to say.
 """
 
 import math
@@ -12,9 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-import msgspec
-
-from admission_worker import values
+from admission_worker import json_text, values
 from admission_worker.errors import InvalidAnswerError
 
 _PATCH_MEMBERS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
@@ -48,7 +46,7 @@ class Change:
     @property
     def value(self) -> Any:
         """The content parsed, for tests: the operations, the merge patch or the object."""
-        return msgspec.json.decode(self.content)
+        return json_text.decoder().decode(self.content)
 
 
 def json_patch(operations: Iterable[Mapping[str, Any]]) -> Change:
@@ -90,7 +88,7 @@ def _operations(operations: Iterable[Mapping[str, Any]]) -> list[Mapping[str, An
 def _encoded(value: Any, what: str) -> bytes:
     """A value as JSON text."""
     try:
-        content = msgspec.json.encode(value)
+        content = json_text.encoded(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         message = f"{what}: cannot be written as JSON: {type(error).__name__}"
         raise InvalidAnswerError(message) from error
@@ -102,7 +100,9 @@ def _encoded(value: Any, what: str) -> bytes:
 
 
 def _has_no_number(value: Any) -> bool:
-    """Whether there is a float in it that is no number."""
+    """Whether there is a float in it that is no number. ``1e400`` is one, as long as nobody calculates with it."""
+    if isinstance(value, json_text.Number):
+        return False
     if isinstance(value, float):
         return not math.isfinite(value)
     if isinstance(value, Mapping):

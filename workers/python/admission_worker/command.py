@@ -1,8 +1,8 @@
 """The worker's command: flags, signals, and the end with whoever started it.
 
 Every flag is an environment variable too (``ADMISSION_WORKER_LISTEN`` for ``--listen``). The command ends with exit
-code 0 when it is told to stop (SIGTERM, SIGINT), 1 when it cannot listen, 2 when a flag is wrong. A second signal ends
-it at once.
+code 0 when it is told to stop (SIGTERM, SIGINT), 1 when it cannot listen or a certificate cannot be used, 2 when a
+flag is wrong. An error is one line. A second signal ends it at once.
 
 Started by a gateway (``ADMISSION_WORKER_SUPERVISED=1``), it also stops when its standard input ends: the gateway holds
 the other end and writes nothing, so the end says that the gateway has died, even by SIGKILL. Without that an orphan
@@ -16,13 +16,17 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from admission_worker import logs
 from admission_worker.address import parse
-from admission_worker.errors import AddressError
+from admission_worker.certificates import Tls
+from admission_worker.errors import AddressError, CertificateError
 from admission_worker.limits import Limits
 from admission_worker.server import THREAD_NAME
 
@@ -39,14 +43,56 @@ LEAVING_SECONDS = 0.2
 _DEFAULTS = Limits()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Choice:
+    """What the flags say of how to serve."""
+
+    listen: str
+    tls: Tls | None
+    limits: Limits
+    conformance: bool
+
+
+def run(worker: "Worker", argv: Sequence[str] | None) -> NoReturn:
+    """Run a worker's command, and exit.
+
+    Args:
+        worker: whose policies are served.
+        argv: the arguments without the program's name; None: the process's own.
+    """
+    try:
+        command(worker).main(args=None if argv is None else list(argv), standalone_mode=False)
+    except click.ClickException as error:
+        sys.stderr.write(f"Error: {' '.join(error.format_message().split())} (--help lists the flags)\n")
+        _end(error.exit_code)
+    _end(0)  # --help
+
+
 def command(worker: "Worker") -> click.Command:
     """The command of a worker."""
 
-    def serve(listen: str, log_format: str, log_level: str, **limits: Any) -> None:
+    def serve(  # noqa: PLR0913 - the flags
+        *,
+        listen: str,
+        log_format: str,
+        log_level: str,
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        client_ca: Path | None,
+        conformance: bool,
+        **limits: Any,
+    ) -> None:
+        choice = _Choice(
+            listen=listen, tls=_tls(tls_cert, tls_key, client_ca), limits=Limits(**limits), conformance=conformance
+        )
+        try:
+            worker.served(conformance=conformance)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
         logs.start(log_format, log_level)
         try:
-            asyncio.run(_serve(worker, listen, Limits(**limits)))
-        except AddressError as error:
+            asyncio.run(_serve(worker, choice))
+        except (AddressError, CertificateError) as error:
             _LOG.error("%s", error)
             _end(1)
         _end(0)
@@ -54,7 +100,7 @@ def command(worker: "Worker") -> click.Command:
     return click.Command(
         name=worker.name,
         callback=serve,
-        params=[*_options(), *_limits()],
+        params=[*_options(), *_tls_options(), *_limits()],
         help=f"Serve the policies of worker {worker.name} {worker.version}: {', '.join(worker.policies) or 'none'}.",
         context_settings={"auto_envvar_prefix": "ADMISSION_WORKER"},
     )
@@ -77,6 +123,39 @@ def _options() -> list[click.Parameter]:
             ["--log-level"], type=click.Choice(logs.LEVELS), default="info", show_default=True, show_envvar=True
         ),
     ]
+
+
+def _tls_options() -> list[click.Parameter]:
+    texts = {
+        "tls_cert": "Serve TLS with the certificate in this PEM file; read again when it changes.",
+        "tls_key": "The PEM file with its private key.",
+        "client_ca": "Serve only clients with a certificate of the authorities in this PEM file.",
+    }
+    files = [
+        click.Option(
+            [f"--{name.replace('_', '-')}"],
+            type=click.Path(path_type=Path),
+            show_envvar=True,
+            metavar="FILE",
+            help=text,
+        )
+        for name, text in texts.items()
+    ]
+    conformance = click.Option(
+        ["--conformance"], is_flag=True, show_envvar=True, help="Serve the conformance kit's probe policies besides."
+    )
+    return [*files, conformance]
+
+
+def _tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:
+    if (cert is None) != (key is None):
+        given, missing = ("--tls-cert", "--tls-key") if key is None else ("--tls-key", "--tls-cert")
+        raise click.UsageError(f"{given} needs {missing}")
+    if cert is None or key is None:
+        if client_ca is not None:
+            raise click.UsageError("--client-ca needs --tls-cert and --tls-key")
+        return None
+    return Tls(cert=cert, key=key, client_ca=client_ca)
 
 
 def _limits() -> list[click.Parameter]:
@@ -109,18 +188,19 @@ def _checked_address(_context: click.Context, _option: click.Parameter, value: s
     return value
 
 
-async def _serve(worker: "Worker", listen: str, limits: Limits) -> None:
+async def _serve(worker: "Worker", choice: _Choice) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _signalled, stop, number)
-    async with worker.serve(listen, limits=limits) as address:
-        names = ", ".join(worker.policies) or "none"
+    serving = worker.serve(choice.listen, limits=choice.limits, tls=choice.tls, conformance=choice.conformance)
+    async with serving as address:
+        names = ", ".join(worker.served(conformance=choice.conformance)) or "none"
         _LOG.info("worker %s %s listens on %s; policies: %s", worker.name, worker.version, address, names)
         if os.environ.get(SUPERVISED) == "1":
             _watch_standard_input(loop, stop)
         await stop.wait()
-        _LOG.info("stopping: open calls have %g s", limits.grace_period)
+        _LOG.info("stopping: open calls have %g s", choice.limits.grace_period)
     _LOG.info("stopped")
 
 
@@ -147,7 +227,7 @@ def _watch_standard_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) 
     threading.Thread(target=wait_for_the_end, name="supervisor", daemon=True).start()
 
 
-def _end(code: int) -> None:
+def _end(code: int) -> NoReturn:
     """Exit, also when a blocking policy still holds a thread, for which Python would wait for ever."""
     patience = time.monotonic() + LEAVING_SECONDS
     busy = [thread for thread in threading.enumerate() if thread.name.startswith(THREAD_NAME)]

@@ -57,3 +57,7 @@ class InvalidSettingsError(ValueError):
 
 class AddressError(Exception):
     """The operator's fault: the address cannot be listened on. The message is one line."""
+
+
+class CertificateError(Exception):
+    """The operator's fault: a certificate, a key or an authority cannot be used. The message is one line."""

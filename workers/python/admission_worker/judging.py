@@ -7,6 +7,9 @@ the gateway; its text and traceback, which may hold a Secret, stay in the worker
 ``Judge.begin`` gives the outcome at once where nothing has to be waited for, which is what makes a pure function
 cheap, and otherwise a coroutine. Cancelling that coroutine cancels the work, except in a thread: Python cannot stop
 one, so its result is dropped.
+
+Each ask is judged in a context of its own (``contextvars``), in a thread too: what a policy sets there is gone with
+it, and the log and the trace know whose it is.
 """
 
 import asyncio
@@ -14,9 +17,13 @@ import inspect
 import logging
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from contextvars import copy_context
+from dataclasses import dataclass, replace
 from typing import Any
 
+from admission_worker import logs, tracing
+from admission_worker.answers import Allow, Answer, Failure
+from admission_worker.changes import ChangeKind
 from admission_worker.errors import InvalidAnswerError, InvalidDocumentError, InvalidSettingsError
 from admission_worker.limits import Limits
 from admission_worker.outcomes import Outcome, accepted, failure, outcome_of
@@ -45,6 +52,7 @@ class _Question:
     version: str
     request: Request
     settings: Any
+    traceparent: str
 
     def put(self) -> Any:
         """Call the policy's function."""
@@ -74,24 +82,43 @@ class Judge:
         self._threads = threads
         self._settings = KeptSettings(limits)
 
-    def begin(self, ask: worker_pb2.Ask, document: bytes | None) -> Outcome | Coroutine[Any, Any, Outcome]:
+    def begin(
+        self, ask: worker_pb2.Ask, document: bytes | None, *, traceparent: str
+    ) -> Outcome | Coroutine[Any, Any, Outcome]:
         """Take an ask.
 
         Args:
-            ask: the question. Its document and its timeout are the caller's affair.
+            ask: the question. Its document, its trace and its timeout are the caller's affair.
             document: the document's JSON text; None: the ask has none.
+            traceparent: W3C Trace Context of the gateway; ``""``: it does not trace.
 
         Returns:
             The outcome, or a coroutine that gives it. Neither raises, cancellation excepted.
         """
-        policy = self._policies.get(ask.policy)
-        if policy is None:
-            held = ", ".join(sorted(self._policies)) or "none"
-            return failure(f"worker {self._worker} holds no policy {ask.policy!r}; it holds: {held}", _UNKNOWN_POLICY)
-        question = self._question(policy, ask, document)
+        return copy_context().run(self._begin, ask, document, traceparent)
+
+    def refusal(
+        self,
+        ask: worker_pb2.Ask,
+        message: str,
+        reason: worker_pb2.FailureReason = worker_pb2.FAILURE_REASON_UNSPECIFIED,
+    ) -> Outcome:
+        """The failure of an ask that is not put to its policy, or no longer waited for; it is logged."""
+        copy_context().run(self._log_failure, ask.policy, ask.uid, message)
+        return failure(message, reason, version=self.version_of(ask.policy))
+
+    def version_of(self, name: str) -> str:
+        """The version that an outcome carries: the policy's own, else the worker's."""
+        policy = self._policies.get(name)
+        return (policy.version if policy is not None else "") or self._version
+
+    def _begin(
+        self, ask: worker_pb2.Ask, document: bytes | None, traceparent: str
+    ) -> Outcome | Coroutine[Any, Any, Outcome]:
+        question = self._question(ask, document, traceparent)
         if isinstance(question, Outcome):
             return question
-        match policy.style:
+        match question.policy.style:
             case Style.INLINE:
                 return self._called(question)
             case Style.ASYNC:
@@ -99,65 +126,84 @@ class Judge:
             case Style.BLOCKING:
                 return self._in_thread(question)
 
-    def _question(self, policy: Policy, ask: worker_pb2.Ask, document: bytes | None) -> _Question | Outcome:
+    def _question(self, ask: worker_pb2.Ask, document: bytes | None, traceparent: str) -> _Question | Outcome:
         """The ask with its settings and document read, or the failure that says why they cannot be."""
-        version = policy.version or self._version
+        policy = self._policies.get(ask.policy)
+        if policy is None:
+            held = ", ".join(sorted(self._policies)) or "none"
+            message = f"worker {self._worker} holds no policy {ask.policy!r}; it holds: {held}"
+            return self.refusal(ask, message, _UNKNOWN_POLICY)
         if ask.phase != policy.phase.value:
             message = f"policy {policy.name} is for {_phase(policy.phase.value)} and was asked in {_phase(ask.phase)}"
-            return failure(message, _UNKNOWN_POLICY, version=version)
+            return self.refusal(ask, message, _UNKNOWN_POLICY)
         if document is None:
-            return failure(f"policy {policy.name} was asked without a document", version=version)
+            return self.refusal(ask, f"policy {policy.name} was asked without a document")
         try:
             settings = self._settings.read(policy.name, policy.settings, ask.settings)
             request = Request(document, uid=ask.uid)
         except InvalidSettingsError as error:
-            return failure(f"settings of policy {policy.name}: {error}", _INVALID_SETTINGS, version=version)
+            return self.refusal(ask, f"settings of policy {policy.name}: {error}", _INVALID_SETTINGS)
         except InvalidDocumentError as error:
-            return failure(f"policy {policy.name}: {error}", version=version)
-        return _Question(policy=policy, version=version, request=request, settings=settings)
+            return self.refusal(ask, f"policy {policy.name}: {error}")
+        version = self.version_of(policy.name)
+        return _Question(policy=policy, version=version, request=request, settings=settings, traceparent=traceparent)
 
     def _called(self, question: _Question) -> Outcome:
         """Run a plain function."""
-        try:
-            answer = question.put()
-        except _ENDING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - sys.exit() in a policy must not end the worker
-            return self._raised(question, error)
-        return self._answered(question, answer)
+        logs.judged.set((question.policy.name, question.request.uid))
+        with tracing.span(question.policy.name, question.request.uid, question.traceparent) as verdict:
+            try:
+                answer = question.put()
+            except _ENDING:
+                raise
+            except BaseException as error:  # noqa: BLE001 - sys.exit() in a policy must not end the worker
+                outcome = self._raised(question, error)
+            else:
+                outcome = self._answered(question, answer)
+            verdict.is_known(outcome.WhichOneof("verdict"))
+            return outcome
 
     async def _awaited(self, question: _Question) -> Outcome:
         """Run a coroutine function. Cancelling this cancels it."""
-        try:
-            answer = await question.put()
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+        logs.judged.set((question.policy.name, question.request.uid))
+        with tracing.span(question.policy.name, question.request.uid, question.traceparent) as verdict:
+            try:
+                answer = await question.put()
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
+                outcome = self._raised(question, error)  # the policy cancelled something of its own
+            except _ENDING:
                 raise
-            return self._raised(question, error)  # the policy cancelled something of its own
-        except _ENDING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - as in _called
-            return self._raised(question, error)
-        return self._answered(question, answer)
+            except BaseException as error:  # noqa: BLE001 - as in _called
+                outcome = self._raised(question, error)
+            else:
+                outcome = self._answered(question, answer)
+            verdict.is_known(outcome.WhichOneof("verdict"))
+            return outcome
 
     async def _in_thread(self, question: _Question) -> Outcome:
         """Run a blocking function. ``_called`` raises nothing: a StopIteration, say, could not cross a future."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._called, question)
+        loop, context = asyncio.get_running_loop(), copy_context()
+        return await loop.run_in_executor(self._threads, context.run, self._called, question)
 
     def _answered(self, question: _Question, answer: Any) -> Outcome:
         """The outcome of what a function returned."""
         name = question.policy.name
         try:
-            outcome = outcome_of(accepted(answer, question.policy.phase), question.version)
+            taken = _as_it_travels(accepted(answer, question.policy.phase), question.request)
+            outcome = outcome_of(taken, question.version)
         except Exception as error:  # noqa: BLE001 - what cannot be written is no answer either
             if inspect.iscoroutine(answer):
                 answer.close()  # otherwise Python warns that it was never awaited
             return self._raised(question, error)
+        if isinstance(taken, Failure):
+            self._log_failure(name, question.request.uid, taken.message)
         size, limit = outcome.ByteSize(), self._limits.message_bytes - ENVELOPE_BYTES
         if size > limit:
             message = f"policy {name}: the answer has {size} bytes, at most {limit} fit a message: answer with a patch"
-            _LOG.error("%s (uid %s)", message, question.request.uid)
+            self._log_failure(name, question.request.uid, message)
             return failure(message, version=question.version)
         return outcome
 
@@ -169,11 +215,16 @@ class Judge:
         _LOG.error("policy %s raised (uid %s)", name, question.request.uid, exc_info=error)
         return failure(f"policy {name} raised {what}", version=question.version)
 
+    def _log_failure(self, policy: str, uid: str, message: str) -> None:
+        logs.judged.set((policy, uid))
+        _LOG.error("policy %s failed: %s (uid %s)", policy, message, uid)
 
-def timed_out(ask: worker_pb2.Ask) -> Outcome:
-    """The outcome of an ask whose time is over."""
-    seconds = ask.timeout.seconds + ask.timeout.nanos / 1e9
-    return failure(f"policy {ask.policy}: no answer within the ask's timeout of {seconds:g} s")
+
+def _as_it_travels(answer: Answer, request: Request) -> Answer:
+    """The answer; where it gives the object back untouched, an allow without a change."""
+    if not isinstance(answer, Allow) or answer.change is None or answer.change.kind is not ChangeKind.OBJECT:
+        return answer
+    return replace(answer, change=None) if answer.change.content == request.member_text("object") else answer
 
 
 def _phase(number: int) -> str:

@@ -37,6 +37,16 @@ GRACE_PERIOD = 8.0
 after 30 by default; 2 are left for the rest of the shutdown."""
 
 
+QUIET_PERIOD = 0.5
+"""Seconds without a message after which a worker that is told to stop believes that nobody sends any more. Who watches
+its health hears of it within a round trip; half a second is a hundred slow ones, and a sixteenth of the grace
+period."""
+
+
+_SMALLEST = {"grace_period": 0, "quiet_period": 0.001}
+"""Of those that need not be whole."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
     """The limits of one served worker.
@@ -50,6 +60,7 @@ class Limits:
         settings_kept: parsed settings that are kept, over all policies.
         settings_kept_bytes: their JSON text together, in bytes.
         grace_period: seconds for open calls when the worker stops.
+        quiet_period: seconds without a message after which it stops to wait for more. A test may say 0.01.
 
     Raises:
         ValueError: a limit that is not positive (``grace_period`` may be 0).
@@ -62,11 +73,12 @@ class Limits:
     settings_kept: int = SETTINGS_KEPT
     settings_kept_bytes: int = SETTINGS_KEPT_BYTES
     grace_period: float = GRACE_PERIOD
+    quiet_period: float = QUIET_PERIOD
 
     def __post_init__(self) -> None:
         for limit in fields(self):
             value = getattr(self, limit.name)
-            smallest = 0 if limit.name == "grace_period" else 1
+            smallest = _SMALLEST.get(limit.name, 1)
             if not value >= smallest:
                 message = f"limit {limit.name}: must be at least {smallest}, is {value!r}"
                 raise ValueError(message)

@@ -1,12 +1,14 @@
 """The worker's log: one line for each event on standard error, for people or as JSON.
 
 Standard error belongs to whoever runs the worker: the gateway that started it, a container's log. Documents are never
-logged, uids are.
+logged, uids are: what is logged while a policy judges, by the policy's own code too, has its name and the
+AdmissionRequest's uid as fields in JSON.
 """
 
 import logging
 import sys
 import time
+from contextvars import ContextVar
 from typing import Any, Final
 
 import msgspec
@@ -15,8 +17,14 @@ FORMATS: Final = ("text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
 
+judged: ContextVar[tuple[str, str] | None] = ContextVar("judged", default=None)
+"""Policy and uid of the ask that is judged in this context."""
+
+
 class _Json(logging.Formatter):
-    """One JSON object a line: ``time``, ``level``, ``logger``, ``message`` and perhaps ``exception``."""
+    """One JSON object a line: ``time``, ``level``, ``logger``, ``message``; ``policy``, ``uid`` and ``exception`` where
+    there is one.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -25,6 +33,8 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        policy, uid = judged.get() or ("", "")
+        line |= {name: text for name, text in (("policy", policy), ("uid", uid)) if text}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()
@@ -35,6 +45,10 @@ class _Text(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own
+        """One line, whatever a policy has put into its message."""
+        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - logging's own
         return _time(record)

@@ -4,14 +4,18 @@ A document holds what the operator granted and the policy claimed, so every memb
 like a member that is null. (Kubernetes leaves ``name``, ``namespace`` and ``subResource`` out when they are empty, and
 sends ``null`` for an ``object`` that there is not, as on DELETE.) The text is split into its members once, when the
 request is built; a member is parsed when it is first read, and then kept. What is read belongs to the policy: it may
-be changed and returned.
+be changed and returned, and its numbers go back as they came (``admission_worker.json_text``).
 """
 
+import re
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from admission_worker.errors import InvalidDocumentError
+from admission_worker.json_text import decoder, json_object
 
 _T = TypeVar("_T")
 
@@ -23,6 +27,13 @@ _WHOLE = ""
 so."""
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+_HARMLESS = re.compile(
+    r"Expected `[^`]*`(?:, got `[^`]*`)?|Object missing required field `[^`]*`|Object contains unknown field `[^`]*`"
+)
+"""How those of msgspec's errors begin that hold types and names. Others hold values, which may be a Secret's."""
+
+_AT = re.compile(r" - (?P<place>at `[^`]*`)$")
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True):
@@ -81,7 +92,14 @@ class Request:
         return f"<Request of {len(self.raw)} bytes, uid {self.uid!r}>"
 
     def _member(self, name: str, shape: type[_T]) -> _T | None:
-        """A member of the document in its shape, parsed when first asked for."""
+        """A member of the document in a shape of ours, parsed when first asked for."""
+        return self._kept(name, _reader(shape).decode)
+
+    def _whole(self, name: str) -> dict[str, Any] | None:
+        """A member that holds whatever it holds, such as an object."""
+        return self._kept(name, lambda raw: json_object(bytes(raw)))
+
+    def _kept(self, name: str, read: Callable[[msgspec.Raw], _T | None]) -> _T | None:
         if name in self._read:
             value: _T | None = self._read[name]
             return value
@@ -89,11 +107,29 @@ class Request:
         parsed: _T | None = None
         if raw is not None:
             try:
-                parsed = msgspec.json.decode(raw, type=shape | None)
+                parsed = read(raw)
             except _UNREADABLE as error:
                 message = f"the document's {name} cannot be read: {error}"
                 raise InvalidDocumentError(message) from None
         self._read[name] = parsed
+        return parsed
+
+    def member_text(self, name: str) -> bytes | None:
+        """A member's JSON text, as it was sent; None: it is not there."""
+        raw = self._members.get(name)
+        return None if raw is None else bytes(raw)
+
+    def _typed(self, name: str, shape: type[_T]) -> _T | None:
+        """A member of the document in an author's type, parsed anew each time."""
+        raw = self._members.get(name)
+        if raw is None:
+            return None
+        reader = _reader(shape)
+        try:
+            parsed: _T | None = reader.decode(raw)
+        except _UNREADABLE as error:
+            message = f"the document's {name} is no {getattr(shape, '__name__', shape)}: {_without_values(str(error))}"
+            raise InvalidDocumentError(message) from None
         return parsed
 
     @property
@@ -101,7 +137,7 @@ class Request:
         """The whole document, in the AdmissionRequest's own shape; unknown members included. Parsed once."""
         if _WHOLE not in self._read:
             try:
-                self._read[_WHOLE] = msgspec.json.decode(self.raw, type=dict[str, Any])
+                self._read[_WHOLE] = json_object(self.raw)
             except _UNREADABLE as error:
                 message = f"the document cannot be read: {error}"
                 raise InvalidDocumentError(message) from None
@@ -166,19 +202,56 @@ class Request:
     @property
     def object(self) -> dict[str, Any] | None:
         """The object as it would be stored; None on DELETE."""
-        return self._member("object", dict[str, Any])
+        return self._whole("object")
 
     @property
     def old_object(self) -> dict[str, Any] | None:
         """The object as it is stored; None on CREATE and CONNECT."""
-        return self._member("oldObject", dict[str, Any])
+        return self._whole("oldObject")
+
+    def object_as(self, shape: type[_T]) -> _T | None:
+        """``object`` in a type of yours.
+
+        Args:
+            shape: a ``msgspec.Struct``, a dataclass or a TypedDict with the members that you read; others are ignored
+                (unless it is a Struct with ``forbid_unknown_fields=True``).
+
+        Returns:
+            A new value each time; None where there is no object.
+
+        Raises:
+            InvalidDocumentError: the object is of another shape; the message says where.
+            TypeError: msgspec knows no such type.
+        """
+        return self._typed("object", shape)
+
+    def old_object_as(self, shape: type[_T]) -> _T | None:
+        """``old_object`` in a type of yours; all else as for ``object_as``."""
+        return self._typed("oldObject", shape)
 
     @property
     def options(self) -> dict[str, Any] | None:
         """The operation's options, such as a CreateOptions; None on CONNECT."""
-        return self._member("options", dict[str, Any])
+        return self._whole("options")
 
     @property
     def namespace_object(self) -> dict[str, Any] | None:
         """The Namespace in which the object is, where the gateway offers it."""
-        return self._member("namespaceObject", dict[str, Any])
+        return self._whole("namespaceObject")
+
+
+def _reader(shape: Any) -> msgspec.json.Decoder[Any]:
+    """A decoder of a member that may be null."""
+    return _kept_reader(shape)
+
+
+@lru_cache(maxsize=256)
+def _kept_reader(shape: Any) -> msgspec.json.Decoder[Any]:
+    return decoder(shape | None)
+
+
+def _without_values(message: str) -> str:
+    """What msgspec says of a mistake, as far as it holds no value of the document."""
+    found, at = _HARMLESS.match(message), _AT.search(message)
+    what = found[0] if found else "a value that it does not take"
+    return f"{what} {at['place']}" if at else what

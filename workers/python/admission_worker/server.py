@@ -1,17 +1,20 @@
-"""A worker on its address: gRPC's options, and an orderly end.
+"""A worker on its address: gRPC's options, TLS, and an orderly end.
 
-Told to stop, the worker says NOT_SERVING to whoever watches, takes no more, answers what is open within its grace
-period, and closes.
+Told to stop, the worker is a lame duck first. It says NOT_SERVING, to whoever watches as well, and answers whatever
+still comes: the gateway needs a moment to hear of it, then sends nothing more and half-closes its streams. When nothing
+comes any more it takes no more calls, answers what is open, and closes. All of that has the grace period; what is
+still open then is cancelled.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import grpc
 
 from admission_worker.address import Address, make_free, parse
+from admission_worker.certificates import Certificates, Tls
 from admission_worker.errors import AddressError
 from admission_worker.health import Health
 from admission_worker.judging import Judge
@@ -22,9 +25,10 @@ from admission_worker.service import Service, description_of
 THREAD_NAME = "policy"
 """What the names of the threads of blocking policies begin with."""
 
-PING_MILLISECONDS = 5000
+PING_MILLISECONDS = 4000
 """How often a gateway may ping an idle connection. gRPC's default of five minutes would cut off one that watches over
-its workers: GOAWAY "too_many_pings"."""
+its workers: GOAWAY "too_many_pings". Every five seconds is promised; the fifth is for pings that a network brings
+together."""
 
 
 def options_of(limits: Limits) -> tuple[tuple[str, int], ...]:
@@ -42,7 +46,7 @@ def options_of(limits: Limits) -> tuple[tuple[str, int], ...]:
 
 @asynccontextmanager
 async def serving(
-    *, worker: str, version: str, policies: Mapping[str, Policy], address: str, limits: Limits
+    *, worker: str, version: str, policies: Mapping[str, Policy], address: str, limits: Limits, tls: Tls | None
 ) -> AsyncIterator[str]:
     """Serve until the block ends, and then stop gracefully.
 
@@ -52,14 +56,17 @@ async def serving(
         policies: by name.
         address: as ``admission_worker.address.parse`` reads it.
         limits: of everything.
+        tls: None: without.
 
     Yields:
         The address for a gRPC client, with the port that was found where 0 was asked for.
 
     Raises:
         AddressError: the address cannot be listened on.
+        CertificateError: TLS cannot be served with these files.
     """
     where = parse(address)
+    credentials = None if tls is None else Certificates(tls).credentials()
     make_free(where)
     threads = ThreadPoolExecutor(max_workers=limits.threads, thread_name_prefix=THREAD_NAME)
     stopping = asyncio.Event()
@@ -69,21 +76,30 @@ async def serving(
     server = grpc.aio.server(options=options_of(limits))
     server.add_generic_rpc_handlers((service.handler(), Health(stopping).handler()))
     try:
-        found = _listen(server, where)
+        found = _listen(server, where, credentials)
         await server.start()
         try:
             yield str(found)
         finally:
+            end = asyncio.get_running_loop().time() + limits.grace_period
             stopping.set()
-            await server.stop(limits.grace_period)
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(end):
+                        await service.fall_silent()
+            finally:
+                await server.stop(max(0.0, end - asyncio.get_running_loop().time()))
     finally:
         # A thread cannot be stopped; what it still does, nobody waits for.
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _listen(server: grpc.aio.Server, where: Address) -> Address:
+def _listen(server: grpc.aio.Server, where: Address, credentials: grpc.ServerCredentials | None) -> Address:
     try:
-        port = server.add_insecure_port(str(where))
+        if credentials is None:
+            port = server.add_insecure_port(str(where))
+        else:
+            port = server.add_secure_port(str(where), credentials)
     except RuntimeError:  # somebody took it since it was tried
         raise AddressError(f"cannot listen on {where}: gRPC could not bind to it") from None
     return where if where.path else Address(host=where.host, port=port)

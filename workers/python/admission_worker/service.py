@@ -19,6 +19,7 @@ from admission_worker.outcomes import Outcome
 from admission_worker.policies import Policy
 from admission_worker.proto.admission.worker.v1 import worker_pb2
 from admission_worker.stream import Conversation
+from admission_worker.tracing import traceparent_of
 
 _LOG = logging.getLogger("admission_worker")
 
@@ -58,6 +59,10 @@ class Service:
         judge: answers asks.
         limits: of asks in flight and of batches.
         stopping: set when the worker is told to stop.
+
+    Attributes:
+        heard: calls that have come.
+        streams: those of them that are open streams.
     """
 
     def __init__(
@@ -75,9 +80,12 @@ class Service:
         self._limits = limits
         self._stopping = stopping
         self._in_flight = InFlight(limits.in_flight)
+        self.heard = 0
+        self.streams = 0
 
     async def describe(self, received: bytes, context: grpc.aio.ServicerContext) -> worker_pb2.DescribeResponse:
         """The policies, their versions and claims."""
+        self.heard += 1
         request = await _read(worker_pb2.DescribeRequest.FromString, received, context)
         _LOG.info("described to gateway %r at %s", request.gateway_version, context.peer())
         return self._description
@@ -86,31 +94,45 @@ class Service:
         self, received: bytes, context: grpc.aio.ServicerContext
     ) -> worker_pb2.ValidateSettingsResponse:
         """Whether a policy can work with these settings."""
+        self.heard += 1
         request = await _read(worker_pb2.ValidateSettingsRequest.FromString, received, context)
         return findings_of(self._policies.get(request.policy), request.policy, request.settings)
 
     async def review(self, received: bytes, context: grpc.aio.ServicerContext) -> worker_pb2.ReviewResponse:
         """Exactly one ask. gRPC cancels this when the deadline is over or nobody waits any more."""
+        self.heard += 1
         ask = (await _read(worker_pb2.ReviewRequest.FromString, received, context)).ask
         if not self._in_flight.enter():
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, self._in_flight.refusal())
         try:
             # "document_index and timeout are not used here."
             document = ask.document if ask.WhichOneof("document_source") == "document" else None
-            begun = self._judge.begin(ask, document)
+            begun = self._judge.begin(ask, document, traceparent=traceparent_of(context.invocation_metadata()))
             return worker_pb2.ReviewResponse(outcome=begun if isinstance(begun, Outcome) else await begun)
         finally:
             self._in_flight.leave()
 
     async def review_stream(self, _: Any, context: grpc.aio.ServicerContext) -> None:
         """Many asks."""
-        await Conversation(
-            context=context,
-            judge=self._judge,
-            in_flight=self._in_flight,
-            limits=self._limits,
-            stopping=self._stopping,
-        ).run()
+        self.heard += 1
+        self.streams += 1
+        try:
+            await Conversation(
+                context=context,
+                judge=self._judge,
+                in_flight=self._in_flight,
+                limits=self._limits,
+                stopping=self._stopping,
+            ).run()
+        finally:
+            self.streams -= 1
+
+    async def fall_silent(self) -> None:
+        """Wait until all streams have ended and nothing has come for a quiet period."""
+        before = -1
+        while before != self.heard or self.streams:
+            before = self.heard
+            await asyncio.sleep(self._limits.quiet_period)
 
     def handler(self) -> grpc.GenericRpcHandler:
         """What a gRPC server needs. Requests arrive as bytes, so that we refuse an unreadable one in our words."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from admission_worker import json_text
 from admission_worker.conversion import errors_of, unknown_members
 from admission_worker.errors import InvalidSettingsError, SettingsError, SettingsWarning
 from admission_worker.limits import Limits
@@ -79,7 +80,7 @@ class SettingsType:
             message = f"The settings must be one JSON object, found {_json_type(value)}"
             raise InvalidSettingsError([SettingsError("", message)])
         try:
-            return self._converted(value)
+            return self._converted(value, text)
         except InvalidSettingsError:
             raise
         except Exception as error:
@@ -87,11 +88,11 @@ class SettingsType:
             message = f"The settings could not be checked: {type(error).__name__} in the worker; see its log"
             raise InvalidSettingsError([SettingsError("", message)]) from error
 
-    def _converted(self, value: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
-        """As ``read``, for the parsed object. Whatever an author's own code raises comes through."""
+    def _converted(self, value: dict[str, Any], text: bytes) -> tuple[Any, tuple[str, ...]]:
+        """As ``read``, for the parsed object too. Whatever an author's own code raises comes through."""
         if errors := tuple(errors_of(value, self.shape)):
             raise InvalidSettingsError(errors)
-        settings = msgspec.convert(value, self.shape, str_keys=True)
+        settings = json_text.decoder(self.shape).decode(text)  # out of the text, in which numbers are as written
         warnings = [
             f"/{name} is no member of these settings and is ignored" for name in unknown_members(value, self.shape)
         ]

@@ -3,18 +3,17 @@
 The rules:
 
 * An id is open from its ask until its outcome is written. Each open id gets exactly one outcome, in any order: a
-verdict, or a
-  failure when its time is over, its document is not there, or the worker is full. A cancelled one gets none.
+  verdict, or a failure when its time is over, its document is not there, or the worker is full. A cancelled one gets
+  none.
 * An id that comes again while it is open is two questions with one name: the first is dropped and a failure is the
-answer to
-  both, since a verdict could be taken for the other's.
+  answer to both, since a verdict could be taken for the other's.
 * Plain functions run on the event loop, for a slice of time at once; then the loop reads, writes and keeps time.
-Coroutines
-  and threads run beside it. So an outcome waits for no other one, a plain function's excepted while it runs.
+  Coroutines and threads run beside it. So an outcome waits for no other one, a plain function's excepted while it runs.
 * Everything that is known in one turn of the loop travels in one message, up to a size.
-* A gateway that does not read its answers is not read either: what is not written is bounded.
-* When the gateway half-closes, or the worker is told to stop, no more is read; what is open is answered, and the stream
-  ends. When the stream breaks, everything open is cancelled.
+* A gateway that does not read its answers is not read either: what is not written is bounded, in number and in bytes.
+* When the gateway half-closes, what is open is answered, and the stream ends. When the worker is told to stop it still
+  reads and answers, for the gateway needs a moment to hear of it; a stream on which nothing is open and nothing has
+  come for a while ends. When the stream breaks, everything open is cancelled.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from functools import partial
 import grpc
 from google.protobuf.message import DecodeError
 
-from admission_worker.judging import Judge, timed_out
+from admission_worker.judging import ENVELOPE_BYTES, Judge
 from admission_worker.limits import InFlight, Limits
 from admission_worker.outcomes import Outcome, failure
 from admission_worker.proto.admission.worker.v1 import worker_pb2
@@ -82,15 +81,20 @@ class Conversation:
         self._waiting: deque[_Ask] = deque()
         self._turn: asyncio.Handle | None = None
         self._outbox: dict[int, Outcome] = {}
+        self._outbox_bytes = 0
+        self._heard = 0  # messages that have come
         self._something_to_do = asyncio.Event()
         self._written = asyncio.Event()
         self._no_more = False
 
     async def run(self) -> None:
-        """Answer until the gateway half-closes, the worker stops, or the stream breaks (which cancels this)."""
+        """Answer until the gateway half-closes, nothing comes to a worker that stops, or the stream breaks.
+
+        When it breaks, gRPC cancels this.
+        """
         reader = self._loop.create_task(self._read())
         writer = self._loop.create_task(self._write())
-        stop = self._loop.create_task(self._stopping.wait())
+        stop = self._loop.create_task(self._fell_silent())
         try:
             await asyncio.wait({reader, writer, stop}, return_when=asyncio.FIRST_COMPLETED)
             if reader.done():
@@ -110,10 +114,19 @@ class Conversation:
 
     async def _read(self) -> None:
         while (received := await self._context.read()) is not grpc.aio.EOF:
+            self._heard += 1
             self._take(worker_pb2.ReviewStreamRequest.FromString(received), self._loop.time())
-            while len(self._outbox) > self._limits.in_flight:
+            while len(self._outbox) > self._limits.in_flight or self._outbox_bytes > self._limits.message_bytes:
                 self._written.clear()
                 await self._written.wait()
+
+    async def _fell_silent(self) -> None:
+        """Wait until the worker is told to stop, and then for a quiet period with nothing open at its end."""
+        await self._stopping.wait()
+        before = -1
+        while before != self._heard or self._open or self._outbox:
+            before = self._heard
+            await asyncio.sleep(self._limits.quiet_period)
 
     def _take(self, batch: worker_pb2.ReviewStreamRequest, arrived: float) -> None:
         documents = list(batch.documents)
@@ -130,10 +143,12 @@ class Conversation:
     def _opened(self, number: int, ask: worker_pb2.Ask, documents: Sequence[bytes], arrived: float) -> None:
         if number in self._open or number in self._outbox:
             self._drop(number)
-            self._answer(number, failure(f"the stream has an open ask with id {number} already: ids must be unique"))
+            message = f"the stream has an open ask with id {number} already: ids must be unique"
+            self._answer(number, self._judge.refusal(ask, message))
             return
         if not self._in_flight.enter():
-            self._answer(number, failure(self._in_flight.refusal()))
+            # Not logged: a worker that is full has other things to do than to write a line for each ask.
+            self._answer(number, failure(self._in_flight.refusal(), version=self._judge.version_of(ask.policy)))
             return
         document = None
         match ask.WhichOneof("document_source"):
@@ -143,7 +158,8 @@ class Conversation:
                 if ask.document_index >= len(documents):
                     self._in_flight.leave()
                     count, index = len(documents), ask.document_index
-                    self._answer(number, failure(f"document_index is {index}, and its message has {count} documents"))
+                    message = f"document_index is {index}, and its message has {count} documents"
+                    self._answer(number, self._judge.refusal(ask, message))
                     return
                 document = documents[ask.document_index]
         timeout = ask.timeout.seconds + ask.timeout.nanos / 1e9 if ask.HasField("timeout") else None
@@ -169,11 +185,11 @@ class Conversation:
 
     def _begin(self, asked: _Ask) -> None:
         if self._is_late(asked):
-            self._close(asked, timed_out(asked.ask))
+            self._close(asked, self._timed_out(asked.ask))
             return
-        begun = self._judge.begin(asked.ask, asked.document)
+        begun = self._judge.begin(asked.ask, asked.document, traceparent=asked.ask.traceparent)
         if isinstance(begun, Outcome):
-            self._close(asked, timed_out(asked.ask) if self._is_late(asked) else begun)
+            self._close(asked, self._timed_out(asked.ask) if self._is_late(asked) else begun)
             return
         asked.task = self._loop.create_task(begun)
         asked.task.add_done_callback(partial(self._ended, asked))
@@ -192,7 +208,12 @@ class Conversation:
     def _expired(self, asked: _Ask) -> None:
         """Answer at once; the work is cancelled, and its place is free when it has really ended."""
         self._drop(asked.id)
-        self._answer(asked.id, timed_out(asked.ask))
+        self._answer(asked.id, self._timed_out(asked.ask))
+
+    def _timed_out(self, ask: worker_pb2.Ask) -> Outcome:
+        """The outcome of an ask whose time is over."""
+        seconds = ask.timeout.seconds + ask.timeout.nanos / 1e9
+        return self._judge.refusal(ask, f"policy {ask.policy}: no answer within the ask's timeout of {seconds:g} s")
 
     def _ended(self, asked: _Ask, task: asyncio.Task[Outcome]) -> None:
         self._in_flight.leave()
@@ -200,12 +221,13 @@ class Conversation:
             asked.timer.cancel()
         if self._open.get(asked.id) is asked:
             del self._open[asked.id]
-            outcome = failure(f"policy {asked.ask.policy} was cancelled") if task.cancelled() else task.result()
-            self._answer(asked.id, outcome)
+            cancelled = f"policy {asked.ask.policy} was cancelled"
+            self._answer(asked.id, self._judge.refusal(asked.ask, cancelled) if task.cancelled() else task.result())
 
     def _drop(self, number: int) -> None:
         """Nobody waits for this id any more. An unknown id is ignored."""
-        self._outbox.pop(number, None)
+        if (unwritten := self._outbox.pop(number, None)) is not None:
+            self._outbox_bytes -= unwritten.ByteSize()
         asked = self._open.pop(number, None)
         if asked is None:
             return
@@ -228,6 +250,7 @@ class Conversation:
 
     def _answer(self, number: int, outcome: Outcome) -> None:
         self._outbox[number] = outcome
+        self._outbox_bytes += outcome.ByteSize()
         self._something_to_do.set()
 
     async def _write(self) -> None:
@@ -242,12 +265,12 @@ class Conversation:
     def _batch(self) -> worker_pb2.ReviewStreamResponse:
         """The oldest outcomes that fit one message; the oldest one in any case."""
         batch = worker_pb2.ReviewStreamResponse()
-        room = self._limits.batch_bytes
+        room = min(self._limits.batch_bytes, self._limits.message_bytes)
         for number, outcome in self._outbox.items():
-            room -= outcome.ByteSize()
+            room -= outcome.ByteSize() + ENVELOPE_BYTES
             if room < 0 and batch.items:
                 break
             batch.items.add(id=number, outcome=outcome)
         for item in batch.items:
-            del self._outbox[item.id]
+            self._outbox_bytes -= self._outbox.pop(item.id).ByteSize()
         return batch

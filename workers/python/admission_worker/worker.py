@@ -6,10 +6,12 @@ from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
 
+from admission_worker.certificates import Tls
 from admission_worker.claims import Claim, Everything, inputs_claim, writes_claim
-from admission_worker.command import command
+from admission_worker.command import run
 from admission_worker.limits import Limits
 from admission_worker.policies import Phase, Policy, style_of
+from admission_worker.probes import probe_policies
 from admission_worker.server import serving
 from admission_worker.settings import NoSettings, SettingsType, Validate, checked_validate
 
@@ -138,23 +140,50 @@ class Worker:
             blocking=blocking,
         )
 
-    def serve(self, address: str = "127.0.0.1:0", *, limits: Limits | None = None) -> AbstractAsyncContextManager[str]:
+    def serve(
+        self,
+        address: str = "127.0.0.1:0",
+        *,
+        limits: Limits | None = None,
+        tls: Tls | None = None,
+        conformance: bool = False,
+    ) -> AbstractAsyncContextManager[str]:
         """Serve inside an ``async with``, which gives the address for a gRPC client; for tests and for embedding.
+
+        At its end it stops as the command does, and waits until nothing has come for half a second:
+        ``Limits(quiet_period=0.01)`` is for tests.
 
         Args:
             address: ``HOST:PORT`` (port 0: any), ``unix:PATH`` or ``unix:///ABSOLUTE``.
             limits: None: the defaults.
+            tls: certificate and key; None: without TLS.
+            conformance: whether the probe policies of the conformance kit are served besides.
 
         Raises:
+            ValueError: a policy of the worker has the name of a probe policy.
             AddressError: on entering, if the address cannot be listened on.
+            CertificateError: on entering, if the files cannot be used.
         """
         return serving(
             worker=self.name,
             version=self.version,
-            policies=self.policies,
+            policies=self.served(conformance=conformance),
             address=address,
             limits=limits or Limits(),
+            tls=tls,
         )
+
+    def served(self, *, conformance: bool = False) -> Mapping[str, Policy]:
+        """The policies that are served, by name: with ``conformance`` the probe policies too, made anew.
+
+        Raises:
+            ValueError: as for ``serve``.
+        """
+        more = probe_policies() if conformance else {}
+        if taken := sorted(more.keys() & self._policies.keys()):
+            message = f"worker {self.name}: policy {taken[0]!r} has the name of a probe policy; give it another"
+            raise ValueError(message)
+        return MappingProxyType(self._policies | more)
 
     def main(self, argv: Sequence[str] | None = None) -> NoReturn:
         """Run the worker's command: serve until SIGTERM or SIGINT, then exit.
@@ -162,8 +191,7 @@ class Worker:
         Args:
             argv: the arguments without the program's name; None: the process's own.
         """
-        command(self)(args=None if argv is None else list(argv))
-        raise SystemExit(0)  # click exits by itself
+        run(self, argv)
 
     def _registering(
         self, *, name: str, description: str | None, blocking: bool, **given: Unpack[_Given]

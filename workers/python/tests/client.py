@@ -3,10 +3,12 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import grpc
 from grpc_health.v1 import health_pb2
 
+from admission_worker import Limits
 from admission_worker.proto.admission.worker.v1 import worker_pb2
 
 MUTATING, VALIDATING = worker_pb2.PHASE_MUTATING, worker_pb2.PHASE_VALIDATING
@@ -130,10 +132,15 @@ class Stream:
         return await asyncio.wait_for(self.call.code(), PATIENCE)
 
 
+def quick(limits=None):
+    """Limits of a worker that does not wait for more when it is told to stop: nobody in a test sends any."""
+    return replace(limits or Limits(), quiet_period=0.01)
+
+
 @asynccontextmanager
-async def connected(worker, *, address="127.0.0.1:0", limits=None):
-    """A Client of the worker, which is served meanwhile."""
-    async with worker.serve(address, limits=limits) as target:
+async def connected(worker, *, address="127.0.0.1:0", limits=None, **how):
+    """A Client of the worker, which is served meanwhile; ``how`` as for ``Worker.serve``."""
+    async with worker.serve(address, limits=quick(limits), **how) as target:
         options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
         async with grpc.aio.insecure_channel(target, options) as channel:
             yield Client(channel)

@@ -11,6 +11,7 @@ import sys
 import grpc
 import pytest
 
+from workers.python.tests.authorities import Authority
 from workers.python.tests.client import PATIENCE, Client, ask
 
 AUTHORS = """
@@ -198,14 +199,24 @@ async def test_an_address_in_use_is_one_line_and_exit_code_1(start):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--listen", "nowhere"], ["--log-format", "xml"], ["--threads", "0"], ["--grace-period", "-1"], ["--unheard-of"]],
+    [
+        ["--listen", "nowhere"],
+        ["--log-format", "xml"],
+        ["--threads", "0"],
+        ["--grace-period", "-1"],
+        ["--unheard-of"],
+        ["--tls-cert", "a.pem"],
+        ["--tls-key", "a.pem"],
+        ["--client-ca", "a.pem"],
+        ["surplus"],
+    ],
 )
 async def test_a_wrong_flag_is_exit_code_2(start, arguments):
     """A flag that cannot be is refused before anything starts."""
     code, log = await (await start(*arguments)).end()
     assert code == 2
-    assert "Error: " in log
-    assert "Traceback" not in log
+    assert log.startswith("Error: ")
+    assert log.count("\n") == 1
 
 
 async def test_a_wrong_environment_variable_is_exit_code_2(start):
@@ -213,6 +224,35 @@ async def test_a_wrong_environment_variable_is_exit_code_2(start):
     code, log = await (await start(ADMISSION_WORKER_IN_FLIGHT="many")).end()
     assert code == 2
     assert "'--in-flight'" in log
+
+
+async def test_a_certificate_that_cannot_be_used_is_exit_code_1(start):
+    """One line that names the file."""
+    worker = await start("--listen", "unix:w.sock", "--tls-cert", "absent.crt", "--tls-key", "absent.key")
+    code, log = await worker.end()
+    assert code == 1
+    assert log.count("\n") == 1
+    assert "absent.crt cannot be read" in log
+
+
+async def test_it_serves_tls(start, tmp_path):
+    """With the certificate that the flags name."""
+    authority = Authority("ours")
+    for name, content in zip(("tls.crt", "tls.key"), authority.issue("worker"), strict=True):
+        (tmp_path / name).write_bytes(content)
+    worker = await start("--listen", "localhost:0", "--tls-cert", "tls.crt", ADMISSION_WORKER_TLS_KEY="tls.key")
+    credentials = grpc.ssl_channel_credentials(authority.pem)
+    async with grpc.aio.secure_channel(await _listening(worker), credentials) as channel:
+        assert (await Client(channel).review(ask("plain"))).deny.message == "no"
+
+
+@pytest.mark.parametrize("how", [["--conformance"], {"ADMISSION_WORKER_CONFORMANCE": "1"}])
+async def test_the_probe_policies_are_a_flag(start, how):
+    """They are named where the worker says what it serves."""
+    arguments, environment = (how, {}) if isinstance(how, list) else ([], how)
+    worker = await start("--listen", "127.0.0.1:0", *arguments, **environment)
+    await _listening(worker)
+    assert "policies: plain, slow, stuck, exits, probe-answer, " in worker.log[0]
 
 
 async def test_the_log_can_be_json(start):
@@ -229,6 +269,7 @@ async def test_the_log_can_be_json(start):
     assert {"time", "level", "logger", "message"} <= set(lines[0])
     failed = next(line for line in lines if line["level"] == "error")
     assert failed["message"] == "policy exits raised (uid u-1)"
+    assert (failed["policy"], failed["uid"]) == ("exits", "u-1")
     assert "SystemExit: 3" in failed["exception"]
 
 
@@ -248,7 +289,19 @@ async def test_help_names_every_flag_and_its_environment_variable(start):
     """What can be set is said."""
     worker = await start("--help")
     text = (await asyncio.wait_for(worker.process.stdout.read(), PATIENCE)).decode()
-    for name in ("listen", "log-format", "in-flight", "message-bytes", "threads", "settings-kept", "grace-period"):
+    for name in (
+        "tls-cert",
+        "tls-key",
+        "client-ca",
+        "conformance",
+        "listen",
+        "log-format",
+        "in-flight",
+        "message-bytes",
+        "threads",
+        "settings-kept",
+        "grace-period",
+    ):
         assert f"--{name}" in text
         assert f"ADMISSION_WORKER_{name.upper().replace('-', '_')}" in text
     assert (await worker.end())[0] == 0

@@ -1,7 +1,10 @@
 """A Request: the document as kube-apiserver wrote it, typed, read when it is asked for."""
 
 import json
+from dataclasses import dataclass
+from typing import Literal, TypedDict
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,3 +96,69 @@ def test_whatever_comes_in_it_is_read_or_refused(raw):
     except InvalidDocumentError:
         return
     assert isinstance(json.loads(raw), dict)
+
+
+class _Spec(msgspec.Struct):
+    replicas: int
+    paused: bool = False
+
+
+class _Deployment(msgspec.Struct):
+    spec: _Spec
+
+
+@dataclass
+class _Class:
+    spec: dict[str, int]
+
+
+class _Typed(TypedDict):
+    spec: dict[str, int]
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [(_Deployment, _Deployment(_Spec(3))), (_Class, _Class({"replicas": 3})), (_Typed, {"spec": {"replicas": 3}})],
+)
+def test_the_object_in_a_type_of_the_authors(shape, expected):
+    """A Struct, a dataclass or a TypedDict; the old object likewise; None where there is none."""
+    whole = {"kind": "Deployment", "spec": {"replicas": 3}}
+    request = Request(json.dumps({"object": whole, "oldObject": None}).encode())
+    found = request.object_as(shape)
+    assert found in (expected, whole)
+    assert request.old_object_as(shape) is None
+    assert Request(json.dumps({"oldObject": whole}).encode()).old_object_as(shape) is not None
+    assert Request(b"{}").object_as(shape) is None
+
+
+@pytest.mark.parametrize(
+    ("whole", "said"),
+    [
+        (
+            {"spec": {"replicas": "secret"}},
+            "object is no _Deployment: Expected `int`, got `str` at `$.spec.replicas`",
+        ),
+        ({"spec": {}}, "Object missing required field `replicas`"),
+        ({"secret": 1}, "Object missing required field `spec`"),
+    ],
+)
+def test_an_object_of_another_shape_is_said_without_its_values(whole, said):
+    """The message says where, and never what stands there: it may be a Secret's."""
+    with pytest.raises(InvalidDocumentError) as raised:
+        Request(json.dumps({"object": whole}).encode()).object_as(_Deployment)
+    assert said in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_value_that_a_type_forbids_is_not_shown():
+    """Of an enumeration, too."""
+    with pytest.raises(InvalidDocumentError) as raised:
+        Request(b'{"object":{"data":"hunter2"}}').object_as(dict[str, Literal["a"]])
+    assert "hunter2" not in str(raised.value)
+    assert "a value that it does not take" in str(raised.value)
+
+
+def test_a_type_that_nobody_knows_is_a_type_error():
+    """The author's mistake, not the document's."""
+    with pytest.raises(TypeError):
+        Request(b'{"object":{}}').object_as(dict[str, object] | list[int] | set[int])

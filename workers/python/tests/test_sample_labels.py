@@ -30,15 +30,15 @@ def _labelled(labels, **fields):
         (
             {"tier": "frontend"},
             [
-                Cause("metadata.labels[team]", "label 'team' is required", "FieldValueRequired"),
+                Cause("metadata.labels[team]", 'label "team" is required', "FieldValueRequired"),
                 Cause(
                     "metadata.labels[tier]",
-                    "label 'tier' is 'frontend' and must match 'front|back'",
+                    'label "tier" is "frontend" and must match "front|back"',
                     "FieldValueInvalid",
                 ),
                 Cause(
                     "metadata.labels[app.kubernetes.io/name]",
-                    "label 'app.kubernetes.io/name' is required with a value that matches '.*'",
+                    'label "app.kubernetes.io/name" is required with a value that matches ".*"',
                     "FieldValueRequired",
                 ),
             ],

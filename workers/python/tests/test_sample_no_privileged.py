@@ -36,7 +36,7 @@ def test_a_privileged_container_is_found_in_every_list_of_every_kind(kind, place
     path = {"Pod": "spec", "PodTemplate": "template.spec", "CronJob": "spec.jobTemplate.spec.template.spec"}
     field = f"{path.get(kind['kind'], 'spec.template.spec')}.{place}[1]"
     assert [cause.field for cause in answer.causes] == [f"{field}.securityContext.privileged"]
-    assert answer.message == f"privileged containers are not allowed: {field} ('bad', image 'nginx')"
+    assert answer.message == f'privileged containers are not allowed: {field} ("bad", image "nginx")'
 
 
 def test_all_of_them_are_named():

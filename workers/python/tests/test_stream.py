@@ -57,7 +57,7 @@ async def test_plain_functions_do_not_hold_up_each_others_answers(gates, monkeyp
 
 async def test_batches_respect_the_size_bound(gates):
     """Outcomes that do not fit one batch travel in several; one that is larger than a batch travels alone."""
-    async with connected(gates.worker, limits=Limits(batch_bytes=250)) as client:
+    async with connected(gates.worker, limits=Limits(batch_bytes=400)) as client:
         calls = client.stream()
         names = ["x" * 100, "y" * 100, "z" * 1000, "a"]
         await calls.send(batch(*map(plain, names)))

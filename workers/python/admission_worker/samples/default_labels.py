@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from admission_worker import Answer, Request, SettingsError, patch, pointer
+from admission_worker.json_text import quoted
 from admission_worker.samples.label_syntax import is_key, is_value
 from admission_worker.samples.sample_worker import worker
 
@@ -26,9 +27,9 @@ def validate(settings: DefaultLabels) -> Iterator[SettingsError]:
     """What Kubernetes would not accept as a label."""
     for key, value in settings.labels.items():
         if not is_key(key):
-            yield SettingsError(pointer("labels", key), f"{key!r} cannot be a label's key")
+            yield SettingsError(pointer("labels", key), f"{quoted(key)} cannot be a label's key")
         if not is_value(value):
-            yield SettingsError(pointer("labels", key), f"{value!r} cannot be a label's value")
+            yield SettingsError(pointer("labels", key), f"{quoted(value)} cannot be a label's value")
 
 
 @worker.mutating(

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from admission_worker import Answer, Request, SettingsError, patch, pointer
+from admission_worker.json_text import quoted
 from admission_worker.samples import pod_specs
 from admission_worker.samples.pod_specs import POD_SPECS, RUNNING, Container
 from admission_worker.samples.quantities import quantity
@@ -44,10 +45,11 @@ def validate(settings: DefaultResources) -> Iterator[SettingsError]:
                 yield SettingsError(pointer(kind, name), str(error))
                 continue
             if values[kind, name] < 0:
-                yield SettingsError(pointer(kind, name), f"must not be negative, is {written}")
+                yield SettingsError(pointer(kind, name), f"must not be negative, is {_text(written)}")
     for (kind, name), value in values.items():
         if kind == "requests" and value > values.get(("limits", name), value):
-            message = f"the default request {settings.requests[name]} exceeds the default limit {settings.limits[name]}"
+            request, limit = _text(settings.requests[name]), _text(settings.limits[name])
+            message = f"the default request {request} exceeds the default limit {limit}"
             yield SettingsError(pointer(kind, name), message)
 
 
@@ -87,15 +89,19 @@ def _missing(
     added: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
     for name, written in settings.requests.items():
         if name not in requests and _fits(written, limits.get(name, written)):
-            added["requests"][name] = str(written)
+            added["requests"][name] = _text(written)
         elif name not in requests:
-            warnings.append(_warning(container, f"default {name} request {written} exceeds its limit {limits[name]}"))
+            warnings.append(
+                _warning(container, f"default {name} request {_text(written)} exceeds its limit {_text(limits[name])}")
+            )
     for name, written in settings.limits.items():
         if name not in limits and _fits(requests.get(name, written), written):
-            added["limits"][name] = str(written)
+            added["limits"][name] = _text(written)
         elif name not in limits:
             warnings.append(
-                _warning(container, f"default {name} limit {written} is below its request {requests[name]}")
+                _warning(
+                    container, f"default {name} limit {_text(written)} is below its request {_text(requests[name])}"
+                )
             )
     return added
 
@@ -127,6 +133,11 @@ def _fits(request: Any, limit: Any) -> bool:
         return quantity(request) <= quantity(limit)
     except (ValueError, TypeError):
         return False
+
+
+def _text(written: Any) -> str:
+    """A quantity as it stands in JSON: a text as it is, a number as JSON writes it."""
+    return written if isinstance(written, str) else quoted(written)
 
 
 def _warning(container: Container, text: str) -> str:

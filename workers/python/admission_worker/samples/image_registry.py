@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import msgspec
 
 from admission_worker import Answer, Request, SettingsError, patch
+from admission_worker.json_text import quoted
 from admission_worker.samples import pod_specs
 from admission_worker.samples.pod_specs import ALL, text
 from admission_worker.samples.sample_worker import worker
@@ -44,14 +45,13 @@ def validate(settings: ImageRegistry) -> Iterator[SettingsError]:
     for name, place in (("from", settings.source), ("to", settings.target)):
         if not _PLACE.fullmatch(place) or not _is_registry(place.partition("/")[0]):
             sound = False
-            message = (
-                f"must be a registry with or without a path, such as docker.io or mirror.example.com/hub, is {place!r}"
-            )
-            yield SettingsError(f"/{name}", message)
+            wanted = "a registry with or without a path, such as docker.io or mirror.example.com/hub"
+            yield SettingsError(f"/{name}", f"must be {wanted}, is {quoted(place)}")
     if settings.source.partition("/")[0] == OLD_DOCKER_HUB:
         yield SettingsError("/from", f"{OLD_DOCKER_HUB} is another name of {DOCKER_HUB}: write {DOCKER_HUB}")
     if sound and _rest(settings.source, settings.target) is not None:
-        message = f"{settings.source!r} lies in {settings.target!r}, where images stay: nothing would ever be rewritten"
+        source, target = quoted(settings.source), quoted(settings.target)
+        message = f"{source} lies in {target}, where images stay: nothing would ever be rewritten"
         yield SettingsError("/from", message)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from admission_worker import Answer, Cause, Request, deny
+from admission_worker.json_text import quoted
 from admission_worker.samples import pod_specs
 from admission_worker.samples.pod_specs import Container, text
 from admission_worker.samples.sample_worker import worker
@@ -61,5 +62,5 @@ def _was_so(container: Container) -> bool:
 
 
 def _cause(container: Container) -> Cause:
-    message = f"{container.field} ({container.name!r}, image {text(container.value.get('image'))!r})"
+    message = f"{container.field} ({quoted(container.name)}, image {quoted(text(container.value.get('image')))})"
     return Cause(f"{container.field}.securityContext.privileged", message, reason="FieldValueForbidden")

@@ -18,6 +18,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from admission_worker.json_text import quoted
+
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
     r"(?:[eE](?P<exponent>[+-]?[0-9]{1,9})|(?P<suffix>[KMGTPE]i|[numkMGTPE])?)"
@@ -54,7 +56,7 @@ def quantity(value: str | float) -> Fraction:
     written = str(value)
     found = _QUANTITY.fullmatch(written) if len(written) <= LONGEST else None
     if found is None or isinstance(value, bool):
-        message = f"{written[:LONGEST]!r} is no quantity such as 100m, 0.5 or 1Gi"
+        message = f"{quoted(written[:LONGEST])} is no quantity such as 100m, 0.5 or 1Gi"
         raise ValueError(message)
     exponent = max(-EXPONENTS, min(EXPONENTS, int(found["exponent"] or 0)))
     exact = Fraction(found["number"]) * Fraction(10) ** exponent * _SUFFIXES[found["suffix"] or ""]

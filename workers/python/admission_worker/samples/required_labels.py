@@ -4,13 +4,14 @@ All missing and mismatching labels are named at once. Not judged are a DELETE an
 subresources: a Scale has no labels of its own, and nobody can label a Node through its status.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from admission_worker import Answer, Cause, Request, SettingsError, deny, pointer
+from admission_worker.json_text import quoted
+from admission_worker.samples import patterns
 from admission_worker.samples.label_syntax import is_key
 from admission_worker.samples.sample_worker import worker
 
@@ -19,7 +20,7 @@ class RequiredLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of required-labels.
 
     Attributes:
-        labels: for each required key a regular expression (Python's ``re``) that the whole value must match, or ``""``
+        labels: for each required key a regular expression (RE2's) that the whole value must match, or ``""``
             for any value.
     """
 
@@ -31,11 +32,9 @@ def validate(settings: RequiredLabels) -> Iterator[SettingsError]:
     for key, pattern in settings.labels.items():
         place = pointer("labels", key)
         if not is_key(key):
-            yield SettingsError(place, f"{key!r} cannot be a label's key")
-        try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as error:
-            yield SettingsError(place, f"{pattern!r} is no regular expression: {error}")
+            yield SettingsError(place, f"{quoted(key)} cannot be a label's key")
+        if not patterns.is_pattern(pattern):
+            yield SettingsError(place, f"{quoted(pattern)} is no regular expression (RE2 syntax)")
 
 
 @worker.validating("required-labels", settings=RequiredLabels, validate=validate, inputs=["/object/metadata/labels"])
@@ -55,9 +54,11 @@ def required_labels(request: Request, settings: RequiredLabels) -> Answer | None
 def _wrong(key: str, pattern: str, labels: dict[str, Any]) -> Cause | None:
     field = f"metadata.labels[{key}]"
     if key not in labels:
-        wanted = f" with a value that matches {pattern!r}" if pattern else ""
-        return Cause(field, f"label {key!r} is required{wanted}", reason="FieldValueRequired")
+        wanted = f" with a value that matches {quoted(pattern)}" if pattern else ""
+        return Cause(field, f"label {quoted(key)} is required{wanted}", reason="FieldValueRequired")
     value = labels[key]
-    if isinstance(value, str) and (not pattern or re.fullmatch(pattern, value)):
+    if isinstance(value, str) and (not pattern or patterns.matches(pattern, value)):
         return None
-    return Cause(field, f"label {key!r} is {value!r} and must match {pattern!r}", reason="FieldValueInvalid")
+    return Cause(
+        field, f"label {quoted(key)} is {quoted(value)} and must match {quoted(pattern)}", reason="FieldValueInvalid"
+    )

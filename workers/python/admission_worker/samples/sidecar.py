@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from admission_worker import Answer, Request, SettingsError, allow, patch
+from admission_worker.json_text import quoted
 from admission_worker.samples.pod_specs import spec_of, text
 from admission_worker.samples.sample_worker import worker
 
@@ -69,7 +70,7 @@ def sidecar(request: Request, settings: Sidecar) -> Answer | None:
     if same := _named(spec, "initContainers", name):
         if same.get("restartPolicy") == "Always":
             return None
-        return allow(warnings=[f"sidecar {name!r} is not added: an init container has its name"])
+        return allow(warnings=[f"sidecar {quoted(name)} is not added: an init container has its name"])
     place = "initContainers" if "restartPolicy" in settings.container else "containers"
     if isinstance(spec.get(place), list):
         return patch([{"op": "add", "path": f"/spec/{place}/-", "value": settings.container}])

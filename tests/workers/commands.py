@@ -1,0 +1,48 @@
+"""How the workers of each language are started: the one list, in argv, relative to the repository.
+
+Python's run from source; the others from what ``make -C workers/LANG build`` has built.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PYTHON = (sys.executable, "-m")
+
+SAMPLES = {
+    "python": (*PYTHON, "admission_worker.samples"),
+    "go": ("workers/go/bin/samples",),
+    "node": ("node", "workers/node/samples/main.js"),
+    "rust": ("workers/rust/bin/samples",),
+    "java": ("java", "-jar", "workers/java/bin/samples.jar"),
+}
+
+AGNHOST = {
+    "python": (*PYTHON, "admission_worker.samples.agnhost"),
+    "go": ("workers/go/bin/agnhost",),
+}
+
+NEEDS = {"node": "workers/node/node_modules"}
+"""What a build leaves besides, where what is started is source."""
+
+
+def command(commands, language):
+    """The argv of a language's worker, with absolute paths; the test fails if it is not built."""
+    argv = [str(ROOT / part) if part.startswith("workers/") else part for part in commands[language]]
+    needed = [part for part in argv if part.startswith(str(ROOT / "workers"))]
+    needed += [str(ROOT / NEEDS[language])] if language in NEEDS else []
+    missing = [part for part in needed if not Path(part).exists()]
+    assert not missing, f"{missing[0]} is not there: build it with `make -C workers/{language} build`"
+    return argv
+
+
+def languages(commands, *, without=()):
+    """The languages as parameters of a test: all but Python's are marked ``workers``, since they must be built."""
+    return [
+        pytest.param(language, marks=() if language == "python" else pytest.mark.workers)
+        for language in commands
+        if language not in without
+    ]

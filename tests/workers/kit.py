@@ -1,0 +1,49 @@
+"""The conformance kit against the sample workers of all languages: ``python -m tests.workers.kit [LANGUAGE ...]``.
+
+Each is started by the kit itself, with its probe policies, so nothing may be skipped. Exit code 0: all checks passed in
+all languages; 1: one failed or was skipped, or a worker is not built.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.workers.commands import ROOT, SAMPLES, command
+
+ASKS = ROOT / "workers/conformance/samples.yaml"
+FEWEST = 55
+"""Checks of a whole run: a kit that checks less is not the kit."""
+
+
+def main() -> int:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="default: all")
+    chosen = parser.parse_args().languages or list(SAMPLES)
+    return 1 if [language for language in chosen if not passes(language)] else 0
+
+
+def passes(language: str) -> bool:
+    """Whether a language's sample worker passes; told in a line, with what is wrong below."""
+    argv = command(SAMPLES, language)
+    kit = [Path(sys.executable).parent / "admission-worker-conformance", "--probes", "--asks", ASKS, "-o", "json"]
+    run = subprocess.run([*kit, "--", *argv], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if run.returncode not in {0, 1}:
+        print(f"{language}: the kit could not run (exit code {run.returncode})")
+        return False
+    report = json.loads(run.stdout)
+    checks = report["checks"]
+    bad = [check for check in checks if check["outcome"] != "passed"]
+    print(f"{language:8}{len(checks) - len(bad):3} of {len(checks)} checks passed", flush=True)
+    for check in bad:
+        print(json.dumps(check, indent=2, ensure_ascii=False))
+    if len(checks) < FEWEST:
+        print(f"{language}: only {len(checks)} checks, expected {FEWEST} or more")
+        return False
+    return not bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())

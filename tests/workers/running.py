@@ -1,0 +1,36 @@
+"""The gateway as a process of its own, asked over one connection as kube-apiserver asks."""
+
+from dataclasses import dataclass
+
+from tests.integration.client import Client
+from tests.integration.running import source
+
+EVERYTHING = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]
+
+WORKER_WAIT = 60
+"""Seconds for a worker to be described. A Java machine on a busy computer takes some; nothing that passes, so many."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behind:
+    """What is served: a worker's argv, and the policies that it judges."""
+
+    argv: list
+    mutating: list
+    validating: list
+
+
+def asked(serving, trust, folder, behind, requests):
+    """The answers of a gateway with this worker to these requests, in bytes as they go over the wire."""
+    text = source(
+        workers={"judge": {"target": "unix:worker.sock", "command": behind.argv}},
+        mutating=behind.mutating,
+        validating=behind.validating,
+    )
+    (folder / "policies.yaml").write_text(text)
+    process = serving("--policies", folder / "policies.yaml", "--worker-wait", WORKER_WAIT).ready()
+    try:
+        with Client(process.port, trust) as client:
+            return [client.send(request) for request in requests]
+    finally:
+        process.stop()

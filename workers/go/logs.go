@@ -1,0 +1,115 @@
+package worker
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The worker's log: one line for each event on standard error, for people or as JSON. The SDK logs to slog's
+// default logger, so whoever serves a worker inside a program has it in the program's log. Documents are never
+// logged, uids are.
+
+// logFormats are what --log-format takes.
+var logFormats = map[string]func(to io.Writer, level slog.Level) slog.Handler{
+	"text": func(to io.Writer, level slog.Level) slog.Handler {
+		return &textHandler{to: to, level: level, lock: &sync.Mutex{}}
+	},
+	"json": func(to io.Writer, level slog.Level) slog.Handler {
+		return slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level, ReplaceAttr: renamed})
+	},
+}
+
+// logLevels are what --log-level takes.
+var logLevels = map[string]slog.Level{
+	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError,
+}
+
+// renamed gives slog's own members the names and values that workers' logs have in every language.
+func renamed(groups []string, attribute slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return attribute
+	}
+	switch attribute.Key {
+	case slog.MessageKey:
+		attribute.Key = "message"
+	case slog.LevelKey:
+		if level, is := attribute.Value.Any().(slog.Level); is {
+			attribute.Value = slog.StringValue(levelName(level))
+		}
+	}
+	return attribute
+}
+
+func levelName(level slog.Level) string {
+	switch {
+	case level < slog.LevelInfo:
+		return "debug"
+	case level < slog.LevelWarn:
+		return "info"
+	case level < slog.LevelError:
+		return "warning"
+	default:
+		return "error"
+	}
+}
+
+// textHandler writes TIME LEVEL MESSAGE, and what belongs to it as name=value. slog's own would quote the message.
+type textHandler struct {
+	to     io.Writer
+	level  slog.Level
+	prefix string // of names, in a group
+	after  string // what With has said
+	lock   *sync.Mutex
+}
+
+func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+
+func (h *textHandler) Handle(_ context.Context, record slog.Record) error {
+	var line strings.Builder
+	line.WriteString(record.Time.UTC().Format("2006-01-02T15:04:05.000Z"))
+	line.WriteString(" " + strings.ToUpper(levelName(record.Level)) + " ")
+	line.WriteString(strings.NewReplacer("\n", " ", "\r", " ").Replace(record.Message))
+	line.WriteString(h.after)
+	record.Attrs(func(attribute slog.Attr) bool {
+		line.WriteString(h.attribute(attribute))
+		return true
+	})
+	line.WriteByte('\n')
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	_, err := io.WriteString(h.to, line.String())
+	return err
+}
+
+func (h *textHandler) attribute(attribute slog.Attr) string {
+	value := attribute.Value.Resolve()
+	text := value.String()
+	if value.Kind() == slog.KindTime {
+		text = value.Time().Format(time.RFC3339Nano)
+	}
+	if quoted := strconv.Quote(text); text == "" || len(quoted) != len(text)+2 || strings.ContainsAny(text, " =") {
+		text = quoted
+	}
+	return " " + h.prefix + attribute.Key + "=" + text
+}
+
+func (h *textHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
+	made := *h
+	for _, attribute := range attributes {
+		made.after += h.attribute(attribute)
+	}
+	return &made
+}
+
+func (h *textHandler) WithGroup(name string) slog.Handler {
+	made := *h
+	if name != "" {
+		made.prefix += name + "."
+	}
+	return &made
+}

@@ -1,0 +1,188 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"admission-gateway.dev/worker"
+	"admission-gateway.dev/worker/workerv1"
+)
+
+const secret = "a secret that must not travel"
+
+func TestWhateverAPolicyDoesIsAFailureWithoutItsText(t *testing.T) {
+	misdeeds := map[string]struct {
+		judge func(ctx context.Context, request *worker.Request) (worker.Answer, error)
+		said  string
+	}{
+		"panics":       {func(context.Context, *worker.Request) (worker.Answer, error) { panic(secret) }, "panicked with a value of type string; see the worker's log"},
+		"dereferences": {func(context.Context, *worker.Request) (worker.Answer, error) { return *(*worker.Answer)(nil), nil }, "panicked with a value of type runtime.errorString; see the worker's log"},
+		"panics-nil":   {func(context.Context, *worker.Request) (worker.Answer, error) { panic(nil) }, "panicked with a value of type *runtime.PanicNilError; see the worker's log"},
+		"exits":        {func(context.Context, *worker.Request) (worker.Answer, error) { runtime.Goexit(); return nil, nil }, "ended its goroutine without an answer (runtime.Goexit)"},
+		"errs":         {func(context.Context, *worker.Request) (worker.Answer, error) { return nil, errors.New(secret) }, "returned an error of type *errors.errorString; see the worker's log"},
+		"misreads": {func(_ context.Context, request *worker.Request) (worker.Answer, error) {
+			var object struct{ Metadata string }
+			_, err := request.Object(&object)
+			return nil, fmt.Errorf(secret+": %w", err)
+		}, "returned *worker.InvalidDocumentError: the document's object cannot be read: the value at byte"},
+	}
+	var policies []worker.Registration
+	for name, misdeed := range misdeeds {
+		policies = append(policies, deciding(name, worker.Validating, misdeed.judge))
+	}
+	connected := served(t, worker.Options{}, policies...)
+	stream := connected.stream(t)
+	for name, misdeed := range misdeeds {
+		asked := askAbout(name, worker.Validating, `{"object":{"Metadata":{}}}`)
+		stream.say(item(7, asked))
+		_, streamed := stream.hear()
+		for _, outcome := range []*workerv1.Outcome{connected.review(t, asked), streamed} {
+			said := outcome.GetFailure().GetMessage()
+			if !strings.HasPrefix(said, "policy "+name+" "+misdeed.said) || strings.Contains(said, secret) || outcome.GetVersion() != "1" {
+				t.Errorf("%s: %v", name, outcome)
+			}
+		}
+	}
+}
+
+func TestWhatCannotBeAskedIsAFailureThatSaysWhy(t *testing.T) {
+	connected := served(t, worker.Options{}, sound)
+	without := ask("sound", worker.Validating)
+	without.DocumentSource = nil
+	indexed := ask("sound", worker.Validating)
+	indexed.DocumentSource = &workerv1.Ask_DocumentIndex{}
+	cases := map[string]struct {
+		ask    *workerv1.Ask
+		reason workerv1.FailureReason
+	}{
+		`worker tested holds no policy "other"; it holds: sound`:                         {ask("other", worker.Validating), workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
+		`worker tested holds no policy ""; it holds: sound`:                              {nil, workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
+		`policy sound is for the validating phase and was asked in the mutating phase`:   {ask("sound", worker.Mutating), workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
+		`policy sound is for the validating phase and was asked in no phase (0)`:         {ask("sound", 0), workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
+		`policy sound was asked without a document`:                                      {without, 0},
+		`policy sound: the document is not one JSON object: it is empty`:                 {askAbout("sound", worker.Validating, ""), 0},
+		`policy sound: the document is not one JSON object: it is an array`:              {askAbout("sound", worker.Validating, "[]"), 0},
+		`policy sound: the document is not one JSON object: it is no UTF-8`:              {askAbout("sound", worker.Validating, "{\"a\":\"\xff\"}"), 0},
+		`policy sound: the document cannot be read: no JSON at byte 14`:                  {askAbout("sound", worker.Validating, `{"operation":a}`), 0},
+		`policy sound: the document cannot be read: the value at byte 14 is not of type`: {askAbout("sound", worker.Validating, `{"operation":1}`), 0},
+	}
+	for said, one := range cases {
+		failed := connected.review(t, one.ask).GetFailure()
+		if !strings.HasPrefix(failed.GetMessage(), said) || failed.GetReason() != one.reason {
+			t.Errorf("wanted %s\nfound  %v", said, failed)
+		}
+	}
+	if said := connected.review(t, indexed).GetFailure().GetMessage(); !strings.Contains(said, "without a document") {
+		t.Error(said)
+	}
+}
+
+// waiting is a policy that waits until nobody waits for it, and says what has happened.
+func waiting() (worker.Registration, <-chan struct{}, <-chan error) {
+	begun, ended := make(chan struct{}, 10_000), make(chan error, 10_000)
+	return deciding("waits", worker.Validating, func(ctx context.Context, _ *worker.Request) (worker.Answer, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil, ctx.Err()
+	}), begun, ended
+}
+
+func TestTheDeadlineOfAReviewCancelsItsPolicy(t *testing.T) {
+	policy, _, ended := waiting()
+	connected := served(t, worker.Options{}, policy)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := connected.Review(ctx, &workerv1.ReviewRequest{Ask: ask("waits", worker.Validating)})
+	if status.Code(err) != codes.DeadlineExceeded {
+		t.Error(err)
+	}
+	await(t, ended, "the policy's end")
+}
+
+func TestACallerWhoLeavesCancelsItsPolicy(t *testing.T) {
+	policy, begun, ended := waiting()
+	connected := served(t, worker.Options{}, policy)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	_, err := connected.Review(ctx, &workerv1.ReviewRequest{Ask: ask("waits", worker.Validating)})
+	if status.Code(err) != codes.Canceled {
+		t.Error(err)
+	}
+	if why := await(t, ended, "the policy's end"); !errors.Is(why, context.Canceled) {
+		t.Error(why)
+	}
+}
+
+func TestAPolicyThatIgnoresItsDeadlineHoldsUpNobody(t *testing.T) {
+	release := make(chan struct{})
+	deaf := deciding("deaf", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
+		<-release
+		return nil, nil
+	})
+	connected := served(t, worker.Options{}, deaf)
+	t.Cleanup(func() { close(release) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := connected.Review(ctx, &workerv1.ReviewRequest{Ask: ask("deaf", worker.Validating)}); status.Code(err) != codes.DeadlineExceeded {
+		t.Error(err)
+	}
+}
+
+func TestMoreAsksThanInFlightAreRefused(t *testing.T) {
+	policy, begun, _ := waiting()
+	connected := served(t, worker.Options{Limits: worker.Limits{InFlight: 1}}, policy, sound)
+	stream := connected.stream(t)
+	stream.say(item(1, ask("waits", worker.Validating)))
+	await(t, begun, "the first ask")
+	_, err := connected.Review(within(t), &workerv1.ReviewRequest{Ask: ask("sound", worker.Validating)})
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "its limit of 1 asks in flight") {
+		t.Error(err)
+	}
+	stream.say(item(2, ask("sound", worker.Validating)))
+	if id, outcome := stream.hear(); id != 2 || !strings.Contains(outcome.GetFailure().GetMessage(), "asks in flight") {
+		t.Error(id, outcome)
+	}
+	stream.say(cancelOf(1)) // its place is free as soon as its function has ended
+	for {
+		answer, err := connected.Review(within(t), &workerv1.ReviewRequest{Ask: ask("sound", worker.Validating)})
+		if status.Code(err) == codes.ResourceExhausted {
+			continue
+		}
+		if answer.GetOutcome().GetAllow() == nil {
+			t.Error(answer, err)
+		}
+		return
+	}
+}
+
+func TestAMessageBeyondTheLimitIsRefused(t *testing.T) {
+	connected := served(t, worker.Options{Limits: worker.Limits{MessageBytes: 1000}}, sound)
+	large := askAbout("sound", worker.Validating, `{"name":"`+strings.Repeat("x", 1000)+`"}`)
+	if _, err := connected.Review(within(t), &workerv1.ReviewRequest{Ask: large}); status.Code(err) != codes.ResourceExhausted {
+		t.Error(err)
+	}
+	if connected.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+		t.Error("the worker should go on")
+	}
+}
+
+func TestALimitThatIsNoneIsAnError(t *testing.T) {
+	made, _ := worker.New("w", "1", sound)
+	for _, limits := range []worker.Limits{{InFlight: -1}, {MessageBytes: -1}, {MessageBytes: 1 << 31}} {
+		if _, err := made.Serve("127.0.0.1:0", worker.Options{Limits: limits}); err == nil || !strings.Contains(err.Error(), "must be") {
+			t.Error(limits, err)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package samples
+
+import (
+	"context"
+
+	"admission-gateway.dev/worker"
+)
+
+// default-labels: labels that an object lacks are added; one that it has is never overwritten.
+//
+// Not on subresources, whose objects have no labels of their own or cannot change them.
+
+// DefaultLabelsSettings are those of default-labels.
+type DefaultLabelsSettings struct {
+	// Labels has the value of each label that is added where it is missing.
+	Labels ordered[string] `json:"labels"`
+}
+
+// DefaultLabels is the policy.
+var DefaultLabels = worker.Policy[DefaultLabelsSettings]{
+	Name:        "default-labels",
+	Phase:       worker.Mutating,
+	Judge:       defaultLabels,
+	Check:       checkDefaultLabels,
+	Schema:      labelsSchema,
+	Inputs:      worker.Pointers("/object/metadata/labels"),
+	Writes:      worker.Pointers("/metadata/labels"),
+	Description: "Adds labels that an object lacks.",
+}
+
+// checkDefaultLabels says what Kubernetes would not accept as a label.
+func checkDefaultLabels(settings DefaultLabelsSettings, findings *worker.Findings) {
+	for _, label := range settings.Labels.entries {
+		if !isLabelKey(label.name) {
+			findings.Error(worker.Pointer("labels", label.name), quoted(label.name)+" cannot be a label's key")
+		}
+		if !isLabelValue(label.value) {
+			findings.Error(worker.Pointer("labels", label.name), quoted(label.value)+" cannot be a label's value")
+		}
+	}
+}
+
+func defaultLabels(_ context.Context, request *worker.Request, settings DefaultLabelsSettings) (worker.Answer, error) {
+	found, err := objectOf(request)
+	if found == nil || !isWritten(request) || request.SubResource != "" || len(settings.Labels.entries) == 0 {
+		return nil, err
+	}
+	metadata := objectIn(found, "metadata")
+	if metadata == nil {
+		return worker.Patch(worker.Add("/metadata", map[string]any{"labels": settings.Labels})), nil
+	}
+	labels := objectIn(metadata, "labels")
+	if labels == nil {
+		return worker.Patch(worker.Add("/metadata/labels", settings.Labels)), nil
+	}
+	var operations []worker.Operation
+	for _, label := range settings.Labels.entries {
+		if _, has := labels[label.name]; !has {
+			operations = append(operations, worker.Add(worker.Pointer("metadata", "labels", label.name), label.value))
+		}
+	}
+	return worker.Patch(operations...), nil
+}

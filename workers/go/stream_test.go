@@ -1,0 +1,254 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"admission-gateway.dev/worker"
+	"admission-gateway.dev/worker/workerv1"
+)
+
+var echoes = deciding("echoes", worker.Validating, func(_ context.Context, request *worker.Request) (worker.Answer, error) {
+	return worker.Deny(string(request.Raw)), nil
+})
+
+func TestAFastAskOvertakesASlowOneOfTheSameMessage(t *testing.T) {
+	release := make(chan struct{})
+	slow := deciding("slow", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
+		<-release
+		return nil, nil
+	})
+	stream := served(t, worker.Options{}, slow, sound).stream(t)
+	stream.say(item(1, ask("slow", worker.Validating)), item(2, ask("sound", worker.Validating)))
+	if id, _ := stream.hear(); id != 2 {
+		t.Errorf("%d was first", id)
+	}
+	close(release)
+	if id, outcome := stream.hear(); id != 1 || outcome.GetAllow() == nil {
+		t.Error(id, outcome)
+	}
+}
+
+func TestThousandAsksOfOneMessageGetAnAnswerEach(t *testing.T) {
+	stream := served(t, worker.Options{}, echoes).stream(t)
+	var items []*workerv1.ReviewStreamRequest_RequestItem
+	for id := range uint64(1000) {
+		items = append(items, item(id, askAbout("echoes", worker.Validating, fmt.Sprintf(`{"name":"%d"}`, id))))
+	}
+	stream.say(items...)
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	answered := map[uint64]bool{}
+	for range 1000 {
+		id, outcome := stream.hear()
+		if outcome.GetDeny().GetMessage() != fmt.Sprintf(`{"name":"%d"}`, id) || answered[id] {
+			t.Error(id, outcome)
+		}
+		answered[id] = true
+	}
+	stream.hearEnd()
+}
+
+func TestDocumentsAreFoundByTheirIndexInTheSameMessage(t *testing.T) {
+	stream := served(t, worker.Options{}, echoes).stream(t)
+	indexed := func(index uint32) *workerv1.Ask {
+		asked := ask("echoes", worker.Validating)
+		asked.DocumentSource = &workerv1.Ask_DocumentIndex{DocumentIndex: index}
+		return asked
+	}
+	batch := &workerv1.ReviewStreamRequest{
+		Documents: [][]byte{[]byte(`{"name":"0"}`), []byte(`{"name":"1"}`)},
+		Items: []*workerv1.ReviewStreamRequest_RequestItem{
+			item(0, indexed(0)), item(1, indexed(1)), item(2, indexed(1)), item(3, indexed(2)),
+		},
+	}
+	if err := stream.Send(batch); err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[uint64]string{0: `{"name":"0"}`, 1: `{"name":"1"}`, 2: `{"name":"1"}`, 3: "document_index is 2, and its message has 2 documents"}
+	for range wanted {
+		id, outcome := stream.hear()
+		if said := outcome.GetDeny().GetMessage() + outcome.GetFailure().GetMessage(); said != wanted[id] {
+			t.Error(id, said)
+		}
+	}
+}
+
+func TestACancelStopsTheWorkAndSendsNoOutcome(t *testing.T) {
+	policy, begun, ended := waiting()
+	stream := served(t, worker.Options{}, policy, sound).stream(t)
+	stream.say(item(1, ask("waits", worker.Validating)))
+	await(t, begun, "the ask")
+	stream.say(cancelOf(1), cancelOf(99))
+	if why := await(t, ended, "the end of the work"); !errors.Is(why, context.Canceled) {
+		t.Error(why)
+	}
+	stream.say(item(1, ask("sound", worker.Validating))) // the id is free again
+	if id, outcome := stream.hear(); id != 1 || outcome.GetAllow() == nil {
+		t.Error(id, outcome)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	stream.hearEnd()
+}
+
+func TestAnAskWhoseTimeIsOverIsAFailureAndItsWorkIsStopped(t *testing.T) {
+	policy, _, ended := waiting()
+	stream := served(t, worker.Options{}, policy, sound).stream(t)
+	short, none := ask("waits", worker.Validating), ask("sound", worker.Validating)
+	short.Timeout, none.Timeout = durationpb.New(50*time.Millisecond), durationpb.New(0)
+	stream.say(item(1, short), item(2, none))
+	for range 2 {
+		id, outcome := stream.hear()
+		wanted := map[uint64]string{1: "policy waits: no answer within the ask's timeout of 0.05 s", 2: "policy sound: no answer within the ask's timeout of 0 s"}[id]
+		if outcome.GetFailure().GetMessage() != wanted || outcome.GetVersion() != "1" {
+			t.Error(id, outcome)
+		}
+	}
+	if why := await(t, ended, "the end of the work"); !errors.Is(why, context.DeadlineExceeded) {
+		t.Error(why)
+	}
+}
+
+func TestAPolicyThatIgnoresItsTimeoutIsAnsweredFor(t *testing.T) {
+	release := make(chan struct{})
+	deaf := deciding("deaf", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
+		<-release
+		return nil, nil
+	})
+	stream := served(t, worker.Options{}, deaf).stream(t)
+	asked := ask("deaf", worker.Validating)
+	asked.Timeout = durationpb.New(50 * time.Millisecond)
+	stream.say(item(1, asked))
+	if _, outcome := stream.hear(); !strings.Contains(outcome.GetFailure().GetMessage(), "no answer within") {
+		t.Error(outcome)
+	}
+	close(release) // its late answer goes nowhere
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	stream.hearEnd()
+}
+
+func TestAnIdThatIsOpenAlreadyGetsOneFailureForBoth(t *testing.T) {
+	policy, begun, ended := waiting()
+	stream := served(t, worker.Options{}, policy, sound).stream(t)
+	stream.say(item(5, ask("waits", worker.Validating)))
+	await(t, begun, "the first ask")
+	stream.say(item(5, ask("sound", worker.Validating)))
+	if id, outcome := stream.hear(); id != 5 || !strings.Contains(outcome.GetFailure().GetMessage(), "an open ask with id 5 already") {
+		t.Error(id, outcome)
+	}
+	await(t, ended, "the end of the first")
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	stream.hearEnd()
+}
+
+func TestAfterAHalfCloseWhatIsOpenIsAnswered(t *testing.T) {
+	release := make(chan struct{})
+	slow := deciding("slow", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
+		<-release
+		return nil, nil
+	})
+	stream := served(t, worker.Options{}, slow).stream(t)
+	stream.say(item(1, ask("slow", worker.Validating)))
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	if id, outcome := stream.hear(); id != 1 || outcome.GetAllow() == nil {
+		t.Error(id, outcome)
+	}
+	stream.hearEnd()
+}
+
+func TestABrokenStreamCancelsEverythingOpen(t *testing.T) {
+	policy, begun, ended := waiting()
+	connected := served(t, worker.Options{}, policy)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	stream, err := connected.ReviewStream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range uint64(3) {
+		if err := stream.Send(&workerv1.ReviewStreamRequest{Items: []*workerv1.ReviewStreamRequest_RequestItem{item(id, ask("waits", worker.Validating))}}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, begun, "an ask")
+	}
+	leave()
+	for range 3 {
+		await(t, ended, "the end of the work")
+	}
+}
+
+func TestAPeerThatDoesNotReadIsNotReadEither(t *testing.T) {
+	// Each answer has 1 MiB, and what is not written is bounded by 8 MiB, so of 200 asks most must stay unread
+	// until the peer reads.
+	judged := make(chan struct{}, 1000)
+	floods := deciding("floods", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
+		judged <- struct{}{}
+		return worker.Deny(strings.Repeat("x", 1<<20)), nil
+	})
+	connected := served(t, worker.Options{Limits: worker.Limits{MessageBytes: 8 << 20}}, floods, sound)
+	stream := connected.stream(t)
+	const asks = 200
+	sent := make(chan error, 1)
+	go func() {
+		large := askAbout("floods", worker.Validating, `{"name":"`+strings.Repeat("x", 1<<18)+`"}`)
+		for id := range uint64(asks) {
+			if err := stream.Send(&workerv1.ReviewStreamRequest{Items: []*workerv1.ReviewStreamRequest_RequestItem{item(id, large)}}); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- stream.CloseSend()
+	}()
+	for range 8 {
+		await(t, judged, "the asks that are taken")
+	}
+	if connected.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+		t.Error("others should be served meanwhile")
+	}
+	select {
+	case err := <-sent:
+		t.Errorf("all asks were taken from a peer that has read nothing (%v)", err)
+	default:
+	}
+	for range asks {
+		if _, outcome := stream.hear(); len(outcome.GetDeny().GetMessage()) != 1<<20 {
+			t.Fatal(outcome)
+		}
+	}
+	if err := await(t, sent, "the last ask to be sent"); err != nil {
+		t.Error(err)
+	}
+	stream.hearEnd()
+}
+
+func TestAStreamThatCannotBeReadEndsAlone(t *testing.T) {
+	connected := served(t, worker.Options{Limits: worker.Limits{MessageBytes: 1000}}, sound)
+	stream := connected.stream(t)
+	if err := stream.Send(&workerv1.ReviewStreamRequest{Documents: [][]byte{make([]byte, 2000)}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); status.Code(err) != codes.ResourceExhausted {
+		t.Error(err)
+	}
+	if connected.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+		t.Error("others should be served")
+	}
+}

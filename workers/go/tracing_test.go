@@ -1,0 +1,99 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+	"google.golang.org/grpc/metadata"
+
+	"admission-gateway.dev/worker"
+	"admission-gateway.dev/worker/workerv1"
+)
+
+// recorder is an OpenTelemetry implementation that writes down spans.
+type recorder struct {
+	noop.TracerProvider
+	mu    sync.Mutex
+	ended []string
+}
+
+type recordingTracer struct {
+	noop.Tracer
+	recorder *recorder
+}
+
+type recordedSpan struct {
+	noop.Span
+	recorder   *recorder
+	context    trace.SpanContext
+	said       string
+	attributes []attribute.KeyValue
+}
+
+func (r *recorder) Tracer(string, ...trace.TracerOption) trace.Tracer {
+	return &recordingTracer{recorder: r}
+}
+
+func (r *recordingTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	parent := trace.SpanContextFromContext(ctx)
+	span := &recordedSpan{recorder: r.recorder, said: fmt.Sprintf("%s in %s below %s", name, parent.TraceID(), parent.SpanID())}
+	span.context = parent.WithSpanID(trace.SpanID{1, 1, 1, 1, 1, 1, 1, 1})
+	config := trace.NewSpanStartConfig(options...)
+	span.attributes = config.Attributes()
+	return trace.ContextWithSpan(ctx, span), span
+}
+
+func (s *recordedSpan) SpanContext() trace.SpanContext { return s.context }
+func (s *recordedSpan) SetAttributes(added ...attribute.KeyValue) {
+	s.attributes = append(s.attributes, added...)
+}
+
+func (s *recordedSpan) End(...trace.SpanEndOption) {
+	s.recorder.mu.Lock()
+	defer s.recorder.mu.Unlock()
+	for _, one := range s.attributes {
+		s.said += fmt.Sprintf(" %s=%s", one.Key, one.Value.AsString())
+	}
+	s.recorder.ended = append(s.recorder.ended, s.said)
+}
+
+const (
+	traceID     = "0af7651916cd43dd8448eb211c80319c"
+	traceparent = "00-" + traceID + "-b7ad6b7169203331-01"
+)
+
+func TestTheGatewaysTraceIsTheParentOfThePolicysSpan(t *testing.T) {
+	record := &recorder{}
+	before := otel.GetTracerProvider()
+	otel.SetTracerProvider(record)
+	t.Cleanup(func() { otel.SetTracerProvider(before) })
+	current := deciding("traced", worker.Validating, func(ctx context.Context, _ *worker.Request) (worker.Answer, error) {
+		return worker.Deny(trace.SpanContextFromContext(ctx).SpanID().String()), nil
+	})
+	connected := served(t, worker.Options{}, current)
+	answer, err := connected.Review(metadata.AppendToOutgoingContext(within(t), "traceparent", traceparent), &workerv1.ReviewRequest{Ask: ask("traced", worker.Validating)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := ask("traced", worker.Validating)
+	asked.Traceparent = traceparent
+	stream := connected.stream(t)
+	stream.say(item(1, asked))
+	_, streamed := stream.hear()
+	for _, outcome := range []*workerv1.Outcome{answer.GetOutcome(), streamed} {
+		if outcome.GetDeny().GetMessage() != "0101010101010101" {
+			t.Errorf("the policy's span should be the current one: %v", outcome)
+		}
+	}
+	wanted := "admission.worker/traced in " + traceID + " below b7ad6b7169203331 admission.policy=traced admission.uid=uid-1 admission.verdict=deny"
+	if !slices.Equal(record.ended, []string{wanted, wanted}) {
+		t.Error(record.ended)
+	}
+}

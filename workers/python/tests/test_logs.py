@@ -1,0 +1,112 @@
+"""The log: what is logged while a policy judges says whose it is, and a failure is always logged."""
+
+import io
+import json
+import logging
+from contextlib import contextmanager
+
+import pytest
+
+from admission_worker import Worker, allow, fail, logs
+from workers.python.tests.client import ask, batch, connected
+
+OWN = logging.getLogger("authors")
+
+
+@pytest.fixture
+def worker():
+    made = Worker("test", version="1")
+
+    @made.validating("plain")
+    def plain(request):
+        OWN.warning("looked at it")
+        return allow()
+
+    @made.validating("async")
+    async def coroutine(request):
+        OWN.warning("looked at it")
+
+    @made.validating("blocking", blocking=True)
+    def blocking(request):
+        OWN.warning("looked at it")
+
+    @made.validating("fails")
+    def fails(request):
+        return fail("the inventory\ncannot be reached")
+
+    @made.validating("raises")
+    async def raises(request):
+        message = "secret"
+        raise ValueError(message)
+
+    return made
+
+
+@contextmanager
+def _logging(formatter):
+    """Everything that is logged meanwhile, as text."""
+    root, written = logging.getLogger(), io.StringIO()
+    handler, level = logging.StreamHandler(written), root.level
+    handler.setFormatter(formatter)
+    root.addHandler(handler)
+    root.setLevel("INFO")
+    try:
+        yield written
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
+@pytest.fixture
+def lines():
+    """What was logged so far, as JSON."""
+    with _logging(logs._Json()) as written:
+        yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("policy", ["plain", "async", "blocking"])
+async def test_an_authors_line_has_policy_and_uid(worker, lines, policy):
+    """Wherever the function runs, and on both calls; a line of nobody's has neither."""
+    async with connected(worker) as client:
+        await client.review(ask(policy, uid="u-1"))
+        calls = client.stream()
+        await calls.send(batch(ask(policy, uid="u-2")))
+        await calls.rest()
+    OWN.warning("nobody's")
+    found = [(line["message"], line.get("policy"), line.get("uid")) for line in lines() if line["logger"] == "authors"]
+    assert found == [("looked at it", policy, "u-1"), ("looked at it", policy, "u-2"), ("nobody's", None, None)]
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (ask("fails", uid="u"), "policy fails failed: the inventory\ncannot be reached (uid u)"),
+        (ask("raises", uid="u"), "policy raises raised (uid u)"),
+        (ask("unknown", uid="u"), "holds no policy 'unknown'"),
+        (ask("plain", uid="u", settings={"a": 1}), "settings of policy plain"),
+        (ask("plain", uid="u", document=b"[]"), "the document is not one JSON object"),
+        (ask("plain", uid="u", index=3), "document_index is 3"),
+        (ask("plain", uid="u", timeout=0), "no answer within"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.policy,
+)
+async def test_each_failure_is_logged_with_its_uid(worker, lines, one, said):
+    """Once, and never the document; its outcome carries a version."""
+    async with connected(worker) as client:
+        calls = client.stream()
+        await calls.send(batch(one))
+        (outcome,) = (await calls.rest()).values()
+    assert outcome.WhichOneof("verdict") == "failure"
+    assert outcome.version == "1"
+    (line,) = [line for line in lines() if line["level"] == "error"]
+    assert said in line["message"]
+    assert (line["policy"], line["uid"]) == (one.policy, "u")
+
+
+def test_text_is_one_line_whatever_a_policy_says():
+    """A line break in a message cannot pretend to be the next line."""
+    with _logging(logs._Text()) as written:
+        OWN.error("one\ntwo\r\n")
+    line = written.getvalue()
+    assert line.endswith("ERROR one\\ntwo\\r\\n\n")
+    assert line.count("\n") == 1

@@ -1,0 +1,75 @@
+"""Numbers of the document: as they were written, unless a policy changes them."""
+
+import copy
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admission_worker import InvalidAnswerError, Request, merge, mutated, patch
+from admission_worker.json_text import Number, decoder, encoded, quoted
+
+ODD = ("1.0", "9007199254740993", "1e400", "-1E+2", "0.10000000000000000000001", "1" + 30 * "0", "-0.0", "-0")
+
+
+def _request(number):
+    return Request(b'{"object":{"a":' + number.encode() + b',"b":1}}')
+
+
+@pytest.mark.parametrize("number", ODD)
+def test_the_object_goes_back_with_its_numbers(number):
+    """What the author did not touch is as it came, whatever he did elsewhere."""
+    request = _request(number)
+    request.object["b"] = 2
+    assert mutated(request.object).change.content == b'{"a":' + number.encode() + b',"b":2}'
+
+
+@pytest.mark.parametrize("number", ODD)
+def test_a_number_that_is_copied_stays_as_it_was(number):
+    """In a patch, in a merge patch, in a copy of the object."""
+    found = copy.deepcopy(_request(number).object)["a"]
+    assert patch([{"op": "test", "path": "/a", "value": found}]).change.content.endswith(
+        f'"value":{number}}}]'.encode()
+    )
+    assert merge({"a": copy.copy(found)}).change.content == f'{{"a":{number}}}'.encode()
+    assert quoted(found) == number
+
+
+def test_a_number_calculates_as_a_float():
+    """What comes out of it is a plain number."""
+    found = _request("1.50").object["a"]
+    assert (found, found + 1, isinstance(found, float)) == (1.5, 2.5, True)
+    assert quoted(found * 2) == "3.0"
+
+
+def test_what_was_calculated_to_infinity_is_no_answer():
+    """A number beyond a float's range may go back as it came, and nothing else made of it."""
+    found = _request("1e400").object["a"]
+    with pytest.raises(InvalidAnswerError, match="NaN and infinities"):
+        mutated({"a": found * 2})
+
+
+def test_the_whole_document_has_its_numbers_too():
+    """``request.document`` is read as ``request.object`` is."""
+    assert encoded(_request("1E2").document) == b'{"object":{"a":1E2,"b":1}}'
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_only_a_number_that_would_change_is_kept_as_text(value):
+    """A float that is written again as it was read is a plain one: there is nothing to remember."""
+    text = msgspec.json.encode(value)
+    assert type(decoder().decode(text)) is float
+    assert float(Number(repr(value))) == value
+
+
+@given(st.recursive(st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.text(), st.lists))
+def test_any_json_goes_back_as_it_came(value):
+    """Python's way to write numbers is another than ours, and is kept."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    try:
+        read = decoder().decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return  # a lone surrogate
+    assert json.loads(encoded(read)) == value

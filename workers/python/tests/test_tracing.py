@@ -1,0 +1,149 @@
+"""OpenTelemetry: the gateway's trace goes on in the policy's span, wherever the function runs."""
+
+import subprocess
+import sys
+import threading
+from contextvars import ContextVar
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from admission_worker import Worker, deny, tracing
+from workers.python.tests.client import Client, ask, batch, connected, worker_pb2
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
+
+
+@pytest.fixture
+def exported(monkeypatch):
+    """The spans that were recorded, by a provider of this test's own."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    return exporter.get_finished_spans
+
+
+@pytest.fixture
+def worker():
+    """Each policy denies with the trace context that is current where it runs."""
+    made = Worker("test", version="1")
+
+    @made.validating("plain")
+    def plain(request):
+        return deny(tracing.current_traceparent())
+
+    @made.validating("async")
+    async def coroutine(request):
+        return deny(tracing.current_traceparent())
+
+    @made.validating("blocking", blocking=True)
+    def blocking(request):
+        assert threading.current_thread() is not threading.main_thread()
+        return deny(tracing.current_traceparent())
+
+    @made.validating("raises")
+    def raises(request):
+        message = "a secret"
+        raise ValueError(message)
+
+    return made
+
+
+async def _review(client, one, traceparent):
+    request = worker_pb2.ReviewRequest(ask=one).SerializeToString()
+    call = client.channel.unary_unary("/admission.worker.v1.Worker/Review", None, worker_pb2.ReviewResponse.FromString)
+    return (await call(request, metadata=(("traceparent", traceparent),))).outcome
+
+
+@pytest.mark.parametrize("policy", ["plain", "async", "blocking"])
+async def test_the_span_is_a_child_of_the_gateways_on_both_calls(worker, exported, policy):
+    """On Review the parent is metadata, on the stream a field; the span is current while the function runs."""
+    async with connected(worker) as client:
+        unary = await _review(client, ask(policy, uid="u-1"), TRACEPARENT)
+        calls = client.stream()
+        await calls.send(batch(ask(policy, uid="u-1", traceparent=TRACEPARENT)))
+        streamed = (await calls.rest())[1]
+    spans = exported()
+    assert [span.name for span in spans] == [f"admission.worker/{policy}"] * 2
+    for span, outcome in zip(spans, (unary, streamed), strict=True):
+        assert f"{span.parent.span_id:016x}" == PARENT
+        assert outcome.deny.message == f"00-{TRACE}-{span.context.span_id:016x}-01"
+        assert span.attributes == {
+            "admission.policy": policy,
+            "admission.uid": "u-1",
+            "admission.verdict": "deny",
+        }
+
+
+async def test_what_a_policy_raises_is_not_in_the_span(worker, exported):
+    """Its text may be a Secret's: the span is an error, and says no more."""
+    async with connected(worker) as client:
+        await _review(client, ask("raises"), TRACEPARENT)
+    (span,) = exported()
+    assert span.attributes["admission.verdict"] == "failure"
+    assert span.status.status_code is trace.StatusCode.ERROR
+    assert "secret" not in span.to_json()
+    assert span.events == ()
+
+
+@pytest.mark.parametrize("wrong", ["", "garbage", "00-0-0-00", TRACEPARENT.upper() + "-x"])
+async def test_a_traceparent_that_cannot_be_read_begins_a_trace(worker, exported, wrong):
+    """As W3C has it: it is ignored, and the verdict is what it would have been."""
+    async with connected(worker) as client:
+        calls = client.stream()
+        await calls.send(batch(ask("plain", traceparent=wrong)))
+        outcome = (await calls.rest())[1]
+    (span,) = exported()
+    assert span.parent is None
+    assert outcome.deny.message
+
+
+async def test_without_a_provider_the_gateways_trace_is_current(worker):
+    """Whoever has the API alone can hand the trace on."""
+    async with connected(worker) as client:
+        assert (await _review(client, ask("async"), TRACEPARENT)).deny.message == TRACEPARENT
+        assert (await client.review(ask("async"))).deny.message == ""
+
+
+WITHOUT = """
+import sys
+sys.modules["opentelemetry"] = None
+from admission_worker import Worker, deny, tracing
+with tracing.span("p", "u", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") as verdict:
+    verdict.is_known("deny")
+    print(repr(tracing.current_traceparent()))
+"""
+
+
+def test_without_opentelemetry_nothing_happens():
+    """It is an extra: a worker without it starts, and judges."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "''\n", "")
+
+
+async def test_what_a_policy_sets_in_its_context_is_gone_with_it():
+    """Each ask is judged in a context of its own, in a thread too."""
+    worker, mark = Worker("test", version="1"), ContextVar("mark", default="clean")
+
+    def judge(request):
+        found = mark.get()
+        mark.set("dirty")
+        return deny(found)
+
+    async def judge_later(request):
+        return judge(request)
+
+    worker.validating("plain")(judge)
+    worker.validating("async")(judge_later)
+    worker.validating("blocking", blocking=True)(judge)
+    policies = ("plain", "async", "blocking")
+    async with connected(worker) as client:
+        calls = client.stream()
+        await calls.send(batch(*(ask(policy) for policy in policies * 3)))
+        assert {outcome.deny.message for outcome in (await calls.rest()).values()} == {"clean"}
+        assert {(await Client(client.channel).review(ask(policy))).deny.message for policy in policies * 2} == {"clean"}
