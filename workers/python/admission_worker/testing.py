@@ -16,9 +16,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from admission_worker.answers import Answer
+from admission_worker.json_text import encoded
 from admission_worker.outcomes import accepted
 from admission_worker.policies import Policy, Style
 from admission_worker.projection import document_of
@@ -72,6 +71,6 @@ def _policy(worker: Worker, name: str) -> Policy:
 def _put(policy: Policy, request: Mapping[str, Any], settings: Mapping[str, Any] | None) -> Any:
     """Call the policy's function; both request and settings take the way through JSON, as they will."""
     whole = request.get("request", request)
-    document = msgspec.json.encode(document_of(whole, policy.inputs))
-    converted, _ = policy.settings.read(msgspec.json.encode(settings or {}))
+    document = encoded(document_of(whole, policy.inputs))
+    converted, _ = policy.settings.read(encoded(settings or {}))
     return policy.function(*policy.arguments(Request(document, uid=str(whole.get("uid", ""))), converted))

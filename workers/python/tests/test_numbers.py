@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission_worker import InvalidAnswerError, Request, merge, mutated, patch
-from admission_worker.json_text import Number, decoder, encoded, quoted
+from admission_worker import InvalidAnswerError, Request, Worker, merge, mutated, patch
+from admission_worker.json_text import Number, decoder, encoded, json_object, quoted
+from admission_worker.testing import review
 
 ODD = ("1.0", "9007199254740993", "1e400", "-1E+2", "0.10000000000000000000001", "1" + 30 * "0", "-0.0", "-0")
 
@@ -73,3 +74,11 @@ def test_any_json_goes_back_as_it_came(value):
     except (msgspec.DecodeError, UnicodeDecodeError):
         return  # a lone surrogate
     assert json.loads(encoded(read)) == value
+
+
+def test_a_test_may_give_numbers_as_they_are_written():
+    """What a test reads from a recorded request with the SDK's own reading can be put to a policy."""
+    worker = Worker("test", version="1")
+    worker.mutating("same")(lambda request: mutated(request.object))
+    asked = json_object(b'{"operation":"CREATE","object":{"a":1e400,"b":-0}}')
+    assert review(worker, "same", asked).change.content == b'{"a":1e400,"b":-0}'

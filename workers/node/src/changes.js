@@ -1,0 +1,117 @@
+/**
+ * What an allow changes: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
+ *
+ * The text is made where the answer is made, so that what cannot be written fails inside the policy's own function,
+ * and so that nothing that the author does to the values later changes the answer. Whether a patch applies is the
+ * gateway's to say.
+ */
+
+import { encoded } from './encoding.js';
+import { InvalidAnswerError } from './errors.js';
+import { isObject, object, typeOf } from './values.js';
+
+/** @typedef {'jsonPatch' | 'mergePatch' | 'object'} ChangeKind the names of the contract's fields */
+
+/**
+ * An operation of RFC 6902.
+ *
+ * @typedef {{ op: 'add' | 'replace' | 'test', path: string, value: unknown }
+ *   | { op: 'remove', path: string }
+ *   | { op: 'move' | 'copy', path: string, from: string }} Operation
+ */
+
+/** What each operation must have besides `op`: RFC 6902, section 4. @type {Readonly<Record<string, string[]>>} */
+const NEEDED = Object.freeze({
+  add: ['path', 'value'],
+  remove: ['path'],
+  replace: ['path', 'value'],
+  move: ['path', 'from'],
+  copy: ['path', 'from'],
+  test: ['path', 'value'],
+});
+
+/** What changes nothing, and need not travel. */
+const NOTHING = Object.freeze({ jsonPatch: '[]', mergePatch: '{}', object: undefined });
+
+/** What an allow wants changed. */
+export class Change {
+  /**
+   * @param {ChangeKind} kind in which of three forms
+   * @param {string} content JSON text, its paths over the object
+   */
+  constructor(kind, content) {
+    this.kind = kind;
+    this.content = content;
+    Object.freeze(this);
+  }
+
+  /** The content parsed, for tests: the operations, the merge patch or the object. @returns {any} */
+  get value() {
+    return JSON.parse(this.content);
+  }
+
+  /** Whether it is one that changes nothing. */
+  get isEmpty() {
+    return this.content === NOTHING[this.kind];
+  }
+}
+
+/**
+ * Operations of RFC 6902, each checked to be one.
+ *
+ * @param {Iterable<Operation>} operations
+ * @returns {Change}
+ * @throws {InvalidAnswerError}
+ */
+export function jsonPatch(operations) {
+  if (typeof operations === 'string' || typeof operations?.[Symbol.iterator] !== 'function') {
+    throw new InvalidAnswerError(`patch: must be an array of operations, is ${typeOf(operations)}`);
+  }
+  const list = [...operations];
+  list.forEach((operation, index) => {
+    checkOperation(operation, `patch[${index}]`);
+  });
+  return new Change('jsonPatch', encoded(list, 'patch'));
+}
+
+/**
+ * An object of RFC 7386.
+ *
+ * @param {Record<string, unknown>} changes
+ * @returns {Change}
+ * @throws {InvalidAnswerError}
+ */
+export function mergePatch(changes) {
+  return new Change('mergePatch', encoded(object(changes, 'merge'), 'merge'));
+}
+
+/**
+ * The object as it should be.
+ *
+ * @param {object} whole
+ * @returns {Change}
+ * @throws {InvalidAnswerError}
+ */
+export function wholeObject(whole) {
+  return new Change('object', encoded(object(whole, 'mutated'), 'mutated'));
+}
+
+/**
+ * @param {unknown} operation
+ * @param {string} what
+ */
+function checkOperation(operation, what) {
+  if (!isObject(operation)) throw new InvalidAnswerError(`${what}: must be an operation, is ${typeOf(operation)}`);
+  const op = operation.op;
+  if (typeof op !== 'string' || !Object.hasOwn(NEEDED, op)) {
+    throw new InvalidAnswerError(`${what}.op: must be one of ${Object.keys(NEEDED).join(', ')}`);
+  }
+  const missing = NEEDED[op].filter(name => operation[name] === undefined);
+  if (missing.length > 0) throw new InvalidAnswerError(`${what}: ${op} needs ${missing.join(' and ')}`);
+  for (const name of ['path', 'from']) {
+    const place = operation[name] ?? '';
+    if (typeof place !== 'string' || (place !== '' && !place.startsWith('/'))) {
+      throw new InvalidAnswerError(`${what}.${name}: must be a JSON Pointer such as /metadata/labels`);
+    }
+  }
+}

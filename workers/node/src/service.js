@@ -1,0 +1,194 @@
+/**
+ * The contract's four calls, for one worker.
+ *
+ * A message that cannot be read is INVALID_ARGUMENT, too many asks are RESOURCE_EXHAUSTED; everything else is an
+ * answer. A gRPC status is a failure of the call and never a verdict.
+ */
+
+import { status } from '@grpc/grpc-js';
+import { Cancellation } from './cancellation.js';
+import { InvalidSettingsError, reasonOf } from './errors.js';
+import { Judge, Source } from './judging.js';
+import { InFlight } from './limits.js';
+import { decoded, encodedMessage, encodedResponse, typeNamed } from './messages.js';
+import { Conversation } from './stream.js';
+
+/** @typedef {import('@grpc/grpc-js').ServerUnaryCall<Buffer, Buffer>} UnaryCall */
+/** @typedef {import('@grpc/grpc-js').sendUnaryData<Buffer>} Answer */
+
+const DESCRIBE_REQUEST = typeNamed('DescribeRequest');
+const DESCRIBE_RESPONSE = typeNamed('DescribeResponse');
+const VALIDATE_REQUEST = typeNamed('ValidateSettingsRequest');
+const VALIDATE_RESPONSE = typeNamed('ValidateSettingsResponse');
+const REVIEW_REQUEST = typeNamed('ReviewRequest');
+
+/** Serves the four calls. */
+export class Service {
+  #worker;
+  #limits;
+  #log;
+  #judge;
+  #inFlight;
+  #description;
+  /** @type {Set<Conversation>} */
+  #conversations = new Set();
+  #isStopping = false;
+
+  /**
+   * @param {import('./worker.js').Held} worker
+   * @param {Readonly<import('./limits.js').Limits>} limits
+   * @param {import('./logs.js').Log} log
+   * @param {() => void} changed called when a call has come or a stream has ended
+   */
+  constructor(worker, limits, log, changed) {
+    this.#worker = worker;
+    this.#limits = limits;
+    this.#log = log;
+    this.changed = changed;
+    this.#judge = new Judge(worker, limits, log);
+    this.#inFlight = new InFlight(limits.inFlight);
+    this.#description = describedWorker(worker);
+    /** When the latest call other than a stream came, on `performance.now()`'s clock. */
+    this.lastCall = 0;
+  }
+
+  /** Whether a stream is open. */
+  get hasStreams() {
+    return this.#conversations.size > 0;
+  }
+
+  /** End each stream as soon as nothing of it is open and nothing more comes. */
+  stop() {
+    this.#isStopping = true;
+    for (const conversation of this.#conversations) conversation.stop();
+  }
+
+  /**
+   * The policies, their versions and claims.
+   *
+   * @param {UnaryCall} call
+   * @param {Answer} answer
+   */
+  describe(call, answer) {
+    const request = this.#read(DESCRIBE_REQUEST, call, answer);
+    if (request === undefined) return;
+    this.#log.info(`described to gateway ${JSON.stringify(request.gatewayVersion)} at ${call.getPeer()}`);
+    answer(null, this.#description);
+  }
+
+  /**
+   * Whether a policy can work with these settings.
+   *
+   * @param {UnaryCall} call
+   * @param {Answer} answer
+   */
+  validateSettings(call, answer) {
+    const request = this.#read(VALIDATE_REQUEST, call, answer);
+    if (request === undefined) return;
+    answer(null, encodedMessage(VALIDATE_RESPONSE, this.#findings(request.policy, request.settings)));
+  }
+
+  /**
+   * Exactly one ask. gRPC says `cancelled` when the deadline is over or nobody waits any more.
+   *
+   * @param {UnaryCall} call
+   * @param {Answer} answer
+   */
+  review(call, answer) {
+    const request = this.#read(REVIEW_REQUEST, call, answer);
+    if (request === undefined) return;
+    if (!request.ask) {
+      answer({ code: status.INVALID_ARGUMENT, details: 'a ReviewRequest without ask' });
+      return;
+    }
+    if (!this.#inFlight.enter()) {
+      answer({ code: status.RESOURCE_EXHAUSTED, details: this.#inFlight.refusal() });
+      return;
+    }
+    const cancellation = new Cancellation();
+    const [traceparent] = call.metadata.get('traceparent');
+    // "Ask.document_index and Ask.timeout are not used here."
+    const source = request.ask.documentSource === 'document' ? new Source(request.ask.document) : undefined;
+    const context = { traceparent: typeof traceparent === 'string' ? traceparent : '', cancellation };
+    const begun = this.#judge.begin(request.ask, source, context);
+    if (Buffer.isBuffer(begun)) {
+      this.#inFlight.leave();
+      answer(null, encodedResponse(begun));
+      return;
+    }
+    call.once('cancelled', () => cancellation.cancel('the gateway waits for it no longer'));
+    begun.then(outcome => {
+      this.#inFlight.leave();
+      if (!cancellation.isCancelled) answer(null, encodedResponse(outcome));
+      this.changed();
+    });
+  }
+
+  /**
+   * Many asks.
+   *
+   * @param {import('@grpc/grpc-js').ServerDuplexStream<Buffer, Buffer>} call
+   */
+  reviewStream(call) {
+    const served = { judge: this.#judge, inFlight: this.#inFlight, limits: this.#limits, log: this.#log };
+    const conversation = new Conversation(call, served);
+    this.#conversations.add(conversation);
+    conversation.start(() => {
+      this.#conversations.delete(conversation);
+      this.changed();
+    });
+    if (this.#isStopping) conversation.stop();
+  }
+
+  /**
+   * @param {string} name
+   * @param {Buffer} settings
+   * @returns {{ errors?: object[], warnings?: readonly string[] }}
+   */
+  #findings(name, settings) {
+    const policy = this.#worker.policies.get(name);
+    if (policy === undefined) {
+      return { errors: [{ message: `the worker holds no policy ${JSON.stringify(name)}` }] };
+    }
+    try {
+      return { warnings: policy.settings.read(settings).warnings };
+    } catch (error) {
+      const isInvalid = error instanceof InvalidSettingsError;
+      if (!isInvalid || error.cause !== undefined) {
+        const thrown = isInvalid ? error.cause : error;
+        this.#log.error(`the check of the settings of policy ${name} threw`, { policy: name, error: thrown });
+      }
+      const message = "The settings could not be checked; see the worker's log";
+      return { errors: isInvalid ? [...error.errors] : [{ message }] };
+    }
+  }
+
+  /**
+   * A message out of its bytes; one that cannot be read ends the call.
+   *
+   * @param {import('protobufjs').Type} type
+   * @param {UnaryCall} call
+   * @param {Answer} answer
+   */
+  #read(type, call, answer) {
+    this.lastCall = performance.now();
+    this.changed();
+    try {
+      return decoded(type, call.request);
+    } catch (error) {
+      answer({ code: status.INVALID_ARGUMENT, details: `the request cannot be read: ${reasonOf(error)}` });
+      return undefined;
+    }
+  }
+}
+
+/**
+ * What `Describe` says, made once: it must be cheap, and must not fail while the worker can judge.
+ *
+ * @param {import('./worker.js').Held} worker
+ * @returns {Buffer}
+ */
+function describedWorker({ name, version, policies }) {
+  const described = [...policies.values()].map(policy => policy.descriptionMessage());
+  return encodedMessage(DESCRIBE_RESPONSE, { worker: name, version, policies: described });
+}

@@ -1,0 +1,63 @@
+/**
+ * One span for each ask, where the program has OpenTelemetry's API; nothing otherwise.
+ *
+ * The caller's `traceparent` is the span's parent, and the span is the current one while the policy's function runs
+ * (as far as the author has registered a context manager, as OpenTelemetry's SDK for Node.js does). No exporter is set
+ * up: that is the author's.
+ */
+
+/** @type {typeof import('@opentelemetry/api') | undefined} */
+const api = await import('@opentelemetry/api').catch(() => undefined);
+
+/** W3C Trace Context: "version-format = trace-id "-" parent-id "-" trace-flags", and what later versions append. */
+const TRACEPARENT =
+  /^(?<version>[0-9a-f]{2})-(?<trace>[0-9a-f]{32})-(?<parent>[0-9a-f]{16})-(?<flags>[0-9a-f]{2})(?:$|-)/;
+
+/** @typedef {{ outcome: Buffer, verdict: 'allow' | 'deny' | 'failure' }} Judged */
+
+/**
+ * Run a policy in its span.
+ *
+ * @param {{ policy: string, uid: string, traceparent: string }} ask
+ * @param {() => Judged | Promise<Judged>} run which throws nothing
+ * @returns {Judged | Promise<Judged>}
+ */
+export function traced({ policy, uid, traceparent }, run) {
+  if (api === undefined) return run();
+  const { context, trace } = api;
+  const parent = parentOf(traceparent);
+  const around = parent === undefined ? context.active() : trace.setSpanContext(context.active(), parent);
+  const attributes = { 'admission.policy': policy, 'admission.uid': uid };
+  const span = trace
+    .getTracer('admission-worker')
+    .startSpan(`admission.worker/${policy}`, { kind: api.SpanKind.SERVER, attributes }, around);
+  /** @param {Judged} judged */
+  const ended = judged => {
+    span.setAttribute('admission.verdict', judged.verdict);
+    if (judged.verdict === 'failure') span.setStatus({ code: api.SpanStatusCode.ERROR });
+    span.end();
+    return judged;
+  };
+  const judged = context.with(trace.setSpan(around, span), run);
+  return judged instanceof Promise ? judged.then(ended) : ended(judged);
+}
+
+/** The `traceparent` of the span that is current; `''`: there is none. */
+export function currentTraceparent() {
+  const current = api?.trace.getSpanContext(api.context.active());
+  if (api === undefined || current === undefined || !api.isSpanContextValid(current)) return '';
+  return `00-${current.traceId}-${current.spanId}-${current.traceFlags.toString(16).padStart(2, '0')}`;
+}
+
+/** @param {string} traceparent */
+function parentOf(traceparent) {
+  const found = TRACEPARENT.exec(traceparent)?.groups;
+  if (found === undefined || found.version === 'ff') return undefined;
+  const parent = {
+    traceId: found.trace,
+    spanId: found.parent,
+    traceFlags: Number.parseInt(found.flags, 16),
+    isRemote: true,
+  };
+  return api?.isSpanContextValid(parent) ? parent : undefined;
+}

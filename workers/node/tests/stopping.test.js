@@ -1,0 +1,89 @@
+/** To stop is to lame-duck first: nothing that was asked is lost, and nothing is waited for longer than agreed. */
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import grpc from '@grpc/grpc-js';
+import { deny, Worker } from 'admission-worker';
+import { ask, batch } from './client.js';
+import { connected, gatesOf } from './serving.js';
+
+/** @param {import('node:test').TestContext} context @param {import('admission-worker').ServeOptions} [options] */
+async function stoppable(context, options) {
+  const worker = new Worker('test', { version: '1' });
+  const gate = gatesOf(worker, deny);
+  const { client, served, log } = await connected(context, worker, options);
+  const watch = client.watch();
+  watch.on('error', () => {});
+  assert.deepEqual(await once(watch, 'data'), [{ status: 1 }]);
+  /** Stop, once whoever watches has been told. */
+  const stop = async () => {
+    const closed = served.close();
+    assert.deepEqual(await once(watch, 'data'), [{ status: 2 }]);
+    return { closed };
+  };
+  return { gate, client, served, log, watch, stop };
+}
+
+/** @param {string} policy @param {string} name */
+const named = (policy, name) => ask(policy, { document: { name } });
+
+test('whoever watches is told NOT_SERVING, and the watch ends', async context => {
+  const { watch, stop } = await stoppable(context);
+  const ended = once(watch, 'status');
+  const { closed } = await stop();
+  assert.equal((await ended)[0].code, grpc.status.OK);
+  await closed;
+});
+
+test('what is open is answered', async context => {
+  const { gate, client, stop } = await stoppable(context);
+  const review = client.review(named('waits', 'unary'));
+  const stream = client.stream().send(batch([named('waits', 'streamed')]));
+  await Promise.all([gate('begun unary').opened, gate('begun streamed').opened]);
+  const { closed } = await stop();
+  gate('unary').open();
+  gate('streamed').open();
+  assert.equal((await review).deny.message, 'unary');
+  assert.equal((await stream.until(1))[1].deny.message, 'streamed');
+  await closed;
+});
+
+test('what comes after the word to stop is answered, by both calls', async context => {
+  const { client, stop } = await stoppable(context);
+  const stream = client.stream().send(batch([named('plain', 'a')]));
+  await stream.until(1);
+  const { closed } = await stop();
+  stream.send(batch([named('plain', 'b')], { first: 2 }));
+  const [{ deny: late }] = await Promise.all([client.review(named('plain', 'c')), stream.until(2)]);
+  assert.equal(late.message, 'c');
+  assert.equal(await client.health(), 2);
+  await stream.rest();
+  await closed;
+});
+
+test('a stream that nobody half-closes ends when nothing is open on it and nothing comes', async context => {
+  const { client, stop } = await stoppable(context);
+  const stream = client.stream().send(batch([named('plain', 'a')]));
+  await stream.until(1);
+  const { closed } = await stop();
+  assert.equal((await stream.ended).code, grpc.status.OK);
+  await closed;
+});
+
+test('what is open after the grace period is cancelled', async context => {
+  const { gate, client, log, stop } = await stoppable(context, { limits: { gracePeriod: 0.2 } });
+  const review = client.review(named('waits', 'a'));
+  const stream = client.stream().send(batch([named('waits', 'b')]));
+  await Promise.all([gate('begun a').opened, gate('begun b').opened]);
+  const { closed } = await stop();
+  await Promise.all([gate('cancelled a').opened, gate('cancelled b').opened, closed]);
+  await assert.rejects(review);
+  assert.notEqual((await stream.ended).code, grpc.status.OK);
+  assert.match(log.text, /the grace period of 0\.2 s is over/);
+});
+
+test('closing twice is closing once', async context => {
+  const { served } = await connected(context, new Worker('test', { version: '1' }));
+  await Promise.all([served.close(), served.close()]);
+});

@@ -1,0 +1,73 @@
+/** The gateway's trace goes on in the policy, where OpenTelemetry is there. */
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { context as contextApi, SpanKind, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { deny, fail, Worker } from 'admission-worker';
+import { currentTraceparent } from '../src/tracing.js';
+import { ask, batch } from './client.js';
+import { connected } from './serving.js';
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const PARENT = '00f067aa0ba902b7';
+const TRACEPARENT = `00-${TRACE}-${PARENT}-01`;
+
+const exporter = new InMemorySpanExporter();
+contextApi.setGlobalContextManager(new AsyncLocalStorageContextManager());
+trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
+
+/** @param {import('node:test').TestContext} context */
+async function tracing(context) {
+  const worker = new Worker('test', { version: '1' });
+  worker.validating('says', {}, async () => {
+    await Promise.resolve();
+    return deny(currentTraceparent());
+  });
+  worker.validating('fails', {}, () => fail('no'));
+  exporter.reset();
+  return connected(context, worker);
+}
+
+test('on Review the metadata is the parent, and the span is current while the function waits', async context => {
+  const { client } = await tracing(context);
+  const outcome = await client.review(ask('says', { uid: 'the-uid' }), { metadata: { traceparent: TRACEPARENT } });
+  const [span] = exporter.getFinishedSpans();
+  assert.equal(outcome.deny.message, `00-${TRACE}-${span.spanContext().spanId}-01`);
+  assert.equal(span.parentSpanContext?.spanId, PARENT);
+  assert.equal(span.name, 'admission.worker/says');
+  assert.equal(span.kind, SpanKind.SERVER);
+  assert.deepEqual(span.attributes, {
+    'admission.policy': 'says',
+    'admission.uid': 'the-uid',
+    'admission.verdict': 'deny',
+  });
+});
+
+test('on the stream each ask has its own', async context => {
+  const { client } = await tracing(context);
+  const other = TRACE.replace('4', '5');
+  const asks = [TRACEPARENT, TRACEPARENT.replace(TRACE, other)].map(traceparent => ask('says', { traceparent }));
+  const outcomes = await client.stream().send(batch(asks)).rest();
+  assert.match(outcomes[1].deny.message, new RegExp(`^00-${TRACE}-`));
+  assert.match(outcomes[2].deny.message, new RegExp(`^00-${other}-`));
+});
+
+test('a failure is an error of the span', async context => {
+  const { client } = await tracing(context);
+  await client.review(ask('fails'));
+  const [span] = exporter.getFinishedSpans();
+  assert.equal(span.attributes['admission.verdict'], 'failure');
+  assert.equal(span.status.code, 2);
+});
+
+for (const broken of ['', 'garbage', `00-${'0'.repeat(32)}-${PARENT}-01`, `ff-${TRACE}-${PARENT}-01`]) {
+  test(`${JSON.stringify(broken)} is no parent`, async context => {
+    const { client } = await tracing(context);
+    await client.review(ask('says'), { metadata: { traceparent: broken } });
+    const [span] = exporter.getFinishedSpans();
+    assert.equal(span.parentSpanContext, undefined);
+    assert.notEqual(span.spanContext().traceId, TRACE);
+  });
+}

@@ -1,0 +1,57 @@
+/**
+ * Operations of RFC 6902, each checked to be one.
+ *
+ * @param {Iterable<Operation>} operations
+ * @returns {Change}
+ * @throws {InvalidAnswerError}
+ */
+export function jsonPatch(operations: Iterable<Operation>): Change;
+/**
+ * An object of RFC 7386.
+ *
+ * @param {Record<string, unknown>} changes
+ * @returns {Change}
+ * @throws {InvalidAnswerError}
+ */
+export function mergePatch(changes: Record<string, unknown>): Change;
+/**
+ * The object as it should be.
+ *
+ * @param {object} whole
+ * @returns {Change}
+ * @throws {InvalidAnswerError}
+ */
+export function wholeObject(whole: object): Change;
+/** What an allow wants changed. */
+export class Change {
+    /**
+     * @param {ChangeKind} kind in which of three forms
+     * @param {string} content JSON text, its paths over the object
+     */
+    constructor(kind: ChangeKind, content: string);
+    kind: ChangeKind;
+    content: string;
+    /** The content parsed, for tests: the operations, the merge patch or the object. @returns {any} */
+    get value(): any;
+    /** Whether it is one that changes nothing. */
+    get isEmpty(): boolean;
+}
+/**
+ * the names of the contract's fields
+ */
+export type ChangeKind = "jsonPatch" | "mergePatch" | "object";
+/**
+ * An operation of RFC 6902.
+ */
+export type Operation = {
+    op: "add" | "replace" | "test";
+    path: string;
+    value: unknown;
+} | {
+    op: "remove";
+    path: string;
+} | {
+    op: "move" | "copy";
+    path: string;
+    from: string;
+};

@@ -1,0 +1,34 @@
+/**
+ * What a policy function returned, if it is an answer for the phase.
+ *
+ * @param {unknown} answer whatever the function returned; undefined and null are allow
+ * @param {import('./policies.js').Phase} phase in which it was asked
+ * @returns {Answer}
+ * @throws {InvalidAnswerError} it is no answer, or changes something in the validating phase
+ */
+export function accepted(answer: unknown, phase: import("./policies.js").Phase): Answer;
+/**
+ * The answer as an Outcome's fields.
+ *
+ * @param {Answer} answer from `accepted`
+ * @param {string} version of the policy
+ * @returns {object}
+ */
+export function outcomeOf(answer: Answer, version: string): object;
+/**
+ * The fields of an Outcome that says that there is no verdict, in one sentence.
+ *
+ * @param {string} message
+ * @param {string} version of the policy
+ * @param {number} [reason]
+ * @returns {object}
+ */
+export function failureOf(message: string, version: string, reason?: number): object;
+/**
+ * An answer's kind, for a span.
+ *
+ * @param {Answer} answer
+ * @returns {'allow' | 'deny' | 'failure'}
+ */
+export function verdictOf(answer: Answer): "allow" | "deny" | "failure";
+export type Answer = import("./answers.js").Answer;

@@ -1,0 +1,10 @@
+/** @typedef {import('ajv').ErrorObject} ErrorObject */
+/**
+ * All that is wrong.
+ *
+ * @param {readonly ErrorObject[]} found by ajv, verbose
+ * @returns {SettingsError[]}
+ */
+export function errorsOf(found: readonly ErrorObject[]): SettingsError[];
+export type ErrorObject = import("ajv").ErrorObject;
+import { SettingsError } from './errors.js';

@@ -1,0 +1,19 @@
+/** @typedef {{ outcome: Buffer, verdict: 'allow' | 'deny' | 'failure' }} Judged */
+/**
+ * Run a policy in its span.
+ *
+ * @param {{ policy: string, uid: string, traceparent: string }} ask
+ * @param {() => Judged | Promise<Judged>} run which throws nothing
+ * @returns {Judged | Promise<Judged>}
+ */
+export function traced({ policy, uid, traceparent }: {
+    policy: string;
+    uid: string;
+    traceparent: string;
+}, run: () => Judged | Promise<Judged>): Judged | Promise<Judged>;
+/** The `traceparent` of the span that is current; `''`: there is none. */
+export function currentTraceparent(): string;
+export type Judged = {
+    outcome: Buffer;
+    verdict: "allow" | "deny" | "failure";
+};
