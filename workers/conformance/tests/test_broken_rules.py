@@ -1,0 +1,37 @@
+"""A check that cannot fail is a defect: for each rule there is a worker that breaks it, and its check says so."""
+
+import pytest
+
+from worker_conformance.checks import CHECKS
+from worker_conformance.questions import POD, VALIDATING, OrdinaryAsk
+from workers.conformance.tests import faults_of_answers, faults_of_judging, faults_of_servers, faults_of_streams
+from workers.conformance.tests.faults import FAULTS
+
+REGISTERED = (faults_of_answers, faults_of_judging, faults_of_servers, faults_of_streams)
+
+SHORT = 1.0
+"""Seconds of patience with a worker that may never answer."""
+
+ASKED = OrdinaryAsk(
+    label="a.yaml[0] plain", policy="plain", phase=VALIDATING, settings=b"{}", document=POD, chosen=True
+)
+
+ASKING = [check for check in CHECKS if not check.command]
+
+
+@pytest.mark.parametrize("check", ASKING, ids=[check.name for check in ASKING])
+async def test_a_broken_rule_is_found(checked, check):
+    """Each worker that breaks the rule fails its check, with what was expected and what was observed."""
+    assert check.name in FAULTS, "no worker of these tests breaks this rule"
+    asks = (ASKED,) if check.name == "verdicts.settings-are-accepted" else ()
+    for broken in FAULTS[check.name]:
+        results = await checked(broken(), {check.name}, patience=SHORT, asks=asks)
+        result = results[check.name]
+        assert result.outcome == "failed", f"{broken.__qualname__}: {result}"
+        assert result.expected, result
+        assert result.observed, result
+
+
+def test_every_fault_is_of_a_check():
+    """No fault is registered under a name that no check has."""
+    assert set(FAULTS) <= {check.name for check in CHECKS}

@@ -1,0 +1,78 @@
+"""Workers that the kit starts: a good one passes, and for each rule there is one that breaks it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from worker_conformance.checks import CHECKS
+from worker_conformance.launching import Launcher
+from worker_conformance.running import run
+
+ROOT = Path(__file__).parents[3]
+
+FAULTS = {
+    "command.listening-line": "tells-port-0",
+    "command.flag-before-variable": "variable-first",
+    "command.socket-is-taken": "takes-over",
+    "command.port-is-taken": "listens-anywhere",
+    "command.wrong-flag": "ignores-flags",
+    "command.wrong-variable": "ignores-variables",
+    "command.wrong-address": "traces",
+    "command.stale-socket": "minds-old-files",
+    "command.in-flight": "has-room",
+    "command.in-flight-frees": "frees-nothing",
+    "command.json-log": "logs-text",
+    "command.log-holds-no-documents": "logs-documents",
+    "command.failures-are-logged": "logs-no-uid",
+    "stopping.says-so": "says-nothing",
+    "stopping.answers-open-asks": "leaves-at-once",
+    "stopping.answers-late-asks": "leaves-at-once",
+    "stopping.ends-streams": "leaves-at-once",
+    "stopping.exits-0": "exits-3",
+    "stopping.leaves-idle-streams": "waits-for-streams",
+    "stopping.grace-period": "is-patient",
+    "stopping.second-signal": "is-patient",
+    "stopping.supervised": "orphan",
+    "tls.serves": "serves-in-the-clear",
+    "tls.nothing-in-the-clear": "serves-in-the-clear",
+    "tls.renews": "keeps-certificates",
+    "tls.mutual": "trusts-strangers",
+    "tls.unusable": "serves-with-nothing",
+    "tls.client-ca-alone": "serves-in-the-clear",
+}
+
+STARTING = [check for check in CHECKS if check.command]
+
+
+@pytest.fixture
+def started(tmp_path_factory, monkeypatch):
+    """Makes checks of the tests' own command: the results by name."""
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}")
+
+    async def start(names, *flags, patience, start_patience):
+        command = (sys.executable, "-m", "workers.conformance.tests.reference_command", *flags)
+        folder = tmp_path_factory.mktemp("k")
+        launcher = Launcher(
+            command=command, probes=True, folder=folder, patience=patience, start_patience=start_patience
+        )
+        chosen = [check for check in CHECKS if check.name in names]
+        report = await run(None, launcher, checks=chosen, asks=(), patience=patience, told=lambda _: None)
+        return {result.name: result for result in report.checks}
+
+    return start
+
+
+async def test_a_good_command_passes(started):
+    """The tests' own worker, started, stopped, refused, and with TLS."""
+    results = await started({check.name for check in STARTING}, patience=10.0, start_patience=30.0)
+    assert [result for result in results.values() if result.outcome != "passed"] == []
+
+
+@pytest.mark.parametrize("check", STARTING, ids=[check.name for check in STARTING])
+async def test_a_broken_rule_is_found(started, check):
+    """A command that breaks the rule fails its check, with what was expected and what was observed."""
+    result = (await started({check.name}, "--fault", FAULTS[check.name], patience=2.0, start_patience=4.0))[check.name]
+    assert result.outcome == "failed", result
+    assert result.expected, result
+    assert result.observed, result

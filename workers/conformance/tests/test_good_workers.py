@@ -1,0 +1,12 @@
+"""Workers that keep the contract pass: the kit demands no more than it says."""
+
+from workers.conformance.tests.reference_serving import Worker
+
+
+async def test_a_good_worker_passes(checked):
+    """The tests' own worker, by its address alone: nothing fails, and only what needs its command is skipped."""
+    results = await checked(Worker())
+    wrong = [result for result in results.values() if result.outcome in {"failed", "broken"}]
+    assert not wrong
+    skipped = {result.reason for result in results.values() if result.outcome == "skipped"}
+    assert skipped == {"it needs the worker's command, after --", "there is no --asks"}

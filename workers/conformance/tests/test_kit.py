@@ -1,0 +1,213 @@
+"""The kit as a command and as a document: its options, its reports, its quotes, its exit codes."""
+
+import json
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+import worker_conformance
+from worker_conformance.checks import CHECKS
+from worker_conformance.command import main
+from worker_conformance.findings import NotCheckableError, shown
+from worker_conformance.proto.admission.worker.v1 import worker_pb2
+from worker_conformance.results import Report, schema
+from workers.conformance.tests.reference_judging import VALIDATING
+from workers.conformance.tests.reference_serving import Worker, serving
+
+ROOT = Path(__file__).parents[3]
+
+
+def invoked(*arguments):
+    return CliRunner().invoke(main, arguments)
+
+
+async def run_process(*arguments):
+    """The command as a process, beside a worker of this loop: exit code, standard output, standard error."""
+    import asyncio  # noqa: PLC0415 - of this test alone
+
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "worker_conformance", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    out, errors = await process.communicate()
+    return process.returncode, out.decode(), errors.decode()
+
+
+# ------------------------------------------------------------------------------------------- checks
+
+
+def test_checks_have_different_names():
+    """A name stands for one check."""
+    names = [check.name for check in CHECKS]
+    assert len(set(names)) == len(names)
+
+
+def _words(text):
+    return " ".join(text.replace("//", " ").split())
+
+
+SOURCES = {
+    name: _words((ROOT / name).read_text(encoding="utf-8"))
+    for name in ("proto/admission/worker/v1/worker.proto", "workers/README.md")
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=[check.name for check in CHECKS])
+def test_each_check_quotes_the_contract(check):
+    """What a check holds a worker to stands in the contract, word for word."""
+    if check.contract.source in SOURCES:
+        assert _words(check.contract.text) in SOURCES[check.contract.source]
+
+
+def test_each_sentence_ends():
+    """Each check says what it establishes in a sentence that fits a line."""
+    assert [check.name for check in CHECKS if not check.sentence.endswith(".") or len(check.sentence) > 110] == []
+
+
+def test_the_messages_are_those_of_the_contract(tmp_path):
+    """The generated code is what protoc makes of proto/ today."""
+    protoc = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / 'proto'}", f"--python_out=pyi_out:{tmp_path}"]
+    subprocess.run([*protoc, "admission/worker/v1/worker.proto"], check=True, capture_output=True)
+    folder = Path(str(files(worker_conformance))) / "proto/admission/worker/v1"
+    for name in ("worker_pb2.py", "worker_pb2.pyi"):
+        assert (tmp_path / "admission/worker/v1" / name).read_text() == (folder / name).read_text()
+
+
+# ------------------------------------------------------------------------------------------ reports
+
+
+def test_the_list_shows_every_check():
+    """--list names each check, its sentence, and what it holds a worker to."""
+    result = invoked("--list")
+    assert result.exit_code == 0
+    for check in CHECKS:
+        assert f"{check.name}\n    {check.sentence}\n" in result.output
+
+
+def test_the_schema_of_reports_is_committed():
+    """report.schema.json is the JSON Schema of the report that the code writes."""
+    committed = (files(worker_conformance) / "report.schema.json").read_bytes()
+    assert committed == schema()
+    assert invoked("--schema").output.encode() == schema()
+
+
+async def test_a_json_report_says_all():
+    """-o json writes one document: who was checked, each check, the numbers; and nothing else."""
+    async with serving(Worker()) as address:
+        code, out, errors = await run_process(
+            "--target", address, "--only", "describe.*", "--only", "tls.*", "-o", "json"
+        )
+    assert (code, errors) == (0, "")
+    report = msgspec.json.decode(out, type=Report)
+    assert report.api_version == "conformance.admission-gateway.dev/v1"
+    assert (report.worker.name, report.worker.version) == ("reference", "1.2.3")
+    assert [result.name for result in report.checks] == [
+        c.name for c in CHECKS if c.name.startswith(("describe", "tls"))
+    ]
+    assert report.summary.passed + report.summary.skipped == len(report.checks)
+    assert all(result.reason for result in report.checks if result.outcome == "skipped")
+    assert json.loads(out)["checks"][0]["contract"]["sentence"]
+
+
+class Nameless(Worker):
+    version = ""
+
+
+async def test_a_text_report_shows_failures_in_full():
+    """A failed check: exit code 1, its line, and at the end expected, observed and the contract's sentence."""
+    async with serving(Nameless()) as address:
+        code, out, _ = await run_process(
+            "--target", address, "--only", "describe.is-complete", "--only", "describe.is-stable"
+        )
+    assert code == 1
+    assert "FAILED   describe.is-complete" in out
+    assert "ok       describe.is-stable" in out
+    assert "  expected  a version" in out
+    assert "  observed  DescribeResponse {" in out
+    assert '  contract  "It must change whenever a verdict may change' in out
+    assert out.splitlines()[-1].startswith("worker reference  at 127.0.0.1:")
+    assert "\x1b[" not in out
+
+
+# ---------------------------------------------------------------------------------- what cannot run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give either --target ADDRESS"),
+        (("--target", "a:1", "--", "b"), "give either --target ADDRESS"),
+        (("--target", "a:1", "--probes"), "--probes belongs to a COMMAND"),
+        (("--only", "no.such", "--list"), "there is no such check"),
+        (("--target", "unix:/no/such/socket", "--patience", "0.2"), "nobody takes connections"),
+        (("--", "/no/such/command"), "cannot be run"),
+        (("--", sys.executable, "-c", "raise SystemExit('gone')"), "ended with exit code 1"),
+        (("--server-name", "a", "--target", "a:1"), "need --tls-ca"),
+        (("--asks", "/no/such/file", "--target", "a:1"), "--asks /no/such/file: No such file"),
+    ],
+)
+def test_what_cannot_run_is_said(arguments, message):
+    """Exit code 2, and one line that says why."""
+    result = invoked(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert result.output.startswith("admission-worker-conformance: ")
+
+
+# -------------------------------------------------------------------------------------------- needs
+
+
+class WithoutProbes(Worker):
+    def describe(self, request):
+        described = super().describe(request)
+        kept = [policy for policy in described.policies if policy.name == "plain"]
+        del described.policies[:]
+        described.policies.extend(kept)
+        return described
+
+
+class WithoutStream(WithoutProbes):
+    def handlers(self):
+        (worker, health) = super().handlers()
+        worker._method_handlers = {key: value for key, value in worker._method_handlers.items() if "Stream" not in key}
+        return (worker, health)
+
+
+async def test_a_worker_without_probes_and_stream_is_complete(checked):
+    """What only Review has passes, and each skipped check says what it needs."""
+    names = {check.name for check in CHECKS} - {"connections.keepalive"}  # which takes 15 s
+    results = (await checked(WithoutStream(), names)).values()
+    assert [result for result in results if result.outcome in {"failed", "broken"}] == []
+    reasons = {result.reason for result in results if result.outcome == "skipped"}
+    assert any("ReviewStream" in reason for reason in reasons)
+    assert any("--conformance" in reason for reason in reasons)
+    assert sum(result.outcome == "passed" for result in results) > 25
+
+
+async def test_a_mistake_of_the_kit_is_not_the_workers(checked, monkeypatch):
+    """A check that raises something unforeseen is broken: reported as the kit's, and the others go on."""
+
+    class Absurd(Worker):
+        def describe(self, request):
+            described = super().describe(request)
+            described.policies.add(name="x", phases=[VALIDATING])
+            return described
+
+    from worker_conformance.checks import describe  # noqa: PLC0415 - of this test alone
+
+    monkeypatch.setattr(describe, "mistakes", lambda _: 1 / 0)
+    results = await checked(Absurd(), {"describe.schemas-parse", "describe.is-stable"})
+    assert results["describe.schemas-parse"].outcome == "broken"
+    assert "ZeroDivisionError" in results["describe.schemas-parse"].reason
+    assert results["describe.is-stable"].outcome == "passed"
+
+
+def test_values_are_shown_short():
+    """A report holds no megabytes."""
+    outcome = worker_pb2.Outcome(deny=worker_pb2.Deny(message="x" * 10_000_000))
+    assert len(shown(outcome)) < 1000
+    assert issubclass(NotCheckableError, Exception)

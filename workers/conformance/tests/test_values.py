@@ -1,0 +1,126 @@
+"""The kit's own rules about JSON: patches, differences, projections, schemas, files of asks."""
+
+import pytest
+
+from worker_conformance import asks_file
+from worker_conformance.claims import differences, projected
+from worker_conformance.findings import StartError
+from worker_conformance.patching import PatchError, changed
+from worker_conformance.pointers import tokens
+from worker_conformance.proto.admission.worker.v1 import worker_pb2
+from worker_conformance.questions import MUTATING, text
+from worker_conformance.schemas import mistakes
+
+OBJECT = {"a": {"b": [1, 2, 3]}, "c/d": None}
+
+
+def patched(*operations):
+    return changed(OBJECT, worker_pb2.Allow(json_patch=text(list(operations))))
+
+
+@pytest.mark.parametrize(
+    ("operation", "result"),
+    [
+        ({"op": "add", "path": "/a/b/-", "value": 4}, {"a": {"b": [1, 2, 3, 4]}, "c/d": None}),
+        ({"op": "add", "path": "/a/b/0", "value": 0}, {"a": {"b": [0, 1, 2, 3]}, "c/d": None}),
+        ({"op": "remove", "path": "/c~1d"}, {"a": {"b": [1, 2, 3]}}),
+        ({"op": "replace", "path": "/a/b/1", "value": 9}, {"a": {"b": [1, 9, 3]}, "c/d": None}),
+        ({"op": "move", "from": "/a/b/0", "path": "/e"}, {"a": {"b": [2, 3]}, "c/d": None, "e": 1}),
+        ({"op": "copy", "from": "/a/b", "path": "/e"}, {"a": {"b": [1, 2, 3]}, "c/d": None, "e": [1, 2, 3]}),
+        ({"op": "test", "path": "/a/b/0", "value": 1.0}, OBJECT),
+    ],
+)
+def test_patches_apply_as_rfc_6902_says(operation, result):
+    """Each operation does what the RFC says, and the object that was sent stays as it was."""
+    before = {"a": {"b": [1, 2, 3]}, "c/d": None}
+    assert patched(operation) == result
+    assert before == OBJECT
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "add", "path": "/x/y", "value": 1},
+        {"op": "add", "path": "/a/b/4", "value": 1},
+        {"op": "add", "path": "/a/b/01", "value": 1},
+        {"op": "add", "path": "/a"},
+        {"op": "remove", "path": "/x"},
+        {"op": "remove", "path": "/a/b/-"},
+        {"op": "replace", "path": "/x", "value": 1},
+        {"op": "move", "from": "/a", "path": "/a/b/0"},
+        {"op": "test", "path": "/a/b/0", "value": True},
+        {"op": "erase", "path": "/a"},
+        {"op": "add", "path": "a", "value": 1},
+        {"op": "add", "path": "/~2", "value": 1},
+        7,
+    ],
+)
+def test_what_the_rfc_forbids_does_not_apply(operation):
+    """An error says which operation, and why."""
+    with pytest.raises(PatchError, match="operation 0"):
+        patched(operation)
+
+
+def test_a_merge_patch_removes_by_null():
+    """RFC 7386's rule."""
+    allow = worker_pb2.Allow(merge_patch=b'{"a":{"b":null,"x":{"y":null}}}')
+    assert changed(OBJECT, allow) == {"a": {"x": {}}, "c/d": None}
+
+
+def test_differences_are_the_smallest_places():
+    """Added containers are entered, arrays are compared by position."""
+    found = dict(differences({"a": [1, 2], "b": {"c": 1}}, {"a": [1, 3, 4], "b": {}, "d": {"e": {"f": 1}, "g": {}}}))
+    assert found == {"/a/1": 3, "/a/2": 4, "/b/c": None, "/d/e/f": 1, "/d/g": {}}
+
+
+def test_a_projection_keeps_places():
+    """What is claimed and what leads there; arrays keep their length; what every document carries stays."""
+    document = {
+        "operation": "CREATE", "name": "x", "kind": {"kind": "Pod"},
+        "object": {"spec": {"containers": [{"name": "a", "image": "i"}, 7]}, "metadata": {"name": "x"}},
+    }  # fmt: skip
+    assert projected(document, [tokens("/object/spec/containers/*/image")]) == {
+        "operation": "CREATE", "kind": {"kind": "Pod"}, "object": {"spec": {"containers": [{"image": "i"}, None]}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [b"{", b"[]", b'{"type":"text"}', b'{"required":"a"}', b'{"properties":[]}', b'{"items":{"type":1}}',
+     b'{"$ref":"#/$defs/A"}', b'{"anyOf":[]}', b'{"minimum":"1"}', b'{"$schema":"http://json-schema.org/draft-07/schema#"}'],
+)  # fmt: skip
+def test_what_is_no_schema_is_found(schema):
+    """Each with its place."""
+    assert list(mistakes(schema))
+
+
+def test_a_schema_is_accepted():
+    """With all that SDKs write."""
+    schema = b'{"$ref":"#/$defs/A","$defs":{"A":{"type":["object","null"],"properties":{"b":true},"required":["b"]}}}'
+    assert list(mistakes(schema)) == []
+
+
+def test_asks_are_read_from_yaml(tmp_path):
+    """With JSON's types: a date is a text; the uid is left out."""
+    path = tmp_path / "asks.yaml"
+    path.write_text("- {policy: a, phase: mutating, settings: {d: 2024-01-01}, request: {uid: x, operation: CREATE}}")
+    (ask,) = asks_file.read(path)
+    assert (ask.policy, ask.phase, ask.settings) == ("a", MUTATING, b'{"d":"2024-01-01"}')
+    assert ask.document == {"operation": "CREATE"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "neither YAML nor JSON"),
+        ("a: 1", r"must be a list .* Expected `array`"),
+        ("- {policy: a, phase: both, request: {}}", r"Invalid enum value 'both' - at `\$\[0\].phase`"),
+        ("- {policy: a, phase: mutating, request: {}, extra: 1}", "unknown field `extra`"),
+    ],
+)
+def test_a_file_that_is_wrong_is_said_where(tmp_path, content, message):
+    """Which file, which entry, what is expected."""
+    path = tmp_path / "asks.yaml"
+    path.write_text(content)
+    with pytest.raises(StartError, match=message):
+        asks_file.read(path)

@@ -1,0 +1,119 @@
+"""``documents.*``: what the policy sees is what was sent, byte for byte; and what travels beside it."""
+
+# ruff: noqa: PLR2004 - numbers in an expectation are the expectation
+
+from typing import Any
+
+from worker_conformance.check import Section, proto, readme
+from worker_conformance.conversation import asks
+from worker_conformance.findings import NotCheckableError, expect, shown
+from worker_conformance.questions import echo
+from worker_conformance.subject import Subject
+
+section = Section("documents")
+
+ODD: tuple[str, ...] = (
+    "{}",
+    ' {\n\t"object" : { } }\r\n ',
+    '{"object":{"a":1,"a":2},"object":{"b":3}}',
+    '{"n":[9007199254740993,1e400,-0,1.0,1E5,0.1e-7,123456789012345678901234567890]}',
+    '{"object":{"\u00e4\u4e16\U0001f600":"\u2028\u2029\ufeff\x7f","escaped":"\\u00e4\\ud83d\\ude00\\/\\\\\\"\\n\\u0000"}}',
+    '{"z":1,"a":2,"m":3,"10":4,"9":5,"__proto__":{"x":1},"constructor":null,"":6}',
+    '{"object":{"empty":[[],{},null,false,""]},"oldObject":null,"unknownMember":[1]}',
+)
+"""Documents that a worker which parses and writes them again would alter."""
+
+
+@section.check(
+    "bytes-as-they-came",
+    "The document's bytes reach the policy unaltered.",
+    readme("the message is the document as it came, byte for byte"),
+    probes="echo",
+)
+async def bytes_as_they_came(worker: Subject) -> None:
+    """White space, order, duplicates, numbers, escapes."""
+    for text in ODD:
+        outcome = await worker.client.review(echo(text.encode()))
+        right = outcome.WhichOneof("verdict") == "deny" and outcome.deny.code == 422
+        expect(right, f"a denial 422 for {text}", shown(outcome))
+        expect(outcome.deny.message == text, f"the message {text!r}", repr(outcome.deny.message))
+
+
+@section.check(
+    "bytes-on-the-stream",
+    "On the stream too, in the ask and shared by index.",
+    readme("the message is the document as it came, byte for byte"),
+    probes="echo",
+    needs="stream",
+)
+async def bytes_on_the_stream(worker: Subject) -> None:
+    """The same documents."""
+    stream = worker.client.stream()
+    own = asks(echo(text.encode()) for text in ODD)
+    shared = asks((echo(None, index=place) for place in range(len(ODD))), first=len(ODD) + 1)
+    await stream.send([*own, *shared], documents=[text.encode() for text in ODD])
+    outcomes = await stream.rest()
+    for number, text in enumerate([*ODD, *ODD], start=1):
+        found = outcomes[number].deny.message if number in outcomes else None
+        expect(found == text, f"the message {text!r} for id {number}", repr(found))
+
+
+@section.check(
+    "uid-is-told",
+    "The policy is told the uid, for its logs.",
+    proto("The AdmissionRequest's uid, for logs."),
+    probes="echo",
+)
+async def uid_is_told(worker: Subject) -> None:
+    """With and without one, by either call."""
+    for uid in ("705ab4f5-6393-11e8-b7cc-42010a800002", "", "\u00e4"):
+        for outcome in await _both(worker, uid=uid):
+            found = outcome.audit_annotations.get("uid")
+            expect(found == uid, f"the uid {uid!r} in the annotation `uid`", shown(outcome))
+
+
+@section.check(
+    "trace-context",
+    "The trace that the gateway began goes on in the policy.",
+    readme("is the parent of the policy's span where the language's OpenTelemetry API is there"),
+    probes="echo",
+)
+async def trace_context(worker: Subject) -> None:
+    """The same trace; the span may be a new one. As metadata on Review, as a field on the stream."""
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    sent = f"00-{trace}-00f067aa0ba902b7-01"
+    told = [one.audit_annotations.get("traceparent", "") for one in await _both(worker, traceparent=sent)]
+    if not any(told):
+        raise NotCheckableError("the policy is told no trace context: no OpenTelemetry is there")
+    for found in told:
+        expect(found.startswith(f"00-{trace}-"), f"the trace {trace} in the annotation `traceparent`", repr(found))
+
+
+@section.check(
+    "trace-is-not-invented",
+    "Without a trace context, or with a broken one, the policy still answers.",
+    proto("Empty: not traced."),
+    probes="echo",
+)
+async def trace_is_not_invented(worker: Subject) -> None:
+    """The trace of one ask must not stay behind for the next."""
+    trace = "4bf92f3577b34da6a3ce929d0e0e4737"
+    await _both(worker, traceparent=f"00-{trace}-00f067aa0ba902b7-01")
+    for broken in ("", "garbage", "00-00000000000000000000000000000000-0000000000000000-00"):
+        for outcome in await _both(worker, traceparent=broken):
+            expect(outcome.WhichOneof("verdict") == "deny", f"an answer with traceparent {broken!r}", shown(outcome))
+            found = outcome.audit_annotations.get("traceparent", "")
+            expect(trace not in found, f"nothing of an earlier trace with traceparent {broken!r}", repr(found))
+
+
+async def _both(worker: Subject, **fields: Any) -> list[Any]:
+    """The outcomes of an echo by Review, and by ReviewStream if the worker has it."""
+    ask = echo({"name": "a"}, **fields)
+    metadata = {"traceparent": ask.traceparent} if ask.traceparent else {}
+    outcomes = [await worker.client.review(ask, metadata=metadata)]
+    if worker.has_stream:
+        stream = worker.client.stream()
+        await stream.send(asks([ask]))
+        outcomes += (await stream.rest()).values()
+        expect(len(outcomes) == 2, "an outcome on the stream", "none")
+    return outcomes

@@ -1,0 +1,204 @@
+"""``waiting.*``: deadlines and cancellation. Work for which nobody waits is stopped; ``probe-cancelled`` tells."""
+
+# ruff: noqa: PLR2004 - numbers in an expectation are the expectation
+
+import uuid
+
+import grpc
+
+from worker_conformance.check import Section, proto, readme
+from worker_conformance.conversation import asks, cancels
+from worker_conformance.findings import BrokenRuleError, expect, shown
+from worker_conformance.questions import echo, sleep
+from worker_conformance.subject import Subject
+
+section = Section("waiting")
+
+LONG = 600.0
+"""Seconds of a sleep that must not be slept: more than anybody's patience."""
+
+SHORT = 0.3
+"""Seconds of a deadline: long enough for the ask to be begun on a loaded machine."""
+
+BEGUN = 0.2
+"""Seconds of a sleep that is asked behind another ask: when it is answered, the other one has been begun."""
+
+NOBODY_WAITS = proto("when it is over, or the call is cancelled, nobody is waiting for the answer any more.")
+
+
+def _token() -> str:
+    return uuid.uuid4().hex
+
+
+@section.check(
+    "review-deadline",
+    "After the gRPC deadline the call ends with DEADLINE_EXCEEDED and the work is stopped.",
+    NOBODY_WAITS,
+    probes="sleep cancelled",
+)
+async def review_deadline(worker: Subject) -> None:
+    """The deadline of Review."""
+    token = _token()
+    try:
+        outcome = await worker.client.review(sleep(LONG, token), timeout=SHORT)
+    except grpc.aio.AioRpcError as error:
+        expect(error.code() is grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", error.code().name)
+    else:
+        raise BrokenRuleError("DEADLINE_EXCEEDED", shown(outcome))
+    await worker.was_cancelled(token)
+
+
+@section.check(
+    "review-ignores-timeout",
+    "On Review the ask's timeout does not count.",
+    proto("``Ask.document_index`` and ``Ask.timeout`` are not used here."),
+    probes="sleep",
+)
+async def review_ignores_timeout(worker: Subject) -> None:
+    """A sleep that is longer than the field says, and shorter than the deadline."""
+    outcome = await worker.client.review(sleep(0.3, timeout=0.001))
+    expect(outcome.WhichOneof("verdict") == "allow", "an allow", shown(outcome))
+
+
+@section.check(
+    "stream-timeout",
+    "After the ask's timeout it is a failure on the stream.",
+    readme("failure on the stream; the gRPC status DEADLINE_EXCEEDED on `Review`"),
+    probes="sleep",
+    needs="stream",
+)
+async def stream_timeout(worker: Subject) -> None:
+    """Without anything else coming or going on the stream."""
+    stream = worker.client.stream()
+    await stream.send(asks([sleep(LONG, timeout=SHORT)]))
+    outcome = (await stream.until(1))[1]
+    expect(outcome.WhichOneof("verdict") == "failure", "a failure", shown(outcome))
+    expect(await stream.rest() and not stream.twice, "one outcome", f"more than one for ids {stream.twice}")
+
+
+@section.check(
+    "stream-timeout-stops-work",
+    "After the ask's timeout its work is stopped.",
+    proto("how long the gateway waits for this outcome, counted from the message's arrival."),
+    probes="sleep cancelled",
+    needs="stream",
+)
+async def stream_timeout_stops_work(worker: Subject) -> None:
+    """The stream stays open all the while."""
+    token, stream = _token(), worker.client.stream()
+    await stream.send(asks([sleep(LONG, token, timeout=SHORT)]))
+    await worker.was_cancelled(token)
+    await stream.rest()
+
+
+@section.check(
+    "stream-timeout-is-of-one-ask",
+    "The timeout of one ask leaves the others alone.",
+    proto("an outcome must not wait for another one."),
+    probes="sleep echo",
+    needs="stream",
+)
+async def stream_timeout_is_of_one_ask(worker: Subject) -> None:
+    """One that is late, one that has more time, one that has no limit."""
+    stream = worker.client.stream()
+    items = [
+        sleep(LONG, timeout=0.2),
+        sleep(0.6, timeout=worker.patience),
+        sleep(0.6),
+        echo({}, timeout=worker.patience),
+    ]
+    await stream.send(asks(items))
+    outcomes = await stream.rest()
+    arms = {number: outcome.WhichOneof("verdict") for number, outcome in sorted(outcomes.items())}
+    expected = {1: "failure", 2: "allow", 3: "allow", 4: "deny"}
+    expect(arms == expected, str(expected), str(arms))
+
+
+@section.check("review-cancel", "A Review that is cancelled stops its work.", NOBODY_WAITS, probes="sleep cancelled")
+async def review_cancel(worker: Subject) -> None:
+    """After it has begun, as far as one can tell from outside."""
+    token = _token()
+    async with worker.connected() as client:
+        await client.describe()
+        call = client.reviewing(sleep(LONG, token))
+        await client.review(sleep(BEGUN))
+        call.cancel()
+        await worker.was_cancelled(token)
+
+
+@section.check(
+    "stream-cancel",
+    "A cancel on the stream stops the work.",
+    proto("Nobody waits for this id any more."),
+    probes="sleep cancelled echo",
+    needs="stream",
+)
+async def stream_cancel(worker: Subject) -> None:
+    """And only that of its id."""
+    token, other, stream = _token(), _token(), worker.client.stream()
+    await stream.send(asks([sleep(LONG, token), sleep(LONG, other), sleep(BEGUN)]))
+    await stream.until(3)
+    await stream.send(cancels(1))
+    await worker.was_cancelled(token)
+    await stream.send(asks([echo({})], first=4))
+    await stream.until(4)
+    expect(2 not in stream.outcomes, "no outcome of the other sleep", shown(stream.outcomes.get(2, "")))
+    await stream.send(cancels(2))
+    await stream.rest()
+
+
+@section.check(
+    "cancelled-gets-no-outcome",
+    "An ask that was cancelled gets no outcome, and the stream ends without it.",
+    readme("a cancel stops the work, and no outcome is sent"),
+    probes="sleep echo",
+    needs="stream",
+)
+async def cancelled_gets_no_outcome(worker: Subject) -> None:
+    """Cancelled later, and cancelled in the very message that asks."""
+    stream = worker.client.stream()
+    await stream.send(asks([sleep(LONG), sleep(LONG), echo({})]))
+    await stream.until(3)
+    await stream.send([*cancels(1, 2), *asks([sleep(LONG), echo({})], first=4), *cancels(4)])
+    outcomes = await stream.rest()
+    expect(sorted(outcomes) == [3, 5], "outcomes for ids 3 and 5", f"outcomes for {sorted(outcomes)}")
+
+
+@section.check(
+    "broken-stream",
+    "When the stream breaks, everything open on it is stopped.",
+    proto("when the stream breaks, every open ask has failed."),
+    probes="sleep cancelled",
+    needs="stream",
+)
+async def broken_stream(worker: Subject) -> None:
+    """The connection lives on."""
+    tokens, stream = [_token(), _token()], worker.client.stream()
+    await stream.send(asks([*(sleep(LONG, token) for token in tokens), sleep(BEGUN)]))
+    await stream.until(3)
+    stream.breaks()
+    for token in tokens:
+        await worker.was_cancelled(token)
+
+
+@section.check(
+    "closed-connection",
+    "When the connection goes, everything open on it is stopped.",
+    proto("when the stream breaks, every open ask has failed."),
+    probes="sleep cancelled",
+)
+async def closed_connection(worker: Subject) -> None:
+    """A gateway that ends."""
+    unary, streamed = _token(), _token()
+    async with worker.connected() as client:
+        await client.describe()
+        call = client.reviewing(sleep(LONG, unary))
+        if worker.has_stream:
+            stream = client.stream()
+            await stream.send(asks([sleep(LONG, streamed), sleep(BEGUN)]))
+            await stream.until(2)
+        await client.review(sleep(BEGUN))
+    call.cancel()
+    await worker.was_cancelled(unary)
+    if worker.has_stream:
+        await worker.was_cancelled(streamed)

@@ -1,0 +1,152 @@
+"""``admission-worker-conformance``: the command."""
+
+import asyncio
+import fnmatch
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from worker_conformance import VERSION, asks_file, showing
+from worker_conformance.check import Check
+from worker_conformance.checks import CHECKS
+from worker_conformance.findings import StartError
+from worker_conformance.launching import Launcher
+from worker_conformance.questions import OrdinaryAsk
+from worker_conformance.results import Report, Result, schema
+from worker_conformance.running import run
+from worker_conformance.target import Target, Tls
+
+FAILED, NOT_RUN = 1, 2
+"""Exit codes: a check failed; the kit could not run, or a check of it is broken. 0: nothing failed."""
+
+_PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.option("--target", metavar="ADDRESS", help="A running worker: HOST:PORT, dns:///HOST:PORT or unix:PATH.")
+@click.option("--probes", is_flag=True, help="Start COMMAND with --conformance, for its probe policies.")
+@click.option("--asks", type=click.Path(path_type=Path), help="What ordinary policies are asked: YAML or JSON.")
+@click.option("--only", multiple=True, metavar="NAME", help="Only these checks; stream.* are all of a section.")
+@click.option("--patience", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds per wait.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--tls-ca", type=_PEM, help="Authorities of the worker's certificate: TLS.")
+@click.option("--tls-cert", type=_PEM, help="The client's certificate: mTLS.")
+@click.option("--tls-key", type=_PEM, help="Its key.")
+@click.option("--server-name", default="", help="The name in the worker's certificate, where it is not the address's.")
+@click.option("--list", "lists", is_flag=True, help="Show all checks, and what they hold a worker to.")
+@click.option("--schema", "wants_schema", is_flag=True, help="Show the JSON Schema of -o json.")
+@click.version_option(VERSION)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def main(  # noqa: PLR0913, PLR0917 - one for each option
+    target: str | None,
+    probes: bool,  # noqa: FBT001 - click passes by name
+    asks: Path | None,
+    only: tuple[str, ...],
+    patience: float,
+    output: str,
+    tls_ca: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    server_name: str,
+    lists: bool,  # noqa: FBT001
+    wants_schema: bool,  # noqa: FBT001
+    command: tuple[str, ...],
+) -> None:
+    """Check a worker of the admission gateway by the contract alone.
+
+    Either a running one (--target), or one that is started, again and again, by its COMMAND after --.
+
+    Exit codes: 0 no check failed; 1 one did; 2 the kit could not run.
+    """
+    try:
+        chosen = select(only)
+        if lists or wants_schema:
+            click.echo(showing.listing(chosen) if lists else schema(), nl=lists)
+            return
+        where = _target(target, tls_ca, tls_cert, tls_key, server_name)
+        _check_one_way(where, command, probes=probes)
+        extra = asks_file.read(asks) if asks else ()
+        with tempfile.TemporaryDirectory(prefix="kit-") as folder:
+            launcher = Launcher(command=command, probes=probes, folder=Path(folder), patience=patience)
+            started = launcher if command else None
+            report = asyncio.run(_run(where, started, chosen, extra, patience=patience, text=output == "text"))
+    except StartError as error:
+        click.echo(f"admission-worker-conformance: {error}", err=True)
+        sys.exit(NOT_RUN)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+    else:
+        if found := showing.failures(report.checks):
+            click.echo(found)
+        click.echo(showing.ending(report))
+    sys.exit(FAILED if report.summary.failed else NOT_RUN if report.summary.broken else 0)
+
+
+def select(only: Sequence[str]) -> tuple[Check, ...]:
+    """The checks of these names or patterns; all for none.
+
+    Raises:
+        StartError: a name that no check has.
+    """
+    if not only:
+        return CHECKS
+    for name in only:
+        if not any(fnmatch.fnmatchcase(check.name, name) for check in CHECKS):
+            raise StartError(f"--only {name}: there is no such check; --list shows all")
+    return tuple(check for check in CHECKS if any(fnmatch.fnmatchcase(check.name, name) for name in only))
+
+
+def _target(
+    address: str | None, ca: Path | None, cert: Path | None, key: Path | None, server_name: str
+) -> Target | None:
+    if address is None:
+        if ca or cert or key or server_name:
+            raise StartError("--tls-ca, --tls-cert, --tls-key and --server-name belong to a --target")
+        return None
+    if ca is None:
+        if cert or key or server_name:
+            raise StartError("--tls-cert, --tls-key and --server-name need --tls-ca")
+        return Target(address=address)
+    if (cert is None) != (key is None):
+        raise StartError("--tls-cert and --tls-key belong together")
+    return Target(address=address, tls=Tls(ca=ca, cert=cert, key=key, server_name=server_name))
+
+
+def _check_one_way(where: Target | None, command: tuple[str, ...], *, probes: bool) -> None:
+    """See that there is one worker to be checked.
+
+    Raises:
+        StartError: there is none, or two.
+    """
+    if (where is None) == (not command):
+        raise StartError("give either --target ADDRESS, or the worker's command after --")
+    if probes and not command:
+        raise StartError("--probes belongs to a COMMAND; start a running worker with --conformance yourself")
+
+
+async def _run(
+    where: Target | None,
+    launcher: Launcher | None,
+    checks: tuple[Check, ...],
+    asks: tuple[OrdinaryAsk, ...],
+    *,
+    patience: float,
+    text: bool,
+) -> Report:
+    progress = showing.Progress(len(checks))
+
+    def told(result: Result) -> None:
+        progress.hide()
+        if text:
+            click.echo(showing.line(result))
+        progress.advance()
+
+    progress.show()
+    try:
+        return await run(where, launcher, checks=checks, asks=asks, patience=patience, told=told)
+    finally:
+        progress.hide()

@@ -1,0 +1,122 @@
+"""One ``ReviewStream``, from the gateway's side. It notes every outcome that comes, also one that should not."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import grpc
+
+from worker_conformance.findings import BrokenRuleError, expect, listed
+from worker_conformance.proto.admission.worker.v1 import worker_pb2
+
+Item = worker_pb2.ReviewStreamRequest.RequestItem
+Outcomes = dict[int, worker_pb2.Outcome]
+
+
+def asks(wanted: Iterable[worker_pb2.Ask], first: int = 1) -> list[Item]:
+    """The asks under the ids ``first``, ``first`` + 1, ..."""
+    return [Item(id=number, ask=ask) for number, ask in enumerate(wanted, first)]
+
+
+def cancels(*numbers: int) -> list[Item]:
+    """A cancel for each id."""
+    return [Item(id=number, cancel=worker_pb2.ReviewStreamRequest.Cancel()) for number in numbers]
+
+
+class Conversation:
+    """A stream.
+
+    Args:
+        call: as gRPC made it.
+        patience: seconds after which an outcome is not waited for any longer.
+
+    Attributes:
+        outcomes: all that came, by id.
+        twice: ids that came more than once.
+    """
+
+    def __init__(self, call: Any, patience: float) -> None:
+        self._call = call
+        self._patience = patience
+        self.outcomes: Outcomes = {}
+        self.twice: list[int] = []
+
+    async def send(self, items: Iterable[Item], documents: Iterable[bytes] = ()) -> None:
+        """Write one message."""
+        await self.write(worker_pb2.ReviewStreamRequest(items=items, documents=documents).SerializeToString())
+
+    async def write(self, message: bytes) -> None:
+        """Write one message of these bytes."""
+        try:
+            await asyncio.wait_for(self._call.write(message), self._patience)
+        except TimeoutError:
+            observed = f"nothing more is read from it for {self._patience:g} s"
+            raise BrokenRuleError("a stream that takes asks", observed) from None
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            raise BrokenRuleError("an open stream", f"it has ended: {await self._ended(error)}") from None
+
+    async def until(self, *numbers: int) -> Outcomes:
+        """Read until each of these ids has its outcome.
+
+        Returns:
+            All outcomes that came so far.
+        """
+        wanted = set(numbers)
+        while missing := wanted - set(self.outcomes):
+            if not await self._read(f"an outcome for id {listed(sorted(missing)[:5])}"):
+                observed = f"the stream has ended with {(await self.status()).name}, {len(missing)} are missing"
+                raise BrokenRuleError(f"outcomes for {len(wanted)} ids", observed)
+        return self.outcomes
+
+    async def rest(self) -> Outcomes:
+        """Half-close, and read until the stream ends; it must end with OK.
+
+        Returns:
+            All outcomes that came, from the beginning on.
+        """
+        await self._call.done_writing()
+        while await self._read("the end of a stream that was half-closed"):
+            pass
+        status = await self.status()
+        expect(status is grpc.StatusCode.OK, "a stream that ends with OK after it was half-closed", status.name)
+        return self.outcomes
+
+    async def status(self) -> grpc.StatusCode:
+        """How the stream has ended."""
+        try:
+            return grpc.StatusCode(await asyncio.wait_for(self._call.code(), self._patience))
+        except TimeoutError:
+            raise BrokenRuleError("the end of the stream", f"it is open after {self._patience:g} s") from None
+
+    async def broken(self) -> grpc.StatusCode:
+        """Read until the stream ends, and say how."""
+        while await self._read("the end of the stream"):
+            pass
+        return await self.status()
+
+    def breaks(self) -> None:
+        """End it as a gateway does that has gone: without a word."""
+        self._call.cancel()
+
+    async def _read(self, wanted: str) -> bool:
+        """The next message's outcomes; False: the stream has ended, however."""
+        try:
+            message = await asyncio.wait_for(self._call.read(), self._patience)
+        except grpc.aio.AioRpcError:
+            return False
+        except asyncio.CancelledError:
+            if self._call.cancelled():
+                return False
+            raise
+        except TimeoutError:
+            raise BrokenRuleError(wanted, f"nothing within {self._patience:g} s") from None
+        if message is grpc.aio.EOF:
+            return False
+        for item in message.items:
+            if item.id in self.outcomes:
+                self.twice.append(item.id)
+            self.outcomes[item.id] = item.outcome
+        return True
+
+    async def _ended(self, error: BaseException) -> str:
+        return f"{(await self.status()).name} ({getattr(error, 'details', lambda: error)()})"

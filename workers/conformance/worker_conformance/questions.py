@@ -1,0 +1,154 @@
+"""Asks: how the kit makes them, and those that ordinary policies are put to.
+
+Ordinary asks come from a file (``--asks``), from the probe policies, and, for policies that neither names, with the
+settings ``{}`` and a small Pod.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from worker_conformance.proto.admission.worker.v1 import worker_pb2
+
+MUTATING, VALIDATING = worker_pb2.PHASE_MUTATING, worker_pb2.PHASE_VALIDATING
+
+PHASES: Mapping[str, worker_pb2.Phase] = {"mutating": MUTATING, "validating": VALIDATING}
+
+POD: Mapping[str, Any] = {
+    "kind": {"group": "", "version": "v1", "kind": "Pod"},
+    "resource": {"group": "", "version": "v1", "resource": "pods"},
+    "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
+    "requestResource": {"group": "", "version": "v1", "resource": "pods"},
+    "name": "web-0",
+    "namespace": "shop",
+    "operation": "CREATE",
+    "userInfo": {"username": "jane@example.com", "groups": ["system:authenticated"]},
+    "object": {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web-0", "namespace": "shop", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "registry.example.com/web:1"}]},
+    },
+    "oldObject": None,
+    "dryRun": False,
+    "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
+}
+"""An AdmissionRequest without its uid: what a policy with no claim is sent."""
+
+
+def text(value: Any) -> bytes:
+    """JSON text of a value; bytes are JSON text already, or what a check wants in its place."""
+    return value if isinstance(value, bytes) else msgspec.json.encode(value)
+
+
+def question(
+    policy: str,
+    *,
+    phase: worker_pb2.Phase = VALIDATING,
+    settings: Any = b"{}",
+    document: Any = POD,
+    index: int | None = None,
+    timeout: float | None = None,
+    **fields: Any,
+) -> worker_pb2.Ask:
+    """An Ask.
+
+    Args:
+        policy: the policy's name.
+        phase: in which it is asked.
+        settings: as bytes, or as what JSON text is made of.
+        document: likewise; None: there is none.
+        index: the document's place in its message, in the document's stead.
+        timeout: in seconds; None: unset.
+        **fields: others of the message.
+    """
+    ask = worker_pb2.Ask(policy=policy, phase=phase, settings=text(settings), **fields)
+    if index is not None:
+        ask.document_index = index
+    elif document is not None:
+        ask.document = text(document)
+    if timeout is not None:
+        ask.timeout.FromNanoseconds(int(timeout * 1e9))
+    return ask
+
+
+def probe(name: str, settings: Any = b"{}", document: Any = POD, **fields: Any) -> worker_pb2.Ask:
+    """An ask to the probe policy ``probe-NAME``, in its phase."""
+    phase = MUTATING if name in {"answer", "label"} else VALIDATING
+    return question(f"probe-{name}", phase=phase, settings=settings, document=document, **fields)
+
+
+def sleep(seconds: float, token: str = "", **fields: Any) -> worker_pb2.Ask:
+    """An ask that is answered after so many seconds."""
+    return probe("sleep", {"seconds": seconds, "token": token}, {}, **fields)
+
+
+def echo(document: Any, **fields: Any) -> worker_pb2.Ask:
+    """An ask that is answered with its document."""
+    return probe("echo", document=document, **fields)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OrdinaryAsk:
+    """An ask of an ordinary policy, whose verdict is a function of it.
+
+    Args:
+        label: what a report calls it.
+        policy: the policy's name.
+        phase: in which it is asked.
+        settings: JSON text.
+        document: the document, with everything that there is.
+        chosen: whoever runs the kit has chosen it (``--asks``).
+    """
+
+    label: str
+    policy: str
+    phase: worker_pb2.Phase
+    settings: bytes
+    document: Mapping[str, Any]
+    chosen: bool = False
+
+    def ask(self, document: Mapping[str, Any] | None = None) -> worker_pb2.Ask:
+        """The message; with another document where one is given."""
+        chosen = self.document if document is None else document
+        return question(self.policy, phase=self.phase, settings=self.settings, document=dict(chosen))
+
+
+def first_phase(policy: worker_pb2.PolicyDescription) -> worker_pb2.Phase:
+    """The phase in which a policy is asked where one is enough; of one that describes none, any."""
+    return policy.phases[0] if policy.phases else VALIDATING
+
+
+ARMS = ("allow", "nothing", "deny", "deny-plainly", "patch", "merge", "mutated", "fail")
+
+_OF_PROBES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "probe-answer": tuple({"arm": arm} for arm in ARMS),
+    "probe-label": ({},),
+    "probe-settings": ({"odd": 3},),
+    "probe-version": ({},),
+    "probe-misuse": ({},),
+    "probe-echo": ({},),
+}
+"""Settings under which the verdict of a probe policy is a function of its document."""
+
+
+def of_probes(description: worker_pb2.DescribeResponse) -> Iterator[OrdinaryAsk]:
+    """Asks of the probe policies that the worker has."""
+    for policy in description.policies:
+        for settings in _OF_PROBES.get(policy.name, ()):
+            label = " ".join([policy.name, *map(str, settings.values())])
+            yield _made(label, policy.name, first_phase(policy), settings)
+
+
+def of_others(description: worker_pb2.DescribeResponse, asked: set[str]) -> Iterator[OrdinaryAsk]:
+    """An ask of each policy that is no probe and is not in ``asked``, in each of its phases."""
+    for policy in description.policies:
+        if policy.name not in asked and not policy.name.startswith("probe-"):
+            for phase in policy.phases:
+                yield _made(f"{policy.name} with {{}} and a Pod", policy.name, phase, {})
+
+
+def _made(label: str, policy: str, phase: worker_pb2.Phase, settings: Mapping[str, Any]) -> OrdinaryAsk:
+    return OrdinaryAsk(label=label, policy=policy, phase=phase, settings=text(dict(settings)), document=POD)
