@@ -38,7 +38,10 @@ test: $(VENV)/.dev  ## set up and run the tests (under five minutes)
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
 	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers" -n auto --dist worksteal --timeout 900 $(ARGS)
 
-workers: $(LANGUAGES:%=worker-%) worker-conformance kit workers-gateway  ## all SDKs: their own tests, the conformance kit, and all of them behind the gateway (ten minutes)
+workers: $(VENV)/.dev  ## all SDKs: their own tests, the conformance kit, and all of them behind the gateway (ten minutes)
+	@echo "Building and testing the SDKs of all languages, two at a time; each tells when it is done ..."
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(LANGUAGES:%=worker-%) worker-conformance
+	@$(MAKE) --no-print-directory kit workers-gateway
 
 $(LANGUAGES:%=worker-%) worker-conformance: worker-%: $(VENV)/.dev  ## build and test the SDK of one language: worker-go, worker-rust, ...
 	@$(MAKE) --no-print-directory -C workers/$* test build

@@ -1,0 +1,78 @@
+"""A project of ``new-worker`` builds and passes its own tests, the conformance kit, and a gateway's question, as it is.
+
+With the caches that the SDKs' own builds have filled: Cargo's target folder is theirs; Go, npm, Maven have one anyway.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli import main
+from gateway.cli.new_project import LANGUAGES
+from tests.workers.commands import ROOT
+
+NAME = "team-limits"
+
+BIN = Path(sys.executable).parent
+
+LONGEST = 540
+"""Seconds for one step. Rust takes two minutes on two cores without a cache; a machine that others use takes more."""
+
+
+def make(folder, target):
+    """Run a target of the project; its output, which is shown if it fails."""
+    variables = {
+        "PYTHON": sys.executable,
+        "GATEWAY": BIN / "admission-gateway",
+        "KIT": BIN / "admission-worker-conformance",
+    }
+    done = subprocess.run(
+        ["make", target, *(f"{name}={value}" for name, value in variables.items())],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=LONGEST,
+        env=os.environ | {"CARGO_TARGET_DIR": str(ROOT / "workers/rust/target")},
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.workers
+@pytest.mark.timeout(3 * LONGEST)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_new_project_works_as_it_is(language, tmp_path):
+    """Its tests pass, the kit finds nothing wrong with its probes and its policy, and a gateway starts and asks it."""
+    folder = tmp_path / NAME
+    written = CliRunner().invoke(main, ["new-worker", "--lang", language, NAME, "--directory", str(folder)])
+    assert written.exit_code == 0, written.output
+    make(folder, "test")
+    report = make(folder, "kit")
+    assert f"worker {NAME} 0.1.0 at " in report
+    assert " 0 failed," in report
+    denied = subprocess.run(
+        [
+            BIN / "admission-gateway",
+            "review",
+            "--policies",
+            "policies.yaml",
+            "--policies",
+            "worker-dev.yaml",
+            "review.json",
+        ],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONGEST,
+    )
+    assert denied.returncode == 1, denied.stdout + denied.stderr
+    assert "50 replicas are more than the 20 that are allowed; ask for fewer" in denied.stdout

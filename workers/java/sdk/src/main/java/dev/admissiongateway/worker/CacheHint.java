@@ -1,0 +1,61 @@
+package dev.admissiongateway.worker;
+
+import java.time.Duration;
+
+/** How long a verdict may be reused; it can only shorten what the operator configured. */
+public final class CacheHint {
+    /**
+     * A hundred years: what is longer does not fit a protobuf Duration (10,000 years), or is a
+     * mistake.
+     */
+    private static final Duration LONGEST = Duration.ofDays(36_500);
+
+    private static final CacheHint NO_STORE = new CacheHint(null);
+
+    private final Duration timeToLive;
+
+    private CacheHint(Duration timeToLive) {
+        this.timeToLive = timeToLive;
+    }
+
+    /** This verdict must never be reused. */
+    public static CacheHint noStore() {
+        return NO_STORE;
+    }
+
+    /**
+     * Reuse it for at most so long.
+     *
+     * @throws InvalidAnswerException negative, or longer than a hundred years
+     */
+    public static CacheHint atMost(Duration timeToLive) {
+        if (timeToLive == null || timeToLive.isNegative() || timeToLive.compareTo(LONGEST) > 0) {
+            throw new InvalidAnswerException(
+                    "cache: must be from 0 to " + LONGEST.toDays() + " days; noStore() is never");
+        }
+        return new CacheHint(timeToLive);
+    }
+
+    /** The time to live; null: never reuse it. */
+    public Duration timeToLive() {
+        return timeToLive;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof CacheHint hint
+                && (timeToLive == null
+                        ? hint.timeToLive == null
+                        : timeToLive.equals(hint.timeToLive));
+    }
+
+    @Override
+    public int hashCode() {
+        return timeToLive == null ? 0 : timeToLive.hashCode();
+    }
+
+    @Override
+    public String toString() {
+        return timeToLive == null ? "no-store" : timeToLive.toString();
+    }
+}

@@ -1,0 +1,26 @@
+package dev.admissiongateway.worker;
+
+/**
+ * One thing that is wrong (a metav1.StatusCause).
+ *
+ * @param field in Kubernetes' notation, such as {@code spec.containers[0].image}
+ * @param message for people
+ * @param reason a metav1.CauseType such as {@code FieldValueRequired}
+ */
+public record Cause(String field, String message, String reason) {
+    /**
+     * Checks the texts.
+     *
+     * @throws InvalidAnswerException one of them is null or no Unicode text
+     */
+    public Cause {
+        Values.text(field, "a cause's field");
+        Values.text(message, "a cause's message");
+        Values.text(reason, "a cause's reason");
+    }
+
+    /** A cause with the reason {@code FieldValueInvalid}. */
+    public Cause(String field, String message) {
+        this(field, message, "FieldValueInvalid");
+    }
+}

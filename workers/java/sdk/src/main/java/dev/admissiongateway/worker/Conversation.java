@@ -1,0 +1,366 @@
+package dev.admissiongateway.worker;
+
+import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.Outcome;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest.RequestItem;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamResponse;
+
+import com.google.protobuf.ByteString;
+
+import io.grpc.Context;
+import io.grpc.Deadline;
+import io.grpc.Metadata;
+import io.grpc.ServerCall;
+import io.grpc.Status;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * One {@code ReviewStream}: many asks over one connection, each answered as soon as it is known.
+ *
+ * <p>The rules:
+ *
+ * <ul>
+ *   <li>An id is open from its ask until its outcome is written. Each open id gets exactly one
+ *       outcome, in any order: a verdict, or a failure when its time is over, its document is not
+ *       there, or the worker is full. A cancelled one gets none.
+ *   <li>An id that comes again while it is open is two questions with one name: the first is
+ *       dropped and a failure is the answer to both, since a verdict could be taken for the
+ *       other's.
+ *   <li>Asks are worked on in the policies' threads, and so an outcome waits for no other one.
+ *       Everything that is known when the stream is written travels in one message, up to a size.
+ *   <li>A gateway that does not read its answers is not read either: what is not written is
+ *       bounded.
+ *   <li>When the gateway half-closes, what is open is answered, and the stream ends. When the
+ *       worker is told to stop, it also ends when nothing is open and nothing has come for a while.
+ *       When the stream breaks, all that is open is cancelled.
+ * </ul>
+ *
+ * <p>gRPC calls one method of the listener at a time; outcomes and timeouts come in other threads.
+ * So all that changes is guarded by this object, and the call is only written by {@link #write}, of
+ * which one runs at a time.
+ */
+final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStreamRequest>> {
+    private final Service service;
+    private final ServerCall<Methods.Received<ReviewStreamRequest>, ReviewStreamResponse> call;
+    private final Context context = Context.current();
+    private final Runnable stop = this::leave;
+
+    private final Map<Long, OpenAsk> open = new HashMap<>();
+    private final Outbox outbox;
+    private boolean halfClosed;
+    private boolean stopping;
+    private boolean ended;
+    private boolean unread;
+    private boolean writing;
+    private long latest = System.nanoTime();
+
+    /** An open ask. It holds one place in flight until its work has ended. */
+    private record OpenAsk(long id, Ask ask, Context.CancellableContext context) {}
+
+    Conversation(
+            Service service,
+            ServerCall<Methods.Received<ReviewStreamRequest>, ReviewStreamResponse> call) {
+        this.service = service;
+        this.call = call;
+        this.outbox = new Outbox(service.limits());
+    }
+
+    void begin() {
+        service.traffic().opened();
+        call.sendHeaders(new Metadata());
+        call.request(1);
+        service.stopping().tell(stop);
+    }
+
+    // ------------------------------------------------------------------------------------------ in
+
+    @Override
+    public void onMessage(Methods.Received<ReviewStreamRequest> received) {
+        long arrived = System.nanoTime();
+        if (received.message() == null) {
+            refuse("not a ReviewStreamRequest: " + received.mistake());
+            return;
+        }
+        synchronized (this) {
+            latest = arrived;
+        }
+        List<ByteString> documents = received.message().getDocumentsList();
+        for (RequestItem item : received.message().getItemsList()) {
+            switch (item.getItemCase()) {
+                case ASK -> take(item.getId(), item.getAsk(), documents, arrived);
+                case CANCEL -> drop(item.getId());
+                default -> // of a newer contract: "fields unknown to the receiver are ignored"
+                        Log.debug(
+                                "an item without ask or cancel was ignored (id "
+                                        + item.getId()
+                                        + ")");
+            }
+        }
+        synchronized (this) {
+            unread = outbox.isFull();
+            if (!unread && !ended) {
+                call.request(1);
+            }
+        }
+    }
+
+    private void take(long id, Ask ask, List<ByteString> documents, long arrived) {
+        if (isOpen(id)) {
+            drop(id);
+            answer(
+                    id,
+                    "the stream has an open ask with id "
+                            + Long.toUnsignedString(id)
+                            + " already: ids must be unique");
+            return;
+        }
+        ByteString document = null;
+        if (ask.hasDocument()) {
+            document = ask.getDocument();
+        } else if (ask.hasDocumentIndex()) {
+            // The contract's is unsigned: beyond 2^31 it is negative here.
+            if (Integer.compareUnsigned(ask.getDocumentIndex(), documents.size()) >= 0) {
+                String index = Integer.toUnsignedString(ask.getDocumentIndex());
+                answer(
+                        id,
+                        "document_index is "
+                                + index
+                                + ", and its message has "
+                                + documents.size()
+                                + " documents");
+                return;
+            }
+            document = documents.get(ask.getDocumentIndex());
+        }
+        if (!service.inFlight().enter()) {
+            answer(id, service.inFlight().refusal());
+            return;
+        }
+        OpenAsk opened = new OpenAsk(id, ask, contextOf(ask, arrived));
+        synchronized (this) {
+            if (ended) {
+                service.inFlight().leave();
+                return;
+            }
+            open.put(id, opened);
+        }
+        opened.context()
+                .addListener(gone -> expire(opened, gone.cancellationCause()), Runnable::run);
+        Judging.Question question = new Judging.Question(ask, document, ask.getTraceparent());
+        service.judging().begin(question, opened.context(), outcome -> end(opened, outcome));
+    }
+
+    /** "How long the gateway waits for this outcome, counted from the message's arrival." */
+    private Context.CancellableContext contextOf(Ask ask, long arrived) {
+        if (!ask.hasTimeout()) {
+            return context.withCancellation();
+        }
+        long nanos = Timeouts.nanos(ask.getTimeout()) - (System.nanoTime() - arrived);
+        return context.withDeadline(Deadline.after(nanos, TimeUnit.NANOSECONDS), service.clock());
+    }
+
+    private synchronized boolean isOpen(long id) {
+        return open.containsKey(id) || outbox.holds(id);
+    }
+
+    @Override
+    public void onHalfClose() {
+        synchronized (this) {
+            halfClosed = true;
+        }
+        schedule();
+    }
+
+    // ---------------------------------------------------------------------------------------- work
+
+    private void end(OpenAsk ask, Outcome outcome) {
+        service.inFlight().leave();
+        Throwable cause = ask.context().cancellationCause();
+        synchronized (this) {
+            if (!open.remove(ask.id(), ask)) {
+                return;
+            }
+            if (outcome != null) {
+                outbox.put(ask.id(), outcome);
+            } else if (cause instanceof TimeoutException) {
+                outbox.put(ask.id(), timedOut(ask.ask()));
+            } else {
+                String message = "policy " + ask.ask().getPolicy() + " was cancelled";
+                outbox.put(ask.id(), Outcomes.failure(message, versionOf(ask.ask())));
+            }
+        }
+        ask.context().cancel(null);
+        schedule();
+    }
+
+    /** The ask's time is over: that is its outcome, whenever the work ends. */
+    private void expire(OpenAsk ask, Throwable cause) {
+        if (cause instanceof TimeoutException) {
+            synchronized (this) {
+                if (!open.remove(ask.id(), ask)) {
+                    return;
+                }
+                outbox.put(ask.id(), timedOut(ask.ask()));
+            }
+            schedule();
+        }
+    }
+
+    private Outcome timedOut(Ask ask) {
+        String seconds = Timeouts.seconds(ask.getTimeout());
+        String message =
+                "policy "
+                        + ask.getPolicy()
+                        + ": no answer within the ask's timeout of "
+                        + seconds
+                        + " s";
+        return Outcomes.failure(message, versionOf(ask));
+    }
+
+    private String versionOf(Ask ask) {
+        Policy policy = service.judging().policies().get(ask.getPolicy());
+        return policy == null
+                ? service.description().getVersion()
+                : service.judging().versionOf(policy);
+    }
+
+    /** Nobody waits for this id any more. An unknown id is ignored. */
+    private void drop(long id) {
+        OpenAsk dropped;
+        synchronized (this) {
+            outbox.remove(id);
+            dropped = open.remove(id);
+        }
+        if (dropped != null) {
+            dropped.context().cancel(null);
+        }
+        schedule(); // it may have been the last one that the end waited for
+    }
+
+    private void answer(long id, String failure) {
+        synchronized (this) {
+            outbox.put(id, Outcomes.failure(failure, service.description().getVersion()));
+        }
+        schedule();
+    }
+
+    // ----------------------------------------------------------------------------------------- out
+
+    @Override
+    public void onReady() {
+        schedule();
+    }
+
+    /** Writes soon, in a thread of the server's: what becomes known until then travels along. */
+    private void schedule() {
+        synchronized (this) {
+            if (writing || ended) {
+                return;
+            }
+            writing = true;
+        }
+        service.executor().execute(this::write);
+    }
+
+    private void write() {
+        boolean more = true;
+        while (more) {
+            synchronized (this) {
+                more = writeOne();
+                writing = more;
+            }
+        }
+    }
+
+    /**
+     * Writes one message, reads on if there is room again, ends if all is done. False: there is
+     * nothing to write now.
+     */
+    private boolean writeOne() {
+        if (ended) {
+            return false;
+        }
+        ReviewStreamResponse batch = call.isReady() ? outbox.batch() : null;
+        if (batch != null) {
+            call.sendMessage(batch);
+        }
+        if (unread && !outbox.isFull()) {
+            unread = false;
+            call.request(1);
+        }
+        if (batch == null && isOver()) {
+            ended = true;
+            call.close(Status.OK, new Metadata());
+        }
+        return batch != null;
+    }
+
+    // ----------------------------------------------------------------------------------------- end
+
+    private boolean isOver() {
+        boolean noMore =
+                halfClosed || (stopping && System.nanoTime() - latest >= Traffic.QUIET_NANOS);
+        return !ended && noMore && open.isEmpty() && outbox.isEmpty();
+    }
+
+    /** The worker is told to stop: looks now and again whether the gateway has heard of it. */
+    private void leave() {
+        synchronized (this) {
+            if (!stopping) {
+                stopping = true;
+                latest = System.nanoTime(); // from now on the gateway may hear of it
+            }
+            if (ended) {
+                return;
+            }
+        }
+        schedule();
+        service.clock().schedule(this::leave, Traffic.QUIET_NANOS / 4, TimeUnit.NANOSECONDS);
+    }
+
+    private void refuse(String mistake) {
+        synchronized (this) {
+            if (ended) {
+                return;
+            }
+            ended = true;
+            call.close(Status.INVALID_ARGUMENT.withDescription(mistake), new Metadata());
+        }
+        dropAll();
+    }
+
+    @Override
+    public void onCancel() {
+        over();
+    }
+
+    @Override
+    public void onComplete() {
+        over();
+    }
+
+    private void over() {
+        service.stopping().forget(stop);
+        service.traffic().closed();
+        synchronized (this) {
+            ended = true;
+        }
+        dropAll();
+    }
+
+    private void dropAll() {
+        List<OpenAsk> all;
+        synchronized (this) {
+            all = List.copyOf(open.values());
+            open.clear();
+            outbox.clear();
+        }
+        all.forEach(ask -> ask.context().cancel(null));
+    }
+}

@@ -1,0 +1,10 @@
+package dev.admissiongateway.worker;
+
+/**
+ * A metav1.GroupVersionResource: which resource is asked for. What is not there is {@code ""}.
+ *
+ * @param group the core group is {@code ""}
+ * @param version such as {@code v1}
+ * @param resource such as {@code pods}
+ */
+public record GroupVersionResource(String group, String version, String resource) {}

@@ -1,0 +1,74 @@
+package dev.admissiongateway.worker;
+
+import io.opentelemetry.api.GlobalOpenTelemetry;
+import io.opentelemetry.api.trace.SpanBuilder;
+import io.opentelemetry.api.trace.SpanKind;
+import io.opentelemetry.api.trace.StatusCode;
+import io.opentelemetry.api.trace.propagation.W3CTraceContextPropagator;
+import io.opentelemetry.context.Context;
+import io.opentelemetry.context.Scope;
+import io.opentelemetry.context.propagation.TextMapGetter;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Spans of OpenTelemetry. Only loaded where its API is there. */
+final class OpenTelemetryTracing implements Tracing {
+    private static final String TRACEPARENT = "traceparent";
+
+    /** The contract carries this one header. */
+    private static final TextMapGetter<String> HEADER =
+            new TextMapGetter<>() {
+                @Override
+                @SuppressWarnings("deprecation") // abstract in OpenTelemetry, so it has to be here
+                public Iterable<String> keys(String traceparent) {
+                    return List.of(TRACEPARENT);
+                }
+
+                @Override
+                public String get(String traceparent, String name) {
+                    return name.equals(TRACEPARENT) ? traceparent : null;
+                }
+            };
+
+    @Override
+    public Tracing.Span start(String policy, Map<String, String> attributes, String traceparent) {
+        // The contract says W3C Trace Context, whatever propagators the program has set up.
+        Context parent =
+                W3CTraceContextPropagator.getInstance()
+                        .extract(Context.root(), traceparent, HEADER);
+        SpanBuilder builder =
+                GlobalOpenTelemetry.getTracer("dev.admissiongateway.worker")
+                        .spanBuilder("admission.worker/" + policy)
+                        .setSpanKind(SpanKind.SERVER)
+                        .setParent(parent);
+        attributes.forEach(builder::setAttribute);
+        return new Begun(builder.startSpan(), parent);
+    }
+
+    static String current() {
+        Map<String, String> headers = new HashMap<>();
+        W3CTraceContextPropagator.getInstance().inject(Context.current(), headers, Map::put);
+        return headers.getOrDefault(TRACEPARENT, "");
+    }
+
+    private record Begun(io.opentelemetry.api.trace.Span span, Context parent)
+            implements Tracing.Span {
+        @Override
+        public void during(Runnable work) {
+            try (Scope scope = parent.with(span).makeCurrent()) {
+                work.run();
+            }
+        }
+
+        @Override
+        public void end(String verdict) {
+            span.setAttribute("admission.verdict", verdict);
+            if (verdict.equals("failure")) {
+                span.setStatus(StatusCode.ERROR);
+            }
+            span.end();
+        }
+    }
+}

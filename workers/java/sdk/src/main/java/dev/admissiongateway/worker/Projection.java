@@ -1,0 +1,104 @@
+package dev.admissiongateway.worker;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.NullNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * What a policy is sent: the parts of an AdmissionRequest that it claims, as the gateway cuts them
+ * out.
+ *
+ * <ul>
+ *   <li>{@code kind}, {@code resource}, {@code subResource}, {@code operation} and {@code dryRun}
+ *       always; {@code uid} never; {@code namespaceObject} only if it is named.
+ *   <li>A claimed value that exists appears, and so does every existing object or array on the way
+ *       to one. What does not exist does not appear. Order stays.
+ *   <li>Arrays keep length and positions: an element that no claim reaches is {@code {}}, {@code
+ *       []} or null, by its own kind.
+ *   <li>Where claims overlap, the wider wins.
+ * </ul>
+ *
+ * <p>The gateway does this; here it serves tests, so that a policy which reads more than it claims
+ * fails before it is deployed.
+ */
+final class Projection {
+    /** Members of every document. */
+    private static final List<String> ALWAYS =
+            List.of("kind", "resource", "subResource", "operation", "dryRun");
+
+    /**
+     * What "everything" does not hold: nobody is sent the one, and the other is no member of the
+     * request itself.
+     */
+    private static final Set<String> NEVER_ASKED = Set.of("uid", "namespaceObject");
+
+    private Projection() {}
+
+    /**
+     * The document for a policy with these inputs.
+     *
+     * @param request an AdmissionRequest in its JSON shape
+     * @param inputs what the policy claims; null (not said) is everything
+     */
+    static ObjectNode document(ObjectNode request, Claim inputs) {
+        if (inputs == null || inputs.isEverything()) {
+            return request.deepCopy().without(NEVER_ASKED);
+        }
+        List<List<String>> paths = new ArrayList<>();
+        ALWAYS.forEach(name -> paths.add(List.of(name)));
+        inputs.pointers().forEach(place -> paths.add(Pointers.tokens(place)));
+        return members(request, paths);
+    }
+
+    private static ObjectNode members(JsonNode value, List<List<String>> paths) {
+        ObjectNode found = JsonNodeFactory.instance.objectNode();
+        value.properties()
+                .forEach(
+                        entry -> {
+                            List<List<String>> below = below(paths, entry.getKey());
+                            boolean reached = below.contains(List.<String>of());
+                            if (reached
+                                    || (!below.isEmpty() && entry.getValue().isContainerNode())) {
+                                found.set(entry.getKey(), cut(entry.getValue(), below));
+                            }
+                        });
+        return found;
+    }
+
+    /** What the paths reach of a value; of one that they do not reach, its kind. */
+    private static JsonNode cut(JsonNode value, List<List<String>> paths) {
+        if (paths.contains(List.<String>of())) {
+            return value;
+        }
+        if (!value.isContainerNode()) {
+            return NullNode.instance;
+        }
+        if (value.isObject()) {
+            return members(value, paths);
+        }
+        ArrayNode elements = JsonNodeFactory.instance.arrayNode();
+        if (!paths.isEmpty()) {
+            for (int index = 0; index < value.size(); index++) {
+                elements.add(cut(value.get(index), below(paths, Integer.toString(index))));
+            }
+        }
+        return elements;
+    }
+
+    /** The paths that go through this member or element, from there on. */
+    private static List<List<String>> below(List<List<String>> paths, String name) {
+        return paths.stream()
+                .filter(
+                        path ->
+                                !path.isEmpty()
+                                        && (path.get(0).equals(name) || path.get(0).equals("*")))
+                .map(path -> path.subList(1, path.size()))
+                .toList();
+    }
+}

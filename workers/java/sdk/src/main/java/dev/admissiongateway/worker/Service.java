@@ -1,0 +1,105 @@
+package dev.admissiongateway.worker;
+
+import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.DescribeRequest;
+import admission.worker.v1.WorkerOuterClass.DescribeResponse;
+import admission.worker.v1.WorkerOuterClass.ReviewRequest;
+import admission.worker.v1.WorkerOuterClass.ReviewResponse;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamResponse;
+
+import com.google.protobuf.ByteString;
+
+import io.grpc.Context;
+import io.grpc.Metadata;
+import io.grpc.ServerCall;
+import io.grpc.ServerServiceDefinition;
+import io.grpc.Status;
+
+import java.util.concurrent.Executor;
+import java.util.concurrent.ScheduledExecutorService;
+
+/**
+ * The contract's four calls, for one worker.
+ *
+ * <p>A message that cannot be read is INVALID_ARGUMENT, too many asks are RESOURCE_EXHAUSTED;
+ * everything else is an answer. A gRPC status is a failure of the call and never a verdict.
+ *
+ * @param description what Describe answers
+ * @param judging answers asks
+ * @param limits of asks in flight and of batches
+ * @param inFlight places for asks, shared by all calls
+ * @param stopping that the worker is told to stop
+ * @param traffic is told of every call
+ * @param executor where streams are written
+ * @param clock where timeouts are waited for
+ */
+record Service(
+        DescribeResponse description,
+        Judging judging,
+        Limits limits,
+        InFlight inFlight,
+        Stopping stopping,
+        Traffic traffic,
+        Executor executor,
+        ScheduledExecutorService clock) {
+    private static final Metadata.Key<String> TRACEPARENT =
+            Metadata.Key.of("traceparent", Metadata.ASCII_STRING_MARSHALLER);
+
+    ServerServiceDefinition definition() {
+        return ServerServiceDefinition.builder(Methods.SERVICE)
+                .addMethod(Methods.DESCRIBE, new UnaryCalls<>(traffic, this::describe))
+                .addMethod(
+                        Methods.VALIDATE_SETTINGS,
+                        new UnaryCalls<>(
+                                traffic,
+                                (request, headers, reply) ->
+                                        reply.send(
+                                                Describing.findings(judging.policies(), request))))
+                .addMethod(Methods.REVIEW, new UnaryCalls<>(traffic, this::review))
+                .addMethod(Methods.REVIEW_STREAM, this::reviewStream)
+                .build();
+    }
+
+    private void describe(
+            DescribeRequest request, Metadata headers, UnaryCalls.Reply<DescribeResponse> reply) {
+        Log.info("described to gateway " + Json.quoted(request.getGatewayVersion()));
+        reply.send(description);
+    }
+
+    /**
+     * Exactly one ask. gRPC cancels the context when the deadline is over or nobody waits any more.
+     */
+    private void review(
+            ReviewRequest request, Metadata headers, UnaryCalls.Reply<ReviewResponse> reply) {
+        if (!inFlight.enter()) {
+            reply.refuse(Status.RESOURCE_EXHAUSTED.withDescription(inFlight.refusal()));
+            return;
+        }
+        Ask ask = request.getAsk();
+        // "document_index and timeout are not used here."
+        ByteString document = ask.hasDocument() ? ask.getDocument() : null;
+        String traceparent = headers.containsKey(TRACEPARENT) ? headers.get(TRACEPARENT) : "";
+        Context.CancellableContext context = Context.current().withCancellation();
+        judging.begin(
+                new Judging.Question(ask, document, traceparent),
+                context,
+                outcome -> {
+                    inFlight.leave();
+                    context.cancel(null);
+                    if (outcome == null) {
+                        reply.refuse(Status.CANCELLED);
+                    } else {
+                        reply.send(ReviewResponse.newBuilder().setOutcome(outcome).build());
+                    }
+                });
+    }
+
+    private ServerCall.Listener<Methods.Received<ReviewStreamRequest>> reviewStream(
+            ServerCall<Methods.Received<ReviewStreamRequest>, ReviewStreamResponse> call,
+            Metadata headers) {
+        Conversation conversation = new Conversation(this, call);
+        conversation.begin();
+        return conversation;
+    }
+}

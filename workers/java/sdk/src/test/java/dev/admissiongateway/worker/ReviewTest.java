@@ -1,0 +1,421 @@
+package dev.admissiongateway.worker;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.FailureReason;
+import admission.worker.v1.WorkerOuterClass.Outcome;
+import admission.worker.v1.WorkerOuterClass.Phase;
+
+import com.google.protobuf.ByteString;
+
+import io.grpc.CallOptions;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
+import io.grpc.stub.ClientCalls;
+
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.DisplayName;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.io.ByteArrayInputStream;
+import java.io.InputStream;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/** Review over a real connection: every arm, and what is no verdict. */
+class ReviewTest {
+    private static final CompletableFuture<Void> INTERRUPTED = new CompletableFuture<>();
+    private static final CompletableFuture<Void> TOLD = new CompletableFuture<>();
+
+    record Text(String text) {}
+
+    private static Wire wire;
+
+    private static Worker worker() {
+        return new Worker("w", "1")
+                .register(
+                        Policy.mutating("patch")
+                                .judge(request -> Answer.patch(new Patch().add("/a", 1))))
+                .register(Policy.mutating("merge").judge(request -> Answer.merge(Map.of("a", 1))))
+                .register(
+                        Policy.mutating("mutated")
+                                .judge(request -> Answer.mutated(request.object())))
+                .register(
+                        Policy.validating("allow")
+                                .version("7")
+                                .judge(request -> Answer.allow().withWarnings("w")))
+                .register(Policy.validating("nothing").judge(request -> null))
+                .register(Policy.validating("deny").judge(request -> Answer.deny("no")))
+                .register(Policy.validating("fail").judge(request -> Answer.fail("cannot tell")))
+                .register(
+                        Policy.validating("misuse").judge(request -> Answer.merge(Map.of("a", 1))))
+                .register(
+                        Policy.validating("settings")
+                                .settings(Text.class)
+                                .judge((request, settings) -> Answer.deny(settings.text())))
+                .register(
+                        Policy.validating("checked")
+                                .judge(
+                                        request -> {
+                                            throw new Exception("secret");
+                                        }))
+                .register(
+                        Policy.validating("error")
+                                .judge(
+                                        request -> {
+                                            throw new AssertionError("secret");
+                                        }))
+                .register(Policy.validating("endless").judge(ReviewTest::endless))
+                .register(
+                        Policy.validating("memory")
+                                .judge(
+                                        request ->
+                                                Answer.deny(
+                                                        new String(new char[Integer.MAX_VALUE]))))
+                .register(
+                        Policy.validating("flood").judge(request -> Answer.deny("x".repeat(5_000))))
+                .register(
+                        Policy.validating("later")
+                                .judgeLater(
+                                        request ->
+                                                CompletableFuture.supplyAsync(
+                                                        () -> Answer.deny("later"))))
+                .register(
+                        Policy.validating("later-nothing")
+                                .judgeLater(request -> CompletableFuture.completedFuture(null)))
+                .register(Policy.validating("no-stage").judgeLater(request -> null))
+                .register(
+                        Policy.validating("later-throws")
+                                .judgeLater(
+                                        request ->
+                                                CompletableFuture.failedFuture(
+                                                        new IllegalStateException("secret"))))
+                .register(
+                        Policy.validating("cancels-itself")
+                                .judgeLater(
+                                        request -> {
+                                            CompletableFuture<Answer> cancelled =
+                                                    new CompletableFuture<>();
+                                            cancelled.cancel(true);
+                                            return cancelled;
+                                        }))
+                .register(
+                        Policy.validating("never")
+                                .judgeLater(
+                                        request -> {
+                                            request.cancelled().thenRun(() -> TOLD.complete(null));
+                                            return new CompletableFuture<Answer>();
+                                        }))
+                .register(
+                        Policy.validating("blocking")
+                                .judgeBlocking(
+                                        request -> Answer.deny(Thread.currentThread().getName())))
+                .register(
+                        Policy.validating("blocked")
+                                .judgeBlocking(
+                                        request -> {
+                                            try {
+                                                new CountDownLatch(1).await();
+                                            } catch (InterruptedException interrupted) {
+                                                INTERRUPTED.complete(null);
+                                                throw interrupted;
+                                            }
+                                            return null;
+                                        }));
+    }
+
+    private static Answer endless(Request request) {
+        return endless(request);
+    }
+
+    @BeforeAll
+    static void serve() throws Exception {
+        wire = Wire.serve(worker(), Limits.defaults().withMessageBytes(4096));
+    }
+
+    @AfterAll
+    static void close() throws Exception {
+        wire.close();
+    }
+
+    @Test
+    @DisplayName("Every arm travels as the contract has it.")
+    void arms() {
+        assertEquals(
+                "[{\"op\":\"add\",\"path\":\"/a\",\"value\":1}]",
+                wire.review(Wire.mutating("patch").build())
+                        .getAllow()
+                        .getJsonPatch()
+                        .toStringUtf8());
+        assertEquals(
+                "{\"a\":1}",
+                wire.review(Wire.mutating("merge").build())
+                        .getAllow()
+                        .getMergePatch()
+                        .toStringUtf8());
+        assertEquals("no", wire.review(Wire.validating("deny").build()).getDeny().getMessage());
+        assertEquals(403, wire.review(Wire.validating("deny").build()).getDeny().getCode());
+        assertEquals(
+                "cannot tell",
+                wire.review(Wire.validating("fail").build()).getFailure().getMessage());
+        assertEquals(
+                Outcome.newBuilder()
+                        .setAllow(wire.review(Wire.validating("nothing").build()).getAllow())
+                        .setVersion("1")
+                        .build(),
+                wire.review(Wire.validating("nothing").build()));
+        assertEquals("later", wire.review(Wire.validating("later").build()).getDeny().getMessage());
+        assertTrue(wire.review(Wire.validating("later-nothing").build()).hasAllow());
+        assertTrue(
+                wire.review(Wire.validating("blocking").build())
+                        .getDeny()
+                        .getMessage()
+                        .startsWith("blocking"));
+    }
+
+    @Test
+    @DisplayName("The whole object comes back with its numbers as they were written.")
+    void numbers() {
+        String object = "{\"a\":1.0,\"b\":9007199254740993,\"c\":1e400,\"d\":[-0.0,1E2]}";
+        ByteString document = ByteString.copyFromUtf8("{\"object\":" + object + "}");
+        Outcome outcome = wire.review(Wire.mutating("mutated").setDocument(document).build());
+        assertEquals(object, outcome.getAllow().getObject().toStringUtf8());
+    }
+
+    @Test
+    @DisplayName("An outcome carries its policy's version, else the worker's.")
+    void versions() {
+        assertEquals("7", wire.review(Wire.validating("allow").build()).getVersion());
+        assertEquals("1", wire.review(Wire.validating("deny").build()).getVersion());
+        assertEquals("1", wire.review(Wire.validating("checked").build()).getVersion());
+    }
+
+    @ParameterizedTest
+    @DisplayName(
+            "What a policy throws is a failure that names the policy and the type, and not the"
+                + " text.")
+    @CsvSource({
+        "checked,Exception",
+        "error,AssertionError",
+        "endless,StackOverflowError",
+        "memory,OutOfMemoryError",
+        "later-throws,IllegalStateException",
+        "cancels-itself,CancellationException"
+    })
+    void thrown(String policy, String type) {
+        Outcome outcome = wire.review(Wire.validating(policy).build());
+        assertEquals(
+                "policy " + policy + " threw " + type + "; see the worker's log",
+                outcome.getFailure().getMessage());
+    }
+
+    @Test
+    @DisplayName("A change in the validating phase is a failure.")
+    void misuse() {
+        String message = wire.review(Wire.validating("misuse").build()).getFailure().getMessage();
+        assertTrue(message.contains("only a mutating policy may change the object"), message);
+    }
+
+    @Test
+    @DisplayName("A later answer needs a stage.")
+    void noStage() {
+        String message = wire.review(Wire.validating("no-stage").build()).getFailure().getMessage();
+        assertTrue(message.contains("must be a CompletionStage"), message);
+    }
+
+    @Test
+    @DisplayName("An answer larger than a message is a failure that names its size and the limit.")
+    void tooLarge() {
+        String message = wire.review(Wire.validating("flood").build()).getFailure().getMessage();
+        assertTrue(
+                message.matches(
+                        "policy flood: the answer has 50\\d\\d bytes, at most 4032 fit a"
+                            + " message.*"),
+                message);
+    }
+
+    @Test
+    @DisplayName("A policy that is not held, or not for the phase, is an unknown policy.")
+    void unknown() {
+        for (Ask.Builder ask :
+                List.of(
+                        Wire.validating("unheard-of"),
+                        Wire.mutating("deny"),
+                        Wire.ask("deny", Phase.PHASE_UNSPECIFIED),
+                        Wire.validating("deny").setPhaseValue(99))) {
+            Outcome outcome = wire.review(ask.build());
+            assertEquals(
+                    FailureReason.FAILURE_REASON_UNKNOWN_POLICY, outcome.getFailure().getReason());
+        }
+    }
+
+    @ParameterizedTest
+    @DisplayName("Settings that cannot be used are invalid settings.")
+    @ValueSource(strings = {"", "[]", "{\"text\":1}", "{\"other\":1}", "{"})
+    void invalidSettings(String settings) {
+        Ask ask =
+                Wire.validating("settings").setSettings(ByteString.copyFromUtf8(settings)).build();
+        Outcome outcome = wire.review(ask);
+        assertEquals(
+                FailureReason.FAILURE_REASON_INVALID_SETTINGS, outcome.getFailure().getReason());
+        assertFalse(wire.validate("settings", settings).getErrorsList().isEmpty());
+    }
+
+    @Test
+    @DisplayName("ValidateSettings names every mistake, and a policy that is not held.")
+    void validation() {
+        assertEquals("/text", wire.validate("settings", "{\"text\":1}").getErrors(0).getPointer());
+        assertEquals(
+                "the worker holds no policy \"x\"",
+                wire.validate("x", "{}").getErrors(0).getMessage());
+        assertEquals(0, wire.validate("settings", "{\"text\":\"a\"}").getErrorsCount());
+    }
+
+    @ParameterizedTest
+    @DisplayName("A document that is no JSON object is a failure.")
+    @ValueSource(strings = {"", "[]", "{", "{\"a\":\"\\ud800\"", "\u0000"})
+    void unreadableDocument(String text) {
+        Outcome outcome =
+                wire.review(
+                        Wire.validating("deny").setDocument(ByteString.copyFromUtf8(text)).build());
+        assertTrue(
+                outcome.getFailure().getMessage().contains("the document is not one JSON object"));
+    }
+
+    @Test
+    @DisplayName("An ask without a document is a failure, and so is an index on Review.")
+    void noDocument() {
+        for (Ask.Builder ask :
+                List.of(
+                        Wire.validating("deny").clearDocument(),
+                        Wire.validating("deny").setDocumentIndex(0))) {
+            assertTrue(
+                    wire.review(ask.build())
+                            .getFailure()
+                            .getMessage()
+                            .contains("without a document"));
+        }
+    }
+
+    @Test
+    @DisplayName(
+            "When the deadline is over, a stage is cancelled and a blocking function is"
+                + " interrupted.")
+    void deadlines() throws Exception {
+        for (String policy : List.of("never", "blocked")) {
+            CallOptions options = CallOptions.DEFAULT.withDeadlineAfter(200, TimeUnit.MILLISECONDS);
+            Ask ask = Wire.validating(policy).build();
+            Status status =
+                    assertThrows(StatusRuntimeException.class, () -> wire.review(ask, options))
+                            .getStatus();
+            assertEquals(Status.Code.DEADLINE_EXCEEDED, status.getCode());
+        }
+        TOLD.get(Wire.PATIENCE, TimeUnit.SECONDS);
+        INTERRUPTED.get(Wire.PATIENCE, TimeUnit.SECONDS);
+    }
+
+    @Test
+    @DisplayName(
+            "More asks than there are places for are refused, and the place of one that ended is"
+                + " free.")
+    void inFlight() throws Exception {
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch end = new CountDownLatch(1);
+        Worker slow =
+                new Worker("w", "1")
+                        .register(
+                                Policy.validating("wait")
+                                        .judgeBlocking(
+                                                request -> {
+                                                    begun.countDown();
+                                                    end.await();
+                                                    return null;
+                                                }))
+                        .register(Policy.validating("quick").judge(request -> null));
+        try (Wire full = Wire.serve(slow, Limits.defaults().withInFlight(1))) {
+            CompletableFuture<Outcome> first =
+                    CompletableFuture.supplyAsync(
+                            () -> full.review(Wire.validating("wait").build()));
+            assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
+            Ask ask = Wire.validating("quick").build();
+            Status status =
+                    assertThrows(StatusRuntimeException.class, () -> full.review(ask)).getStatus();
+            assertEquals(Status.Code.RESOURCE_EXHAUSTED, status.getCode());
+            assertTrue(status.getDescription().contains("--in-flight"), status.getDescription());
+            end.countDown();
+            assertTrue(first.get(Wire.PATIENCE, TimeUnit.SECONDS).hasAllow());
+            assertTrue(full.review(ask).hasAllow());
+        }
+    }
+
+    @Test
+    @DisplayName("A message that cannot be read is INVALID_ARGUMENT, for each call.")
+    void unreadableMessage() {
+        MethodDescriptor.Marshaller<byte[]> bytes =
+                new MethodDescriptor.Marshaller<>() {
+                    @Override
+                    public InputStream stream(byte[] value) {
+                        return new ByteArrayInputStream(value);
+                    }
+
+                    @Override
+                    public byte[] parse(InputStream stream) {
+                        return new byte[0];
+                    }
+                };
+        for (String name : List.of("Describe", "ValidateSettings", "Review", "ReviewStream")) {
+            MethodDescriptor<byte[], byte[]> method =
+                    MethodDescriptor.<byte[], byte[]>newBuilder()
+                            .setType(MethodDescriptor.MethodType.UNARY)
+                            .setFullMethodName(Methods.SERVICE + "/" + name)
+                            .setRequestMarshaller(bytes)
+                            .setResponseMarshaller(bytes)
+                            .build();
+            byte[] nonsense = {(byte) 0xff, (byte) 0xff};
+            Status status =
+                    assertThrows(
+                                    StatusRuntimeException.class,
+                                    () ->
+                                            ClientCalls.blockingUnaryCall(
+                                                    wire.channel(),
+                                                    method,
+                                                    Wire.patient(),
+                                                    nonsense))
+                            .getStatus();
+            assertEquals(Status.Code.INVALID_ARGUMENT, status.getCode(), name);
+        }
+    }
+
+    @Test
+    @DisplayName("The trace context of the call is the current one while the function runs.")
+    void traces() throws Exception {
+        String traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        Worker traced =
+                new Worker("w", "1")
+                        .register(
+                                Policy.validating("trace")
+                                        .judge(request -> Answer.deny(Tracing.current())));
+        try (Wire over = Wire.serve(traced)) {
+            Ask ask = Wire.validating("trace").build();
+            assertEquals(traceparent, over.review(ask, traceparent).getDeny().getMessage());
+            assertEquals("", over.review(ask).getDeny().getMessage());
+            assertEquals("", over.review(ask, "nonsense").getDeny().getMessage());
+            StreamClient stream =
+                    over.stream().ask(1, Wire.validating("trace").setTraceparent(traceparent));
+            assertEquals(traceparent, stream.only(1).getDeny().getMessage());
+            stream.breakOff();
+        }
+    }
+}

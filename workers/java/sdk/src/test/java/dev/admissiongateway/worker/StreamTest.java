@@ -1,0 +1,361 @@
+package dev.admissiongateway.worker;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.Outcome;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest.RequestItem;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamResponse;
+
+import com.google.protobuf.ByteString;
+import com.google.protobuf.Duration;
+
+import io.grpc.Status;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.DisplayName;
+import org.junit.jupiter.api.Test;
+
+import java.time.Instant;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
+
+/** ReviewStream over a real connection: every open id gets one outcome, as soon as it is known. */
+class StreamTest {
+    /** Asks that wait, by the uid they came with. */
+    private final Map<String, CompletableFuture<Answer>> waiting = new ConcurrentHashMap<>();
+
+    private final Map<String, Boolean> cancelled = new ConcurrentHashMap<>();
+    private final AtomicInteger judged = new AtomicInteger();
+    private final CountDownLatch gate = new CountDownLatch(1);
+    private Wire wire;
+    private StreamClient stream;
+
+    private Worker worker() {
+        return new Worker("w", "1")
+                .register(
+                        Policy.validating("echo")
+                                .judge(
+                                        request -> {
+                                            judged.incrementAndGet();
+                                            return Answer.deny(request.document().toString());
+                                        }))
+                .register(
+                        Policy.validating("wait")
+                                .judgeLater(
+                                        request -> {
+                                            CompletableFuture<Answer> answer =
+                                                    new CompletableFuture<>();
+                                            waiting.put(request.uid(), answer);
+                                            request.cancelled()
+                                                    .thenRun(
+                                                            () ->
+                                                                    cancelled.put(
+                                                                            request.uid(), true));
+                                            return answer;
+                                        }))
+                .register(
+                        Policy.validating("block")
+                                .judgeBlocking(
+                                        request -> {
+                                            gate.await();
+                                            return null;
+                                        }))
+                .register(
+                        Policy.validating("large")
+                                .judge(
+                                        request -> {
+                                            judged.incrementAndGet();
+                                            return Answer.deny("x".repeat(1_000_000));
+                                        }));
+    }
+
+    @BeforeEach
+    void serve() throws Exception {
+        wire = Wire.serve(worker());
+        stream = wire.stream();
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        gate.countDown();
+        wire.close();
+    }
+
+    private static Ask.Builder echo(String document) {
+        return Wire.validating("echo").setDocument(ByteString.copyFromUtf8(document));
+    }
+
+    private static Ask.Builder waits(String uid) {
+        return Wire.validating("wait").setUid(uid);
+    }
+
+    private static Duration milliseconds(int count) {
+        return Duration.newBuilder().setNanos(count * 1_000_000).build();
+    }
+
+    /** Waits until something is so. */
+    private static void until(BooleanSupplier condition) throws InterruptedException {
+        Instant end = Instant.now().plusSeconds(Wire.PATIENCE);
+        while (!condition.getAsBoolean()) {
+            assertTrue(Instant.now().isBefore(end), "it never was so");
+            Thread.sleep(2); // between two looks; nothing waits for a time
+        }
+    }
+
+    /** All outcomes by id until there are so many. */
+    private Map<Long, Outcome> outcomes(int count) throws InterruptedException {
+        Map<Long, Outcome> found = new HashMap<>();
+        while (found.size() < count) {
+            stream.batch()
+                    .getItemsList()
+                    .forEach(
+                            item -> assertEquals(null, found.put(item.getId(), item.getOutcome())));
+        }
+        return found;
+    }
+
+    @Test
+    @DisplayName("An outcome does not wait for another one, not even of the same message.")
+    void interleaving() throws Exception {
+        stream.send(
+                ReviewStreamRequest.newBuilder()
+                        .addItems(StreamClient.item(1, waits("first")))
+                        .addItems(StreamClient.item(2, Wire.validating("block")))
+                        .addItems(StreamClient.item(3, echo("{\"n\":3}")))
+                        .build());
+        assertEquals("{\"n\":3}", stream.only(3).getDeny().getMessage());
+        stream.ask(4, echo("{\"n\":4}"));
+        assertEquals("{\"n\":4}", stream.only(4).getDeny().getMessage());
+        until(() -> waiting.containsKey("first"));
+        waiting.get("first").complete(Answer.deny("at last"));
+        assertEquals("at last", stream.only(1).getDeny().getMessage());
+        gate.countDown();
+        assertTrue(stream.only(2).hasAllow());
+    }
+
+    @Test
+    @DisplayName(
+            "Documents are shared by index within their message; one that is not there is a"
+                + " failure.")
+    void documents() throws Exception {
+        Ask.Builder shared = Wire.validating("echo");
+        stream.send(
+                ReviewStreamRequest.newBuilder()
+                        .addDocuments(ByteString.copyFromUtf8("{\"n\":0}"))
+                        .addDocuments(ByteString.copyFromUtf8("{\"n\":1}"))
+                        .addItems(StreamClient.item(1, shared.setDocumentIndex(1)))
+                        .addItems(StreamClient.item(2, shared.setDocumentIndex(0)))
+                        .addItems(StreamClient.item(3, shared.setDocumentIndex(1)))
+                        .addItems(StreamClient.item(4, shared.setDocumentIndex(2)))
+                        .addItems(StreamClient.item(5, shared.setDocumentIndex(-1)))
+                        .build());
+        Map<Long, Outcome> found = outcomes(5);
+        assertEquals("{\"n\":1}", found.get(1L).getDeny().getMessage());
+        assertEquals("{\"n\":0}", found.get(2L).getDeny().getMessage());
+        assertEquals("{\"n\":1}", found.get(3L).getDeny().getMessage());
+        assertEquals(
+                "document_index is 2, and its message has 2 documents",
+                found.get(4L).getFailure().getMessage());
+        assertTrue(
+                found.get(5L)
+                        .getFailure()
+                        .getMessage()
+                        .startsWith("document_index is 4294967295,"));
+        stream.ask(6, Wire.validating("echo").setDocumentIndex(0));
+        assertTrue(stream.only(6).getFailure().getMessage().contains("has 0 documents"));
+    }
+
+    @Test
+    @DisplayName(
+            "A cancel stops the work, and no outcome is sent; that of an unknown id is ignored.")
+    void cancel() throws Exception {
+        stream.ask(1, waits("one"));
+        until(() -> waiting.containsKey("one"));
+        stream.cancel(1).cancel(77);
+        until(() -> cancelled.containsKey("one"));
+        until(() -> wire.running().inFlight() == 0);
+        stream.ask(2, echo("{}"));
+        stream.only(2);
+        assertTrue(waiting.get("one").isCancelled());
+    }
+
+    @Test
+    @DisplayName("A cancelled id may be used again.")
+    void usedAgain() throws Exception {
+        stream.ask(1, waits("one")).cancel(1).ask(1, echo("{\"again\":1}"));
+        assertEquals("{\"again\":1}", stream.only(1).getDeny().getMessage());
+    }
+
+    @Test
+    @DisplayName("Ask.timeout ends an ask as a failure, and stops its work.")
+    void timeouts() throws Exception {
+        stream.ask(1, waits("one").setTimeout(milliseconds(30)));
+        String message = stream.only(1).getFailure().getMessage();
+        assertEquals("policy wait: no answer within the ask's timeout of 0.03 s", message);
+        until(() -> wire.running().inFlight() == 0);
+        for (Duration past :
+                List.of(
+                        Duration.getDefaultInstance(),
+                        Duration.newBuilder().setSeconds(-5).build())) {
+            stream.ask(2, echo("{}").setTimeout(past));
+            assertTrue(stream.only(2).getFailure().getMessage().contains("no answer within"));
+        }
+        stream.ask(3, echo("{}").setTimeout(Duration.newBuilder().setSeconds(Long.MAX_VALUE)));
+        assertTrue(stream.only(3).hasDeny());
+    }
+
+    @Test
+    @DisplayName("A blocking function that begins too late never begins.")
+    void tooLateToBegin() throws Exception {
+        try (Wire narrow = Wire.serve(worker(), Limits.defaults().withThreads(1))) {
+            StreamClient calls = narrow.stream();
+            calls.ask(1, Wire.validating("block"))
+                    .ask(2, Wire.validating("block").setTimeout(milliseconds(20)));
+            assertTrue(calls.only(2).getFailure().getMessage().contains("no answer within"));
+            until(() -> narrow.running().inFlight() == 1);
+            gate.countDown();
+            assertTrue(calls.only(1).hasAllow());
+        }
+    }
+
+    @Test
+    @DisplayName(
+            "An id that is open already: the first is dropped, and both are answered with one"
+                + " failure.")
+    void duplicates() throws Exception {
+        stream.ask(1, waits("one"));
+        until(() -> waiting.containsKey("one"));
+        stream.ask(1, waits("two"));
+        assertTrue(
+                stream.only(1).getFailure().getMessage().contains("an open ask with id 1 already"));
+        until(() -> cancelled.containsKey("one"));
+        stream.ask(2, echo("{}"));
+        stream.only(2);
+        assertFalse(waiting.containsKey("two"));
+    }
+
+    @Test
+    @DisplayName("An item without ask or cancel is ignored.")
+    void unknownItems() throws Exception {
+        stream.send(
+                ReviewStreamRequest.newBuilder()
+                        .addItems(RequestItem.newBuilder().setId(1))
+                        .build());
+        stream.send(ReviewStreamRequest.getDefaultInstance());
+        stream.ask(2, echo("{}"));
+        stream.only(2);
+    }
+
+    @Test
+    @DisplayName("When the gateway half-closes, what is open is answered, and the stream ends.")
+    void halfClose() throws Exception {
+        stream.ask(1, waits("one")).halfClose();
+        until(() -> waiting.containsKey("one"));
+        waiting.get("one").complete(Answer.deny("yes"));
+        assertEquals("yes", stream.only(1).getDeny().getMessage());
+        assertEquals(Status.Code.OK, stream.end().getCode());
+        assertEquals(Status.Code.OK, wire.stream().halfClose().end().getCode());
+    }
+
+    @Test
+    @DisplayName("When the stream breaks, all that is open is cancelled.")
+    void broken() throws Exception {
+        stream.ask(1, waits("one"));
+        until(() -> waiting.containsKey("one"));
+        stream.breakOff();
+        until(() -> cancelled.containsKey("one") && wire.running().inFlight() == 0);
+    }
+
+    @Test
+    @DisplayName("More asks than there are places for are failures, and nothing stalls.")
+    void inFlight() throws Exception {
+        try (Wire full = Wire.serve(worker(), Limits.defaults().withInFlight(1))) {
+            StreamClient calls = full.stream();
+            calls.ask(1, waits("one"));
+            until(() -> waiting.containsKey("one"));
+            calls.ask(2, echo("{}"));
+            assertTrue(
+                    calls.only(2).getFailure().getMessage().contains("limit of 1 asks in flight"));
+            waiting.get("one").complete(null);
+            assertTrue(calls.only(1).hasAllow());
+            until(() -> full.running().inFlight() == 0);
+            calls.ask(3, echo("{}"));
+            assertTrue(calls.only(3).hasDeny());
+        }
+    }
+
+    @Test
+    @DisplayName(
+            "From a peer that does not read, no more is read than fits; when it reads, it gets"
+                + " everything.")
+    void slowPeer() throws Exception {
+        int most =
+                300; // of 1 MB each: more than the connection, the transport and the outbox hold
+                     // together
+        int sent = 0;
+        while (sent < most && isJudged(sent)) {
+            stream.ask(++sent, Wire.validating("large"));
+        }
+        assertTrue(sent < most, "all were judged, though nobody reads");
+        assertEquals(sent, outcomes(sent).size());
+    }
+
+    /**
+     * Whether so many were judged. Gives up after a while: then the worker does not read, or the
+     * machine is slow.
+     */
+    private boolean isJudged(int count) throws InterruptedException {
+        Instant end = Instant.now().plusSeconds(3);
+        while (judged.get() < count && Instant.now().isBefore(end)) {
+            Thread.sleep(1); // between two looks
+        }
+        return judged.get() >= count;
+    }
+
+    @Test
+    @DisplayName("What is known at the same time travels together, up to a size.")
+    void batches() throws Exception {
+        int asks = 200;
+        ReviewStreamRequest.Builder batch = ReviewStreamRequest.newBuilder();
+        for (int id = 1; id <= asks; id++) {
+            batch.addItems(StreamClient.item(id, waits("n" + id)));
+        }
+        stream.send(batch.build());
+        until(() -> waiting.size() == asks);
+        waiting.values().forEach(answer -> answer.complete(null));
+        int messages = 0;
+        for (int left = asks; left > 0; messages++) {
+            ReviewStreamResponse message = stream.batch();
+            left -= message.getItemsCount();
+        }
+        assertTrue(messages < asks, "each travelled alone");
+    }
+
+    @Test
+    @DisplayName("Review and ReviewStream give equal outcomes.")
+    void equal() throws Exception {
+        List<Ask.Builder> asks =
+                List.of(
+                        echo("{\"a\":1.0}"),
+                        echo("["),
+                        Wire.mutating("echo"),
+                        Wire.validating("unheard-of"),
+                        Wire.validating("echo").clearDocument(),
+                        Wire.validating("echo").setSettings(ByteString.copyFromUtf8("{\"a\":1}")));
+        for (int index = 0; index < asks.size(); index++) {
+            stream.ask(index, asks.get(index));
+            assertEquals(wire.review(asks.get(index).build()), stream.only(index));
+        }
+    }
+}

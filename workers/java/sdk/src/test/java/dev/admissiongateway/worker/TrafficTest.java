@@ -1,0 +1,23 @@
+package dev.admissiongateway.worker;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.grpc.Attributes;
+
+import org.junit.jupiter.api.DisplayName;
+import org.junit.jupiter.api.Test;
+
+/** What goes on at a worker, counted. */
+class TrafficTest {
+    @Test
+    @DisplayName("A connection that ends before its handshake is nobody's: the others still count.")
+    void neverReady() {
+        Traffic traffic = new Traffic();
+        Attributes gateway = traffic.transportReady(Attributes.EMPTY);
+        traffic.transportTerminated(null);
+        traffic.transportTerminated(Attributes.EMPTY);
+        assertEquals(1, traffic.connections());
+        traffic.transportTerminated(gateway);
+        assertEquals(0, traffic.connections());
+    }
+}

@@ -1,0 +1,200 @@
+package dev.admissiongateway.worker;
+
+import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.DescribeRequest;
+import admission.worker.v1.WorkerOuterClass.DescribeResponse;
+import admission.worker.v1.WorkerOuterClass.Outcome;
+import admission.worker.v1.WorkerOuterClass.Phase;
+import admission.worker.v1.WorkerOuterClass.ReviewRequest;
+import admission.worker.v1.WorkerOuterClass.ReviewResponse;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
+import admission.worker.v1.WorkerOuterClass.ReviewStreamResponse;
+import admission.worker.v1.WorkerOuterClass.ValidateSettingsRequest;
+import admission.worker.v1.WorkerOuterClass.ValidateSettingsResponse;
+
+import com.google.protobuf.ByteString;
+import com.google.protobuf.Message;
+
+import io.grpc.CallOptions;
+import io.grpc.ClientInterceptors;
+import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.MethodDescriptor.MethodType;
+import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
+import io.grpc.netty.shaded.io.netty.channel.EventLoopGroup;
+import io.grpc.netty.shaded.io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.grpc.netty.shaded.io.netty.channel.nio.NioIoHandler;
+import io.grpc.netty.shaded.io.netty.channel.socket.nio.NioDomainSocketChannel;
+import io.grpc.netty.shaded.io.netty.channel.socket.nio.NioSocketChannel;
+import io.grpc.protobuf.ProtoUtils;
+import io.grpc.stub.ClientCalls;
+import io.grpc.stub.MetadataUtils;
+
+import java.net.UnixDomainSocketAddress;
+import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
+
+/** A worker that is served, and a client of it over a real connection, as a gateway is one. */
+final class Wire implements AutoCloseable {
+    /** Seconds that a test waits for what must come; a slow machine may need some. */
+    static final long PATIENCE = 60;
+
+    static final MethodDescriptor<DescribeRequest, DescribeResponse> DESCRIBE =
+            method(
+                    Methods.SERVICE,
+                    "Describe",
+                    MethodType.UNARY,
+                    DescribeRequest.getDefaultInstance(),
+                    DescribeResponse.getDefaultInstance());
+    static final MethodDescriptor<ValidateSettingsRequest, ValidateSettingsResponse> VALIDATE =
+            method(
+                    Methods.SERVICE,
+                    "ValidateSettings",
+                    MethodType.UNARY,
+                    ValidateSettingsRequest.getDefaultInstance(),
+                    ValidateSettingsResponse.getDefaultInstance());
+    static final MethodDescriptor<ReviewRequest, ReviewResponse> REVIEW =
+            method(
+                    Methods.SERVICE,
+                    "Review",
+                    MethodType.UNARY,
+                    ReviewRequest.getDefaultInstance(),
+                    ReviewResponse.getDefaultInstance());
+    static final MethodDescriptor<ReviewStreamRequest, ReviewStreamResponse> STREAM =
+            method(
+                    Methods.SERVICE,
+                    "ReviewStream",
+                    MethodType.BIDI_STREAMING,
+                    ReviewStreamRequest.getDefaultInstance(),
+                    ReviewStreamResponse.getDefaultInstance());
+
+    private static final EventLoopGroup LOOPS =
+            new MultiThreadIoEventLoopGroup(1, Threads.named("client"), NioIoHandler.newFactory());
+
+    private final RunningWorker running;
+    private final ManagedChannel channel;
+
+    private Wire(RunningWorker running, ManagedChannel channel) {
+        this.running = running;
+        this.channel = channel;
+    }
+
+    static <Q extends Message, R extends Message> MethodDescriptor<Q, R> method(
+            String service, String name, MethodType type, Q request, R response) {
+        return MethodDescriptor.<Q, R>newBuilder()
+                .setType(type)
+                .setFullMethodName(MethodDescriptor.generateFullMethodName(service, name))
+                .setRequestMarshaller(ProtoUtils.marshaller(request))
+                .setResponseMarshaller(ProtoUtils.marshaller(response))
+                .build();
+    }
+
+    static Wire serve(Worker worker) throws AddressException {
+        return serve(worker, Limits.defaults());
+    }
+
+    static Wire serve(Worker worker, Limits limits) throws AddressException {
+        RunningWorker running = worker.serve("127.0.0.1:0", limits, null);
+        return new Wire(running, channel(running.address()));
+    }
+
+    static Wire to(String address) {
+        return new Wire(null, channel(address));
+    }
+
+    static ManagedChannel channel(String address) {
+        return channel(address, NettyChannelBuilder::usePlaintext);
+    }
+
+    static ManagedChannel channel(String address, UnaryOperator<NettyChannelBuilder> with) {
+        NettyChannelBuilder builder =
+                address.startsWith("unix:")
+                        ? NettyChannelBuilder.forAddress(
+                                        UnixDomainSocketAddress.of(
+                                                address.substring("unix:".length())))
+                                .channelType(
+                                        NioDomainSocketChannel.class, UnixDomainSocketAddress.class)
+                        : NettyChannelBuilder.forTarget(address)
+                                .channelType(NioSocketChannel.class);
+        return with.apply(builder.eventLoopGroup(LOOPS).maxInboundMessageSize(Integer.MAX_VALUE))
+                .build();
+    }
+
+    RunningWorker running() {
+        return running;
+    }
+
+    ManagedChannel channel() {
+        return channel;
+    }
+
+    DescribeResponse describe() {
+        DescribeRequest request = DescribeRequest.newBuilder().setGatewayVersion("test").build();
+        return ClientCalls.blockingUnaryCall(channel, DESCRIBE, patient(), request);
+    }
+
+    ValidateSettingsResponse validate(String policy, String settings) {
+        ValidateSettingsRequest request =
+                ValidateSettingsRequest.newBuilder()
+                        .setPolicy(policy)
+                        .setSettings(ByteString.copyFromUtf8(settings))
+                        .build();
+        return ClientCalls.blockingUnaryCall(channel, VALIDATE, patient(), request);
+    }
+
+    Outcome review(Ask ask) {
+        return review(ask, patient());
+    }
+
+    Outcome review(Ask ask, CallOptions options) {
+        ReviewRequest request = ReviewRequest.newBuilder().setAsk(ask).build();
+        return ClientCalls.blockingUnaryCall(channel, REVIEW, options, request).getOutcome();
+    }
+
+    Outcome review(Ask ask, String traceparent) {
+        Metadata headers = new Metadata();
+        headers.put(Metadata.Key.of("traceparent", Metadata.ASCII_STRING_MARSHALLER), traceparent);
+        ReviewRequest request = ReviewRequest.newBuilder().setAsk(ask).build();
+        return ClientCalls.blockingUnaryCall(
+                        ClientInterceptors.intercept(
+                                channel, MetadataUtils.newAttachHeadersInterceptor(headers)),
+                        REVIEW,
+                        patient(),
+                        request)
+                .getOutcome();
+    }
+
+    StreamClient stream() {
+        return new StreamClient(channel);
+    }
+
+    static CallOptions patient() {
+        return CallOptions.DEFAULT.withDeadlineAfter(PATIENCE, TimeUnit.SECONDS);
+    }
+
+    static Ask.Builder ask(String policy, Phase phase) {
+        return Ask.newBuilder()
+                .setPolicy(policy)
+                .setPhase(phase)
+                .setSettings(ByteString.copyFromUtf8("{}"))
+                .setDocument(ByteString.copyFromUtf8("{\"operation\":\"CREATE\"}"))
+                .setUid("the-uid");
+    }
+
+    static Ask.Builder validating(String policy) {
+        return ask(policy, Phase.PHASE_VALIDATING);
+    }
+
+    static Ask.Builder mutating(String policy) {
+        return ask(policy, Phase.PHASE_MUTATING);
+    }
+
+    @Override
+    public void close() throws InterruptedException {
+        channel.shutdownNow().awaitTermination(PATIENCE, TimeUnit.SECONDS);
+        if (running != null) {
+            running.close();
+        }
+    }
+}
