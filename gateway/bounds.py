@@ -1,5 +1,5 @@
-"""What all limits have in common: each is greater than zero and finite (no timer can be set to infinity), and none
-allows more nesting than we can walk.
+"""What all limits have in common: each is greater than zero, unless 0 means never, and finite (no timer can be set to
+infinity), and none allows more nesting than we can walk.
 """
 
 import math
@@ -9,6 +9,10 @@ from typing import Any, Final
 DEEPEST: Final = 256
 """Levels that every recursive walk of ours survives: at up to three frames a level, below Python's own limit of
 1000."""
+
+
+MAY_BE_ZERO: Final = "may be zero"
+"""Of a field's metadata: 0 means never."""
 
 
 def check_bounds(limits: Any) -> None:
@@ -22,7 +26,7 @@ def check_bounds(limits: Any) -> None:
     """
     for each in fields(limits):
         value = getattr(limits, each.name)
-        if not value > 0:
+        if not value > 0 and not (value == 0 and each.metadata.get(MAY_BE_ZERO)):
             raise ValueError(f"limit {each.name} is {value}: it must be greater than zero")
         if not math.isfinite(value):
             raise ValueError(f"limit {each.name} is {value}: it must be finite")

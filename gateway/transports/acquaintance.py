@@ -217,7 +217,9 @@ class Acquaintance:
         }
         for key in [key for key in self._fits if key[0] == named]:
             del self._fits[key]
-        for standing in standings.values():
+        # The policy's own one last: whoever claims another thing under the same version is not asked as that one is.
+        own = self._elected.get(named)
+        for standing in sorted(standings.values(), key=lambda each: each == own):
             self._fits[named, standing.version] = frozenset(
                 each
                 for each, other in standings.items()

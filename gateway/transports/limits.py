@@ -1,8 +1,8 @@
 """What the gateway allows a worker to cost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from gateway.bounds import check_bounds
+from gateway.bounds import MAY_BE_ZERO, check_bounds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,12 +90,13 @@ class TransportLimits:
     """How long it stays open before one call is let through to see: an HTTP client waits 10 s for a review, so
     whoever tries again meets the worker."""
 
-    worker_retry_share: float = 0.2
+    worker_retry_share: float = field(default=0.2, metadata={MAY_BE_ZERO: True})
     """How many asks may be put to another replica after a worker said that it failed, as a share of all; ten are saved
-    up. (A lost connection does not count.) A worker that fails everything gets a fifth more work, not twice as much."""
+    up, and 0 is never. (A lost connection does not count.) A worker that fails everything gets a fifth more work, not
+    twice as much."""
 
-    worker_hedge_share: float = 0.05
-    """How many asks may be put to a second replica because the first is late, as a share of all."""
+    worker_hedge_share: float = field(default=0.05, metadata={MAY_BE_ZERO: True})
+    """How many asks may be put to a second replica because the first is late, as a share of all; 0 is never."""
 
     worker_hedge_seconds: float = 0.005
     """The least time before that, however fast the policy is: below it the delay is the loop's, not the replica's."""

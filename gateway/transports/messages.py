@@ -34,6 +34,10 @@ is 10,000 years."""
 _NANOS: Final = 1_000_000_000
 """In a second; a Duration's nanos are fewer."""
 
+MOST_SAYINGS: Final = 1000
+"""Warnings, audit annotations and causes of one outcome. kubectl shows 4 KiB of warnings at most; ten million empty
+ones fit a message, and would keep the gateway from everything else for seconds."""
+
 _NEVER: Final = 0.0
 """``reuse`` of a verdict that must not be reused."""
 
@@ -84,6 +88,11 @@ def review_answer(ask: Ask, content: bytes, *, characters: int, meaningless: Mea
 
 def outcome_answer(ask: Ask, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard) -> Answer:
     """What an ``Outcome`` says; ``characters`` and ``meaningless`` as for ``review_answer``."""
+    sayings = len(outcome.warnings) + len(outcome.audit_annotations) + len(outcome.deny.details.causes)
+    if sayings > MOST_SAYINGS:
+        return _invalid(
+            ask, f"{sayings} warnings, audit annotations and causes together, and at most {MOST_SAYINGS} are read"
+        )
     match outcome.WhichOneof("verdict"):
         case "allow":
             return Allow(

@@ -1,6 +1,7 @@
 """Workers that misbehave: bytes in, bytes out, without the SDK, so that nothing keeps them from it.
 
-A method is a coroutine function of the request's bytes and the gRPC context, which gives the answer's bytes.
+A method is a coroutine function of the request's bytes and the gRPC context, which gives the answer's bytes. A stream,
+and a health watch, is one of the context alone, which reads and writes bytes (see ``conversations``).
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import grpc.aio
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 SERVICE = "admission.worker.v1.Worker"
+HEALTH = "grpc.health.v1.Health"
 
 BOTH = (pb.PHASE_MUTATING, pb.PHASE_VALIDATING)
 
@@ -99,24 +101,39 @@ def _function(method):
     return call
 
 
+def _streamed(method):
+    async def call(requests, context):
+        await method(context)
+
+    return grpc.stream_stream_rpc_method_handler(call)
+
+
 @asynccontextmanager
-async def scripted(*names, review=None, describe=None, validate=None, address="127.0.0.1:0"):
+async def scripted(
+    *names, review=None, describe=None, validate=None, stream=None, health=None, address="127.0.0.1:0", credentials=None
+):
     """Serve a worker with these policies; gives its target.
 
     Without ``review`` it allows everything. Without ``describe`` it holds the policies ``names`` in both phases.
-    Without ``validate`` it accepts all settings; False: it does not have ValidateSettings.
+    Without ``validate`` it accepts all settings; False: it does not have ValidateSettings. Without ``stream`` or
+    ``health`` it does not have ReviewStream or the health service. With ``credentials`` it serves TLS.
     """
     methods = {"Review": review or always(ALLOW), "Describe": describe or always(description(*names))}
     if validate is not False:
         methods["ValidateSettings"] = validate or always(pb.ValidateSettingsResponse().SerializeToString())
     handlers = {name: grpc.unary_unary_rpc_method_handler(_function(method)) for name, method in methods.items()}
+    if stream is not None:
+        handlers["ReviewStream"] = _streamed(stream)
     unlimited = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
     server = grpc.aio.server(options=unlimited)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-    port = server.add_insecure_port(address)
+    if health is not None:
+        watch = {"Watch": _streamed(health)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(HEALTH, watch),))
+    port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
     await server.start()
     try:
-        yield address if address.startswith("unix:") else f"127.0.0.1:{port}"
+        yield address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
     finally:
         await server.stop(None)
 

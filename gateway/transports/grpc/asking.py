@@ -1,8 +1,9 @@
 """One ask to a worker: put to one of its replicas, and to another one where that helps.
 
 * An attempt that never left is made again, elsewhere or on a new connection.
-* Where a connection breaks, another replica is asked; if there is none, the same one by a call of its own, since it may
-  be only the stream that broke, and another policy that broke it.
+* Where a connection breaks, another replica is asked; if there is none, the same one, since it may be only the stream
+  that broke, and another policy that broke it. Either way by a call of its own: if it was this ask that broke the
+  stream, it breaks nobody else's.
 * Where a worker says that it failed, another replica is asked, within a budget: it may be the replica, or the document.
 * Where the answer is late, another replica is asked as well, within a budget, and the first verdict counts.
 
@@ -35,6 +36,10 @@ SENT: Final = 2
 
 UNSENT: Final = 5
 """How often one that never left is tried again: connections of a worker that comes and goes."""
+
+FAIR_SHARE: Final = 0.25
+"""Of a policy's time: whoever was given less is not to blame for being late. The API server often waits no longer than
+a policy may take (10 s both, by default), so to be given somewhat less is the rule."""
 
 _ENDINGS: Final = {Ending.UNSENT: None, Ending.LOST: Call.LOST, Ending.SAID: Call.FAILED, Ending.LATE: None}
 
@@ -77,6 +82,7 @@ class Asking:
 
     __slots__ = (
         "_alarm",
+        "_alone",
         "_answered",
         "_done",
         "_sent",
@@ -105,13 +111,14 @@ class Asking:
         self._unsent = 0
         self._alarm: asyncio.TimerHandle | None = None
         self._done = False
+        self._alone = False
 
     @property
     def is_done(self) -> bool:
         """Whether it has its answer, or nobody waits for it."""
         return self._done
 
-    def put(self, replica: Replica, connection: Connection, *, alone: bool = False, hedge: bool = False) -> None:
+    def put(self, replica: Replica, connection: Connection, *, hedge: bool = False) -> None:
         """Put it to a connection."""
         now = monotonic()
         attempt = Try(self, replica, connection, now)
@@ -120,8 +127,8 @@ class Asking:
         self._tries.append(attempt)
         self.tried = (*self.tried, replica)
         self._sent += 1
-        attempt.cancel = connection.ask(attempt, alone=alone)
-        if self._sent == 1 and self.ask.cancellable and not self._worker.is_single:
+        attempt.cancel = connection.ask(attempt, alone=self._alone)
+        if self._sent == 1 and self.ask.cancellable and self._alarm is None and not self._worker.is_single:
             delay = self._worker.chances.hedge_after(self.ask.policy.qualified_name)
             if delay is not None and now + delay < self.ask.deadline:
                 self._alarm = asyncio.get_running_loop().call_later(delay, self._hedge)
@@ -131,7 +138,7 @@ class Asking:
         self._tries.remove(attempt)
         now = monotonic()
         took = now - attempt.began
-        self._tell_ended(attempt, Call.SLOW if self._is_slow(took) else Call.SUCCEEDED, now)
+        self._tell_ended(attempt, Call.SLOW if self._is_slow(attempt, now) else Call.SUCCEEDED, now)
         if not self._worker.is_single:
             self._worker.chances.took(self.ask.policy.qualified_name, took)
         if attempt.is_hedge:
@@ -143,7 +150,7 @@ class Asking:
         self._tries.remove(attempt)
         now = monotonic()
         call = _ENDINGS[ending]
-        if ending is Ending.LATE and self._is_slow(now - attempt.began):
+        if ending is Ending.LATE and self._is_slow(attempt, now):
             call = Call.SLOW
         self._tell_ended(attempt, call, now)
         if ending is Ending.UNSENT:
@@ -164,7 +171,7 @@ class Asking:
         now = monotonic()
         for attempt in self._tries:
             attempt.cancel()
-            self._tell_ended(attempt, Call.SLOW if self._is_slow(now - attempt.began) else None, now)
+            self._tell_ended(attempt, Call.SLOW if self._is_slow(attempt, now) else None, now)
         self._tries.clear()
         self._worker.left(self)
 
@@ -181,6 +188,7 @@ class Asking:
             return self._unsent <= UNSENT and worker.put_or_wait(self)
         if ending is Ending.LATE or not self.ask.cancellable or self._sent >= SENT:
             return False
+        self._alone = self._alone or ending is Ending.LOST
         place = worker.pick(self, untried=True)
         if ending is Ending.SAID:
             if place is None or not worker.chances.may_retry():
@@ -189,7 +197,7 @@ class Asking:
         elif place is not None:
             self.put(*place)
         elif attempt.connection.can_be_asked:
-            self.put(attempt.replica, attempt.connection, alone=True)
+            self.put(attempt.replica, attempt.connection)
         elif not worker.put_or_wait(self):
             return False
         worker.count(WorkerEvent.RETRY)
@@ -206,8 +214,11 @@ class Asking:
 
     # --------------------------------------------------------------------------------------------------- end
 
-    def _is_slow(self, took: float) -> bool:
-        return took >= self._worker.slow_share * self.ask.policy.timeout
+    def _is_slow(self, attempt: Try, now: float) -> bool:
+        """Whether it took all of its time. A review that had little time left says nothing of the worker."""
+        whole = self.ask.policy.timeout
+        given = min(whole, self.ask.deadline - attempt.began)
+        return given >= FAIR_SHARE * whole and now - attempt.began >= self._worker.slow_share * given
 
     def _tell_ended(self, attempt: Try, call: Call | None, now: float) -> None:
         attempt.replica.ended(self.ask.policy.qualified_name, call, now, attempt.began)
@@ -219,7 +230,7 @@ class Asking:
         now = monotonic()
         for attempt in self._tries:
             attempt.cancel()
-            self._tell_ended(attempt, Call.SLOW if self._is_slow(now - attempt.began) else None, now)
+            self._tell_ended(attempt, Call.SLOW if self._is_slow(attempt, now) else None, now)
         self._tries.clear()
         self._worker.left(self)
         try:

@@ -18,8 +18,8 @@ What is counted:
 
 * ``FAILED``: the worker said in good time that it could not judge, or gave what is no answer. It costs nobody time; so
   this opens a circuit only **softly**: whoever has nowhere better to go may go there all the same.
-* ``LOST``: the connection broke, or the worker refused for want of room. ``SLOW``: an answer that took almost all of
-  the policy's time, or none in it. These open it **firmly**: waiting for such a worker costs every review its time.
+* ``LOST``: the connection or the stream broke. ``SLOW``: an answer that took almost all of the policy's time, or none
+  in it. These open it **firmly**: waiting for such a worker costs every review its time.
 """
 
 from collections import deque

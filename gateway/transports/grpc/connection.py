@@ -50,6 +50,10 @@ version: a Describe for each would double the worker's load, and one a second is
 STREAM_SECONDS: Final = (0.1, 1.0)
 """First and longest pause before a stream that broke is opened again, while it is not given up for longer."""
 
+TELL_SECONDS: Final = 10.0
+"""How long there is no connection before the log says why. Whoever is just being started is not there at the first
+look, and on a busy machine not at the tenth."""
+
 BREAKS: Final = 3
 """Streams that break one after another without an answer on them, before calls are used instead for a while."""
 
@@ -119,6 +123,7 @@ class Connection:
         self.why = ""
         """Why there is no connection, or no description, in a sentence; empty: nobody knows yet."""
         self._told_why = False
+        self._without_since = monotonic()
         self._channel = channel
         self._owner = owner
         self._agreement = agreement
@@ -246,8 +251,7 @@ class Connection:
         self.why = await self.introduction.why_not() or self.why
         if self.why != before:
             self._owner.changed(self)
-        elif not self._told_why:
-            # Whoever is just being started is not there at the first look.
+        elif not self._told_why and monotonic() - self._without_since > TELL_SECONDS:
             self._told_why = True
             _LOG.warning("a worker cannot be reached", worker=self._failures.name, address=self.address, why=self.why)
 
@@ -271,6 +275,7 @@ class Connection:
                     continue
                 pause = RETRY_SECONDS[0]
                 if healthy is None:
+                    self._breaks = 0
                     healthy = asyncio.create_task(self._health.keep())
                     self._stream_at = 0.0
                     self._begin_stream()
@@ -288,6 +293,7 @@ class Connection:
             self.description = None
             self.is_doubted = False
             self.is_serving = True
+            self._without_since = monotonic()
             self._become(State.CONNECTING)
 
     def _cannot_be_described(self, why: str, pause: float) -> None:
@@ -366,8 +372,10 @@ class Connection:
         if stream.is_unimplemented:
             self._stream_at = None
             return
+        if self._channel.get_state() is not grpc.ChannelConnectivity.READY:
+            return  # it went with the connection
         self._breaks = 1 if stream.answered else self._breaks + 1
-        pause = min(STREAM_SECONDS[0] * 2 ** (self._breaks - 1), STREAM_SECONDS[1])
+        pause = min(STREAM_SECONDS[0] * 2 ** min(self._breaks - 1, BREAKS), STREAM_SECONDS[1])
         if self._breaks > BREAKS or stream.is_abused:
             pause = self._limits.worker_stream_pause_seconds
         self._reopening = asyncio.get_running_loop().call_later(pause, self._begin_stream)

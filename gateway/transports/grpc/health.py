@@ -19,6 +19,10 @@ _LOG: Final = structlog.get_logger(__name__)
 AGAIN_SECONDS: Final = 1.0
 """Pause before a watch that ended is begun again."""
 
+BETWEEN_SECONDS: Final = 0.1
+"""Between two states that are listened to: a worker that changes its mind without end costs no more than ten lines of
+log a second, and as many streams."""
+
 
 class HealthWatch:
     """Watches on one channel.
@@ -42,6 +46,7 @@ class HealthWatch:
                 async for content in self._watch(request):
                     said = health_pb2.HealthCheckResponse.FromString(content).status
                     self._told(said != health_pb2.HealthCheckResponse.NOT_SERVING)
+                    await asyncio.sleep(BETWEEN_SECONDS)
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                     await asyncio.Event().wait()

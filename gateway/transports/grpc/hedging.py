@@ -47,15 +47,15 @@ class Budget:
 
     Args:
         share: of extra calls, such as 0.05.
-        reserve: the most that can be saved up, and what there is at the start.
+        reserve: the most that can be saved up, and what there is at the start; nothing, if the share is 0.
     """
 
     __slots__ = ("_left", "_reserve", "_share")
 
     def __init__(self, share: float, reserve: float) -> None:
         self._share = share
-        self._reserve = reserve
-        self._left = reserve
+        self._reserve = reserve if share > 0 else 0.0
+        self._left = self._reserve
 
     def earn(self) -> None:
         """One ordinary call is made."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import grpc
 import grpc.aio
+import structlog
 from google.protobuf.message import DecodeError
 
 from gateway.deciding import Answer, Ask, Failure
@@ -36,6 +37,12 @@ _ENVELOPE_BYTES: Final = 128
 
 _HEAVY_BYTES: Final = 4096
 """A message that nobody asked for counts once for each of its items, and once more for so many bytes."""
+
+_COUNTED_BYTES: Final = 65_536
+"""Answers in a larger message are counted before it is parsed: an empty one takes two bytes on the wire, and a hundred
+times as much memory. In a smaller one there are 32,768 at most, which take some milliseconds."""
+
+_LOG: Final = structlog.get_logger(__name__)
 
 
 class ReviewStream:
@@ -153,6 +160,9 @@ class ReviewStream:
                     return
         except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError):
             pass  # the stream has ended; the reader says how
+        except Exception:  # noqa: BLE001 - logged; without a writer nobody's ask would ever leave
+            _LOG.exception("writing to a worker's stream failed inside the gateway", worker=self._failures.name)
+            self._call.cancel()
         finally:
             self.is_writing = False
 
@@ -204,7 +214,8 @@ class ReviewStream:
         failure, ending = self._failures.ended_by_worker(), Ending.LOST
         try:
             while (content := await self._call.read()) is not grpc.aio.EOF:
-                self._received(content)
+                if not self._is_too_many(content):
+                    self._received(content)
                 if self._strays > self._limits.worker_strays:
                     failure = self._failures.flooded(self._limits.worker_strays)
                     self.is_flooded = self.is_abused = True
@@ -220,9 +231,23 @@ class ReviewStream:
             if not self._call.cancelled():
                 self._call.cancel()
             failure = self._failures.closed()
+        except Exception as error:  # noqa: BLE001 - logged; without a reader nobody would ever be told
+            _LOG.exception("reading a worker's stream failed inside the gateway", worker=self._failures.name)
+            failure = self._failures.internal(error)
         self._call.cancel()
         self._writer.cancel()
         self._end(failure, ending)
+
+    def _is_too_many(self, content: bytes) -> bool:
+        """Whether a message holds so many answers that most are nobody's; then it is not parsed."""
+        if len(content) <= _COUNTED_BYTES:
+            return False
+        most = len(self._open) + self._limits.worker_strays
+        if fields(content, most) <= most:
+            return False
+        self._strays += most
+        self._strayed(1)
+        return True
 
     def _received(self, content: bytes) -> None:
         response = pb.ReviewStreamResponse.FromString(content)
@@ -267,13 +292,16 @@ class ReviewStream:
         self.has_ended = True
         if self._sweeping is not None:
             self._sweeping.cancel()
-        left, self._open = self._open, {}
-        unsent, self._unsent = self._unsent, {}
-        self._backlog.bytes -= sum(_size(attempt.ask) for attempt in unsent.values())
         # First, so that what is asked again is not asked here.
         self._gone(self)
-        for number, attempt in left.items():
-            attempt.ended(failure, Ending.UNSENT if number in unsent else ending)
+        for number in tuple(self._open):
+            attempt = self._open.pop(number, None)
+            if attempt is None:
+                continue  # whoever was told before has cancelled it
+            unsent = self._unsent.pop(number, None)
+            if unsent is not None:
+                self._backlog.bytes -= _size(unsent.ask)
+            attempt.ended(failure, ending if unsent is None else Ending.UNSENT)
 
 
 def _size(ask: Ask) -> int:

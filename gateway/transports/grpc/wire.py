@@ -1,5 +1,5 @@
-"""How many fields a protobuf message has, counted without parsing it: "a Protocol Buffer message is a series of key-value
-pairs", and each says how long it is.
+"""How many fields a protobuf message has, counted without parsing it: "a Protocol Buffer message is a series of
+key-value pairs", and each says how long it is.
 
 Whoever parses a message pays for everything in it at once, a hundred bytes of memory for two on the wire; who counts
 pays for one number at a time, and stops when it is too many.

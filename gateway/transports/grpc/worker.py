@@ -256,6 +256,8 @@ class GrpcWorker:
             fits = asking.fits
             if fits is not None and not any(connection.description in fits for connection in asked):
                 return self._failures.other_version(asking.ask.policy.policy)
+            if self.pick(asking) is not None:
+                return self._failures.unreachable("its connections break before anything is sent")
             return self._failures.circuit_open(asking.ask.policy.policy, self._limits.worker_circuit_open_seconds)
         if any(connection.state is State.READY and not connection.is_serving for connection in connections):
             return self._failures.not_serving()

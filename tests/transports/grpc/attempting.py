@@ -1,0 +1,82 @@
+"""One ReviewStream to a scripted worker, and who waits for the answers on it."""
+
+from contextlib import asynccontextmanager
+
+import grpc.aio
+
+from gateway.deciding import Ask
+from gateway.documents import Document
+from gateway.transports import TransportLimits
+from gateway.transports.grpc.backlog import Backlog
+from gateway.transports.grpc.connection import SERVICE
+from gateway.transports.grpc.failures import Failures
+from gateway.transports.grpc.stream import ReviewStream
+from gateway.transports.messages import outcome_answer
+from tests.integration.workers import scripted
+from tests.transports.reaching import FAR_AWAY, judge
+
+JUDGE = judge()
+DOCUMENT = Document(content=b"{}")
+
+
+class Attempt:
+    """Waits. ``answer`` is what came, ``ending`` how it ended without one; more than one of them is an error."""
+
+    def __init__(self, about=JUDGE, *, document=DOCUMENT, deadline=FAR_AWAY, told=lambda: None, **fields):
+        given = {"id": 1, "uid": "u1", "cancellable": True, "version": "1"} | fields
+        self.ask = Ask(policy=about, document=document, deadline=deadline, **given)
+        self.answer = self.failure = self.ending = None
+        self._told = told
+
+    @property
+    def is_over(self):
+        return self.answer is not None or self.ending is not None
+
+    def answered(self, answer):
+        assert not self.is_over
+        self.answer = answer
+        self._told()
+
+    def ended(self, failure, ending):
+        assert not self.is_over
+        self.failure, self.ending = failure, ending
+        self._told()
+
+
+class Told:
+    """What a stream tells its connection."""
+
+    def __init__(self):
+        self.strays = 0
+        self.gone = []
+        self.backlog = Backlog(1_000_000)
+
+    def strayed(self, answers):
+        self.strays += answers
+
+
+def open_stream(channel, told, limits):
+    """One more stream of a channel."""
+    return ReviewStream(
+        channel.stream_stream(SERVICE + "ReviewStream")(),
+        limits=limits,
+        backlog=told.backlog,
+        failures=Failures("labels", "somewhere", 500),
+        read=lambda ask, outcome: outcome_answer(ask, outcome, characters=500),
+        strayed=told.strayed,
+        gone=told.gone.append,
+    )
+
+
+@asynccontextmanager
+async def streaming(script, *, told=None, options=(), **limits):
+    """A stream to a worker with this stream; closed at the end, when everybody must have been told."""
+    told = told or Told()
+    async with scripted("judge", stream=script) as target, grpc.aio.insecure_channel(target, options) as channel:
+        stream = open_stream(channel, told, TransportLimits(**limits))
+        try:
+            yield stream
+        finally:
+            await stream.close()
+            assert told.gone == [stream]
+            assert told.backlog.bytes == 0

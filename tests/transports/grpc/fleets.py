@@ -1,0 +1,161 @@
+"""A GrpcWorker over connections that are played by the test: nothing is sent anywhere."""
+
+from contextlib import asynccontextmanager
+
+from gateway.transports import TransportLimits
+from gateway.transports.grpc.connection import State
+from gateway.transports.grpc.descriptions import Descriptions
+from gateway.transports.grpc.worker import GrpcWorker
+from tests.integration.running import until
+from tests.integration.workers import description
+from tests.transports.reaching import judge, question
+
+SAID = Descriptions().of(description("judge"))
+
+
+class Played:
+    """A connection. ``attempts`` are those put to it, ``alone`` which of them as a call of their own."""
+
+    is_gathering = is_writing = is_doubted = False
+
+    def __init__(self, address, said=SAID):
+        self.address = address
+        self.state = State.READY
+        self.description = said
+        self.is_serving = True
+        self.is_draining = False
+        self.is_closed = False
+        self.why = ""
+        self.attempts = []
+        self.alone = []
+        self.cancelled = []
+
+    @property
+    def can_be_asked(self):
+        return self.state is State.READY and self.is_serving and not self.is_draining
+
+    def ask(self, attempt, *, alone):
+        self.attempts.append(attempt)
+        if alone:
+            self.alone.append(attempt)
+        return lambda: self.cancelled.append(attempt)
+
+    def drain(self):
+        self.is_draining = True
+
+    async def idle(self):
+        pass
+
+    async def close(self):
+        self.is_closed = True
+
+
+class Dialled:
+    """Channels that nobody uses: the addresses themselves."""
+
+    tls = None
+
+    def __init__(self):
+        self.has_changed = False
+        self.error = None
+
+    def changed(self):
+        changed, self.has_changed = self.has_changed, False
+        return changed
+
+    def channel(self, address):
+        if self.error is not None:
+            raise self.error
+        return address
+
+
+class Events:
+    """Counts what happens."""
+
+    def __init__(self):
+        self.counts = {}
+        self.usable = None
+
+    def arrived(self, worker):
+        pass
+
+    def happened(self, worker, event, count=1):
+        self.counts[event.value] = self.counts.get(event.value, 0) + count
+
+    def connections(self, worker, usable):
+        self.usable = usable
+
+    def gone(self, worker):
+        pass
+
+
+class Asked:
+    """An ask to the worker. ``answers`` are those that came."""
+
+    def __init__(self, fleet, about=None, *, cancellable=True, fits=None, told=lambda: None, **fields):
+        self.answers = []
+        self._told = told
+        ask = question(about or judge(), **fields)
+        if not cancellable:
+            ask = type(ask)(**{name: getattr(ask, name) for name in ask.__struct_fields__} | {"cancellable": False})
+        self.ask = ask
+        self.cancel = fleet.worker.ask(ask, self._answered, fits)
+
+    def _answered(self, answer):
+        self.answers.append(answer)
+        self._told()
+
+    @property
+    def answer(self):
+        (answer,) = self.answers
+        return answer
+
+
+class FleetPlayed:
+    """A worker with a connection to each of its addresses; ``places`` are these, by address."""
+
+    def __init__(self, worker, events, dialled):
+        self.worker = worker
+        self.events = events
+        self.dialled = dialled
+        self.made = []
+
+    @property
+    def places(self):
+        return self.worker._fleet.connections()
+
+    def attempts(self):
+        """All attempts, with who was asked, in no order."""
+        return [(place, attempt) for place in self.made for attempt in place.attempts]
+
+
+@asynccontextmanager
+async def played(*addresses, said=SAID, resolving=None, **limits):
+    """A worker at these addresses."""
+    events, dialled = Events(), Dialled()
+
+    async def resolve(target):
+        return tuple(addresses)
+
+    worker = GrpcWorker(
+        "labels",
+        "labels.svc:1",
+        TransportLimits(**({"worker_connections": 1} | limits)),
+        dialler=dialled,
+        events=events,
+        resolving=resolving or resolve,
+    )
+    fleet = FleetPlayed(worker, events, dialled)
+
+    def connect(address, channel):
+        assert channel == address
+        fleet.made.append(Played(address, said))
+        return fleet.made[-1]
+
+    worker._fleet._connect = connect
+    try:
+        await until(lambda: len(worker._fleet.replicas) == len(addresses))
+        yield fleet
+    finally:
+        await worker.close()
+        assert all(place.is_closed for place in worker._fleet.connections())

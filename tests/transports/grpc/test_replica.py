@@ -1,0 +1,329 @@
+"""One address: its connections, who of them is next, and who follows whom. And several of them, as names change."""
+
+import asyncio
+from time import monotonic
+
+import pytest
+
+from gateway.transports import TransportLimits
+from gateway.transports.credentials import CredentialsError
+from gateway.transports.grpc import fleet as module
+from gateway.transports.grpc.addresses import ResolveError
+from gateway.transports.grpc.breaker import Call, Circuit
+from gateway.transports.grpc.connection import State
+from gateway.transports.grpc.descriptions import Descriptions
+from gateway.transports.grpc.replica import PATIENCE, Replica
+from tests.integration.running import until
+from tests.integration.workers import description
+from tests.transports.grpc.fleets import SAID, Asked, Played, played
+from tests.transports.reaching import judge
+
+OTHER = Descriptions().of(description("judge", version="2"))
+LIMITS = TransportLimits(worker_connection_age_seconds=100.0, worker_connect_seconds=1.0, worker_circuit_calls=1)
+
+
+class World:
+    """A replica with played connections. ``made`` and ``retired`` are those, in order."""
+
+    def __init__(self, count, *, states=()):
+        self.made, self.retired, self.opened = [], [], []
+        self.states = list(states)
+        self.error = None
+        self.replica = Replica(
+            "a",
+            limits=LIMITS,
+            dial=self._dial,
+            retire=self.retired.append,
+            opened=lambda *how: self.opened.append(how),
+        )
+        self.replica.fill(count)
+
+    def _dial(self, address):
+        if self.error is not None:
+            raise self.error
+        self.made.append(Played(address))
+        return self.made[-1]
+
+    def picks(self, count, fits=None):
+        return [self.replica.pick(fits) for _ in range(count)]
+
+
+def test_connections_take_turns():
+    """Each of them is picked as often as the others."""
+    world = World(3)
+    picked = world.picks(9)
+    assert [picked.count(connection) for connection in world.made] == [3, 3, 3]
+
+
+def test_asks_gather_where_a_message_is_being_made_up():
+    """So that they travel together."""
+    world = World(3)
+    gathering = world.replica.pick(None)
+    gathering.is_gathering = True
+    assert set(world.picks(5)) == {gathering}
+    gathering.is_gathering = False
+    assert world.replica.pick(None) is not gathering
+
+
+def test_who_may_not_be_asked_is_not_picked():
+    """Not described, not serving or on its way out."""
+    world = World(3)
+    first, second, third = world.made
+    first.state, second.is_serving = State.DESCRIBING, False
+    world.replica.look()
+    assert set(world.picks(4)) == {third}
+    third.is_draining = True
+    world.replica.look()
+    assert not world.replica.can_be_asked
+    assert world.replica.pick(None) is None
+
+
+def test_only_a_fitting_description_is_picked():
+    """While an address has two (behind it are several replicas), asks go where they fit; perhaps nowhere."""
+    world = World(2)
+    world.made[0].description = OTHER
+    assert set(world.picks(4, frozenset({SAID}))) == {world.made[1]}
+    assert set(world.picks(4, frozenset({OTHER}))) == {world.made[0]}
+    assert world.replica.pick(frozenset()) is None
+
+
+def test_an_old_connection_stays_until_its_successor_may_be_asked():
+    """So that no moment is without one; then it is retired, and the new one is young."""
+    world = World(1)
+    now = monotonic()
+    world.replica.renew(now)
+    assert len(world.made) == 1
+    world.replica.renew(now + 111)
+    old, young = world.made
+    young.state = State.CONNECTING
+    world.replica.look()
+    assert (world.replica.pick(None), world.retired) == (old, [])
+    young.state = State.READY
+    world.replica.look()
+    assert (world.replica.pick(None), world.retired) == (young, [old])
+    world.replica.renew(now + 60)
+    assert len(world.made) == 2
+
+
+def test_connections_are_not_replaced_all_at_once():
+    """A tenth more or less."""
+    world = World(50)
+    now = monotonic()
+    world.replica.renew(now + 89.9)
+    assert len(world.made) == 50
+    world.replica.renew(now + 100)
+    assert 50 < len(world.made) < 100
+
+
+def test_a_successor_that_does_not_become_ready_is_made_anew():
+    """After some patience; what there is stays."""
+    world = World(1)
+    now = monotonic() + 111
+    world.replica.renew(now)
+    world.made[1].state = State.CONNECTING
+    world.replica.renew(now + PATIENCE - 0.1)
+    assert len(world.made) == 2
+    world.replica.renew(now + PATIENCE)
+    assert world.retired == [world.made[1]]
+    assert world.replica.successors == (world.made[2],)
+    assert world.replica.connections == (world.made[0],)
+
+
+def test_expired_connections_are_due_at_once():
+    """Theirs are certificates that have been replaced; a successor that was made with these is given up as well."""
+    world = World(2)
+    now = monotonic()
+    world.replica.renew(now + 111)
+    stale = world.replica.successors
+    world.replica.expire()
+    assert world.retired == list(stale)
+    world.replica.renew(now)
+    assert len(world.replica.successors) == 2
+    world.replica.look()
+    assert set(world.replica.connections).isdisjoint(stale)
+
+
+def test_what_cannot_be_made_leaves_what_there_is():
+    """Certificates that cannot be used are told, and tried again."""
+    world = World(1)
+    world.error = CredentialsError("no such file")
+    for _ in range(2):
+        with pytest.raises(CredentialsError):
+            world.replica.renew(monotonic() + 111)
+    assert world.replica.pick(None) is world.made[0]
+
+
+def test_fewer_connections_are_wanted():
+    """Where a name has more addresses, each has fewer connections; what is dropped is retired, successors too."""
+    world = World(3)
+    world.replica.renew(monotonic() + 111)
+    for successor in world.replica.successors:
+        successor.state = State.CONNECTING
+    world.replica.fill(1)
+    assert len(world.replica.connections) == 1
+    assert len(world.retired) == 4
+    world.replica.leave()
+    assert sorted(map(id, world.retired)) == sorted(map(id, world.made))
+    assert world.replica.pick(None) is None
+
+
+def test_circuits_are_of_one_policy_each():
+    """And an address without failures has none."""
+    world = World(1)
+    world.replica.ended("fine", Call.SUCCEEDED, 1.0, 1.0)
+    world.replica.ended("forgotten", None, 1.0, 1.0)
+    world.replica.ended("bad", Call.LOST, 1.0, 1.0)
+    assert [world.replica.circuit(name, 1.0) for name in ("fine", "forgotten", "bad", "new")] == [
+        Circuit.CLOSED,
+        Circuit.CLOSED,
+        Circuit.FIRM,
+        Circuit.CLOSED,
+    ]
+    assert world.opened == [("a", "bad", Circuit.FIRM)]
+
+
+# ----------------------------------------------------------------------------------------------- many of them
+
+
+async def test_addresses_take_turns():
+    """Round robin over all of them."""
+    async with played("a", "b", "c") as fleet:
+        for _ in range(9):
+            Asked(fleet)
+        assert [len(place.attempts) for place in fleet.made] == [3, 3, 3]
+
+
+async def test_asks_about_the_same_document_go_the_same_way():
+    """One after another they travel together; the next document goes to the next."""
+    async with played("a", "b") as fleet:
+        for _ in range(2):
+            first = Asked(fleet, judge("one"))
+            for name in ("two", "three"):
+                fleet.worker.ask(_about(first.ask, name), lambda _: None)
+        assert [len(place.attempts) for place in fleet.made] == [3, 3]
+
+
+def _about(ask, name):
+    return type(ask)(**{field: getattr(ask, field) for field in ask.__struct_fields__} | {"policy": judge(name)})
+
+
+async def test_few_addresses_have_several_connections_each():
+    """As many as are wanted, at least."""
+    async with played("a", "b", worker_connections=3) as fleet:
+        assert sorted(place.address for place in fleet.places) == ["a", "a", "b", "b"]
+
+
+class Names:
+    """A name whose addresses change. ``now`` may be an exception."""
+
+    def __init__(self, *addresses):
+        self.now = addresses
+        self.asked = 0
+
+    async def __call__(self, target):
+        self.asked += 1
+        if isinstance(self.now, Exception):
+            raise self.now
+        return self.now
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Names are looked up again soon."""
+    monkeypatch.setattr(module, "RESOLVE_SECONDS", 0.001)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.001)
+
+
+async def test_addresses_come_and_go(quick):
+    """A new one is connected to; one that is gone is asked no more, and closed when its asks have ended."""
+    names = Names("a", "b")
+    async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as fleet:
+        kept = next(place for place in fleet.made if place.address == "b")
+        names.now = ("b", "c")
+        await until(lambda: {place.address for place in fleet.places} == {"b", "c"})
+        gone = next(place for place in fleet.made if place.address == "a")
+        await until(lambda: gone.is_closed)
+        assert gone.is_draining
+        assert not kept.is_draining
+        before = len(gone.attempts)
+        for _ in range(4):
+            Asked(fleet)
+        assert len(gone.attempts) == before
+        assert fleet.events.usable == 2
+
+
+@pytest.mark.parametrize("error", [ResolveError("'labels.svc' cannot be resolved: no"), RuntimeError("ours")])
+async def test_a_name_that_cannot_be_resolved_now_keeps_its_addresses(quick, log, error):
+    """A resolver that is away takes nothing away."""
+    names = Names("a", "b")
+    async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as fleet:
+        names.now = error
+        seen = names.asked
+        await until(lambda: names.asked > seen + 2)
+        assert len(fleet.places) == 2
+        Asked(fleet)
+        assert len(fleet.attempts()) == 1
+        names.now = ("a",)
+        await until(lambda: len(fleet.places) == 1)
+    if isinstance(error, ResolveError):
+        assert [entry["event"] for entry in log].count("a worker's name has no addresses") == 1
+
+
+async def test_a_lost_connection_looks_its_name_up_again(quick):
+    """Whoever is lost may be somewhere else already."""
+    names = Names("a")
+    async with played("a", resolving=names, worker_resolve_seconds=1e6) as fleet:
+        await until(lambda: names.asked == 1)
+        (place,) = fleet.places
+        place.state = State.CONNECTING
+        fleet.worker.changed(place)
+        await until(lambda: names.asked == 2)
+
+
+async def test_asks_wait_for_a_name_that_is_being_resolved():
+    """The first review of a gateway that has just started is judged."""
+    resolved = asyncio.Event()
+
+    async def resolve(target):
+        await resolved.wait()
+        return ("a",)
+
+    async with played(resolving=resolve) as fleet:
+        asked = Asked(fleet)
+        resolved.set()
+        await until(fleet.attempts)
+        assert asked.answers == []
+
+
+async def test_asks_do_not_wait_for_a_name_that_is_unknown(quick):
+    """They fail at once, and say why."""
+    names = Names()
+    names.now = ResolveError("'labels.svc' cannot be resolved: no")
+    async with played(resolving=names) as fleet:
+        await until(lambda: names.asked)
+        asked = Asked(fleet)
+        await until(lambda: asked.answers)
+        assert "'labels.svc' cannot be resolved: no" in asked.answer.message
+
+
+async def test_connections_are_made_anew_with_new_certificates(quick, log):
+    """Each gets a successor, and nobody is without a connection meanwhile."""
+    async with played("a", "b") as fleet:
+        before = fleet.places
+        fleet.dialled.has_changed = True
+        await until(lambda: len(fleet.made) == 4)
+        fleet.worker._look()
+        await until(lambda: set(fleet.places).isdisjoint(before))
+        await until(lambda: all(place.is_closed for place in before))
+
+
+async def test_certificates_that_cannot_be_used_yet_are_tried_again(quick, log):
+    """Until they can, asks fail by that name; then they are judged."""
+    names = Names("a")
+    async with played(resolving=names) as fleet:
+        fleet.dialled.error = CredentialsError("tls.crt: no such file")
+        await until(lambda: fleet.worker.why == "tls.crt: no such file")
+        fleet.dialled.error = None
+        await until(lambda: fleet.places)
+        Asked(fleet)
+        assert len(fleet.attempts()) == 1

@@ -1,0 +1,234 @@
+"""The end of a ReviewStream, however it comes: who is told what, once; and what may wait meanwhile."""
+
+import asyncio
+from time import monotonic
+
+import grpc
+import pytest
+
+from gateway.deciding import Allow
+from gateway.documents import Document
+from gateway.reasons import Reason
+from gateway.transports.grpc import stream as module
+from gateway.transports.grpc.attempts import Ending
+from tests.integration.conversations import Streams, answering, for_ever, response
+from tests.integration.running import until
+from tests.integration.workers import deny
+from tests.transports.grpc.attempting import Attempt, Told, streaming
+from tests.transports.reaching import judge
+
+# ------------------------------------------------------------------------------------------------------- end
+
+
+async def test_finish_half_closes_when_nothing_is_open():
+    """What is open is answered first; then the worker sees the end, and the stream ends without a failure."""
+    gate = asyncio.Event()
+
+    async def slowly(conversation, item):
+        await gate.wait()
+        await conversation.answer(item.id)
+        return True
+
+    told, attempt, streams = Told(), Attempt(), Streams(answering(judge=slowly))
+    async with streaming(streams, told=told) as stream:
+        stream.ask(attempt)
+        await until(lambda: streams.conversations and streams.last.items)
+        stream.finish()
+        assert not stream.takes_asks
+        assert not attempt.is_over
+        gate.set()
+        await until(lambda: told.gone)
+        assert streams.last.has_half_closed
+    assert isinstance(attempt.answer, Allow)
+
+
+async def test_finish_waits_for_nobody_who_is_gone():
+    """The last open ask may be cancelled, or late, instead of answered."""
+    for deadline in (monotonic() + 0.02, None):
+        told, streams = Told(), Streams()
+        async with streaming(streams, told=told) as stream:
+            number = stream.ask(Attempt(**({"deadline": deadline} if deadline else {})))
+            await until(lambda streams=streams: streams.conversations and streams.last.items)
+            stream.finish()
+            if deadline is None:
+                stream.cancel(number)
+            await until(lambda told=told: told.gone)
+            assert streams.last.has_half_closed
+
+
+async def end(conversation):
+    """End with OK."""
+
+
+async def with_status(conversation):
+    await conversation.context.abort(grpc.StatusCode.INTERNAL, "not\ntoday")
+
+
+async def with_garbage(conversation):
+    await conversation.send(b"\xff\xff\xff")
+    await for_ever()
+
+
+async def with_too_much(conversation):
+    await conversation.send(response((1, deny("x" * 20_000))))
+    await for_ever()
+
+
+async def with_an_exception(conversation):
+    raise RuntimeError("of the worker's own")
+
+
+ENDS = {
+    "OK": (end, Reason.WORKER_UNAVAILABLE, "ended its stream without an answer"),
+    "a status": (with_status, Reason.WORKER_FAILURE, "status INTERNAL: not today"),
+    "garbage": (with_garbage, Reason.INVALID_RESPONSE, "bytes that are no ReviewStreamResponse"),
+    "too large a message": (with_too_much, Reason.WORKER_FAILURE, "status RESOURCE_EXHAUSTED"),
+    "an exception": (with_an_exception, Reason.WORKER_FAILURE, "status UNKNOWN"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+async def test_when_a_stream_ends_every_open_ask_is_told(name):
+    """Once, why, and that nobody knows what became of it."""
+    ends, reason, words = ENDS[name]
+
+    async def script(conversation):
+        await conversation.batch()
+        await ends(conversation)
+
+    attempts = [Attempt() for _ in range(3)]
+    options = (("grpc.max_receive_message_length", 10_000),)
+    async with streaming(Streams(script), options=options) as stream:
+        for attempt in attempts:
+            stream.ask(attempt)
+        await until(lambda: stream.has_ended)
+    for attempt in attempts:
+        assert (attempt.failure.reason, attempt.ending) == (reason, Ending.LOST)
+        assert words in attempt.failure.message
+        assert attempt.failure.message.isprintable()
+
+
+async def test_a_worker_without_streams_has_been_asked_nothing():
+    """UNIMPLEMENTED says that nobody has seen the asks: they may all be put again."""
+    attempts = [Attempt() for _ in range(3)]
+    async with streaming(None) as stream:
+        for attempt in attempts:
+            stream.ask(attempt)
+        await until(lambda: stream.has_ended)
+        assert stream.is_unimplemented
+    assert [attempt.ending for attempt in attempts] == [Ending.UNSENT] * 3
+
+
+async def test_what_was_not_written_when_the_stream_ended_has_never_left():
+    """Behind a worker that does not read, asks wait; at its end they are told from those that were sent."""
+    opened = asyncio.Event()
+
+    async def deaf(conversation):
+        await opened.wait()
+
+    attempts = [Attempt(document=Document(content=bytes(200_000))) for _ in range(40)]
+    async with streaming(Streams(deaf), worker_batch_bytes=1) as stream:
+        for attempt in attempts:
+            stream.ask(attempt)
+        await until(lambda: stream.is_writing and len(stream._unsent) < len(attempts))
+        opened.set()
+        await until(lambda: stream.has_ended)
+    endings = [attempt.ending for attempt in attempts]
+    sent = endings.index(Ending.UNSENT)
+    assert sent > 0
+    assert endings == [Ending.LOST] * sent + [Ending.UNSENT] * (len(attempts) - sent)
+
+
+async def test_who_is_told_of_the_end_may_cancel_the_others():
+    """A review that fails by one ask cancels its others while the stream tells them all: nobody is told twice, and
+    nobody is forgotten.
+    """
+    told = Told()
+    async with streaming(Streams(end), told=told) as stream:
+        first = Attempt(told=lambda: stream.cancel(2))
+        attempts = [first, Attempt(), Attempt()]
+        for attempt in attempts:
+            stream.ask(attempt)
+        await until(lambda: told.gone)
+    assert [attempt.is_over for attempt in attempts] == [True, False, True]
+
+
+async def test_a_mistake_of_ours_ends_the_stream_and_tells_everybody(log):
+    """If reading fails inside the gateway, open asks fail as INTERNAL instead of waiting for ever."""
+
+    class Mistaken(Told):
+        def strayed(self, answers):
+            raise RuntimeError("ours")
+
+    async def strays(conversation, item):
+        await conversation.answer(item.id + 1000)
+        return True
+
+    attempts = [Attempt(), Attempt()]
+    async with streaming(Streams(answering(judge=strays)), told=Mistaken()) as stream:
+        for attempt in attempts:
+            stream.ask(attempt)
+        await until(lambda: all(attempt.is_over for attempt in attempts))
+    assert [attempt.failure.reason for attempt in attempts] == [Reason.INTERNAL] * 2
+    assert [entry["log_level"] for entry in log] == ["error"]
+
+
+async def test_an_ask_that_cannot_be_written_ends_the_stream(log, monkeypatch):
+    """Whoever waits for what cannot be made a message of does not wait for ever either."""
+    monkeypatch.setattr(module, "PHASES", {})
+    attempt = Attempt()
+    async with streaming(Streams(answering())) as stream:
+        stream.ask(attempt)
+        await until(lambda: attempt.is_over)
+    assert attempt.ending is Ending.UNSENT
+    assert [entry["log_level"] for entry in log] == ["error"]
+
+
+async def test_closing_breaks_off_what_is_open():
+    """Open asks are told; the worker sees its stream end."""
+    streams, attempts = Streams(), [Attempt(), Attempt()]
+    async with streaming(streams) as stream:
+        for attempt in attempts:
+            stream.ask(attempt)
+        await until(lambda: streams.conversations and streams.last.items)
+        await stream.close()
+        await until(lambda: streams.last.is_over)
+    assert [attempt.ending for attempt in attempts] == [Ending.LOST] * 2
+
+
+async def test_a_stream_that_is_closed_at_once():
+    """Before anything was written, nothing has left."""
+    attempt = Attempt()
+    async with streaming(Streams()) as stream:
+        stream.ask(attempt)
+        await stream.close()
+    assert attempt.ending is Ending.UNSENT
+
+
+# ---------------------------------------------------------------------------------------------------- bounds
+
+
+async def test_asks_whose_deadline_is_over_are_swept():
+    """They are late, the worker is told that nobody waits, and the others stay."""
+    streams, late, kept = Streams(), Attempt(deadline=monotonic() + 0.01), Attempt()
+    async with streaming(streams) as stream:
+        number = stream.ask(late)
+        stream.ask(kept)
+        await until(lambda: late.is_over)
+        await until(lambda: streams.last.cancels == [number])
+        assert not kept.is_over
+    assert (late.failure.reason, late.ending) == (Reason.WORKER_TIMEOUT, Ending.LATE)
+
+
+async def test_the_backlog_is_what_has_not_been_written():
+    """It grows with each ask, and shrinks when one is written, cancelled or over."""
+    told, streams = Told(), Streams()
+    document = Document(content=bytes(1000))
+    size = len(document.content) + len(judge().settings)
+    async with streaming(streams, told=told) as stream:
+        numbers = [stream.ask(Attempt(document=document)) for _ in range(3)]
+        assert told.backlog.bytes == 3 * size
+        stream.cancel(numbers[0])
+        assert told.backlog.bytes == 2 * size
+        await until(lambda: streams.conversations and streams.last.items)
+        assert told.backlog.bytes == 0
