@@ -1,0 +1,197 @@
+//! One ask to one outcome: the path that `Review` and `ReviewStream` share.
+//!
+//! Whatever happens here is an outcome. An error is not a verdict: a policy that panics, returns an error or an answer
+//! that means nothing, cannot read its document or its settings has failed, and the operator's failurePolicy decides. The
+//! error's type goes to the gateway; its text, which may hold a Secret, stays in the worker's log.
+//!
+//! [`Judge::begin`] gives the outcome at once where nothing has to be waited for, which is what makes a plain function
+//! cheap, and otherwise a future. Dropping that future drops the policy's, and cancels the request's token.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use indexmap::IndexMap;
+use prost::Message;
+use tokio_util::sync::CancellationToken;
+
+use crate::answers::Answer;
+use crate::contract::outcome::Verdict;
+use crate::contract::{Ask, FailureReason, Outcome};
+use crate::functions::PolicyError;
+use crate::kept::KeptSettings;
+use crate::limits::Limits;
+use crate::outcomes::{accepted, failure, outcome_of};
+use crate::panics::caught;
+use crate::policies::{Called, Phase, Policy};
+use crate::request::Request;
+use crate::spans::Span;
+
+/// What a message needs beside one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each.
+const ENVELOPE_BYTES: usize = 64;
+
+/// The policies by name, in the order in which they were registered.
+pub(crate) type Policies = Arc<IndexMap<String, Policy>>;
+
+/// Holds the policies and all that is kept between asks. One for each served worker.
+pub(crate) struct Judge {
+    worker: String,
+    version: String,
+    policies: Policies,
+    message_bytes: usize,
+    settings: KeptSettings,
+}
+
+/// An ask that was taken.
+pub(crate) enum Begun {
+    Known(Outcome),
+    Waiting(Pin<Box<dyn Future<Output = Outcome> + Send>>),
+}
+
+/// Who is asked and for whom: what every line about an ask says.
+struct Asked {
+    policy: String,
+    version: String,
+    phase: Phase,
+    uid: String,
+    message_bytes: usize,
+}
+
+impl Judge {
+    pub(crate) fn new(worker: String, version: String, policies: Policies, limits: &Limits) -> Self {
+        let settings = KeptSettings::new(limits);
+        Self { worker, version, policies, message_bytes: limits.message_bytes, settings }
+    }
+
+    /// Takes an ask, with the document's JSON text (None: it has none) and the caller's `traceparent`. Its timeout is
+    /// the caller's affair.
+    pub(crate) fn begin(&self, ask: Ask, document: Option<Bytes>, traceparent: &str) -> Begun {
+        let Some(policy) = self.policies.get(&ask.policy) else {
+            let held: Vec<&str> = self.policies.keys().map(String::as_str).collect();
+            let held = if held.is_empty() { "none".to_owned() } else { held.join(", ") };
+            let message = format!("worker {} holds no policy {:?}; it holds: {held}", self.worker, ask.policy);
+            return Begun::Known(failure(message, FailureReason::UnknownPolicy, self.version.clone()));
+        };
+        let asked = Asked {
+            policy: policy.name.clone(),
+            version: policy.version_in(&self.version),
+            phase: policy.phase,
+            uid: ask.uid.clone(),
+            message_bytes: self.message_bytes,
+        };
+        let cancelled = CancellationToken::new();
+        let (request, settings) = match self.read(policy, ask, document, cancelled.clone()) {
+            Ok(read) => read,
+            Err((message, reason)) => return Begun::Known(asked.failed(message, reason)),
+        };
+        let span = Span::begin(&asked.policy, &asked.uid, traceparent);
+        match caught(|| span.run(|| (policy.function)(request, settings))) {
+            Ok(Called::Answered(answer)) => Begun::Known(asked.answered(answer, span)),
+            Err(panic) => Begun::Known(asked.answered(Err(panic), span)),
+            Ok(Called::Waiting(mut waiting)) => Begun::Waiting(Box::pin(async move {
+                let _told_when_dropped = cancelled.drop_guard();
+                let answer = poll_fn(|context| match caught(|| span.run(|| waiting.as_mut().poll(context))) {
+                    Ok(polled) => polled,
+                    Err(panic) => std::task::Poll::Ready(Err(panic)),
+                });
+                let answer = answer.await;
+                asked.answered(answer, span)
+            })),
+        }
+    }
+
+    /// The version that outcomes of a policy carry; of one that is not held, the worker's.
+    pub(crate) fn version_of(&self, policy: &str) -> String {
+        self.policies.get(policy).map_or_else(|| self.version.clone(), |policy| policy.version_in(&self.version))
+    }
+
+    /// The ask's document and settings; or the failure that says why they cannot be read.
+    fn read(
+        &self,
+        policy: &Policy,
+        ask: Ask,
+        document: Option<Bytes>,
+        cancelled: CancellationToken,
+    ) -> Result<(Request, crate::settings::Converted), (String, FailureReason)> {
+        let name = &policy.name;
+        if ask.phase != policy.phase.message() as i32 {
+            let (its, asked) = (phase_name(policy.phase.message() as i32), phase_name(ask.phase));
+            let message = format!("policy {name} is for {its} and was asked in {asked}");
+            return Err((message, FailureReason::UnknownPolicy));
+        }
+        let plain = FailureReason::Unspecified;
+        let Some(document) = document else {
+            return Err((format!("policy {name} was asked without a document"), plain));
+        };
+        let settings = self
+            .settings
+            .read(name, &policy.settings, &ask.settings)
+            .map_err(|error| (format!("settings of policy {name}: {error}"), FailureReason::InvalidSettings))?;
+        let request =
+            Request::new(document, ask.uid, cancelled).map_err(|error| (format!("policy {name}: {error}"), plain))?;
+        Ok((request, settings))
+    }
+}
+
+impl Asked {
+    /// The outcome of what a policy's function gave.
+    fn answered(self, answer: Result<Answer, PolicyError>, span: Span) -> Outcome {
+        let (name, uid) = (&self.policy, &self.uid);
+        let accepted = match answer {
+            Ok(answer) => {
+                accepted(answer, self.phase).map_err(|wrong| format!("policy {name}: InvalidAnswer: {wrong}"))
+            }
+            Err(error) => {
+                tracing::error!(policy = %name, uid = %uid, "policy {name} failed with {error}");
+                let text = if error.is_safe { error.text } else { "see the worker's log".to_owned() };
+                let outcome = failure(
+                    format!("policy {name} failed with {}: {text}", error.kind),
+                    FailureReason::Unspecified,
+                    self.version,
+                );
+                return ended(span, outcome);
+            }
+        };
+        let outcome = match accepted {
+            Ok(answer) => {
+                if let Answer::Failure(failed) = &answer {
+                    tracing::warn!(policy = %name, uid = %uid, "policy {name} could not judge: {}", failed.message);
+                }
+                outcome_of(answer, self.version.clone())
+            }
+            Err(message) => return ended(span, self.failed(message, FailureReason::Unspecified)),
+        };
+        let (size, limit) = (outcome.encoded_len(), self.message_bytes.saturating_sub(ENVELOPE_BYTES));
+        if size > limit {
+            let message = format!(
+                "policy {name}: the answer has {size} bytes, at most {limit} fit a message: answer with a patch"
+            );
+            return ended(span, self.failed(message, FailureReason::Unspecified));
+        }
+        ended(span, outcome)
+    }
+
+    /// A failure that is said in our own words, which hold no values.
+    fn failed(&self, message: String, reason: FailureReason) -> Outcome {
+        tracing::error!(policy = %self.policy, uid = %self.uid, "{message}");
+        failure(message, reason, self.version.clone())
+    }
+}
+
+fn ended(span: Span, outcome: Outcome) -> Outcome {
+    span.end(match &outcome.verdict {
+        Some(Verdict::Allow(_)) => "allow",
+        Some(Verdict::Deny(_)) => "deny",
+        _ => "failure",
+    });
+    outcome
+}
+
+fn phase_name(number: i32) -> String {
+    match crate::contract::Phase::try_from(number) {
+        Ok(crate::contract::Phase::Mutating) => "the mutating phase".to_owned(),
+        Ok(crate::contract::Phase::Validating) => "the validating phase".to_owned(),
+        _ => format!("no phase ({number})"),
+    }
+}

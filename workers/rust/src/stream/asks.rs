@@ -1,0 +1,195 @@
+//! The open asks of one stream: those that wait for their turn, and those whose policy runs.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::Instant;
+
+use crate::contract::ask::DocumentSource;
+use crate::contract::{Ask, FailureReason, Outcome};
+use crate::deadlines::timeout_in;
+use crate::judging::{Begun, Judge};
+use crate::limits::{InFlight, Limits, Place};
+use crate::outcomes::failure;
+
+use super::outbox::Outbox;
+
+pub(crate) struct Asks {
+    judge: Arc<Judge>,
+    in_flight: Arc<InFlight>,
+    open: HashMap<u64, Open>,
+    waiting: VecDeque<(u64, u64)>,
+    turns: u64,
+    pub(crate) running: JoinSet<Ended>,
+    pub(crate) outbox: Outbox,
+}
+
+/// An open ask. `turn` tells it from an earlier one with the same id.
+struct Open {
+    turn: u64,
+    work: Work,
+}
+
+enum Work {
+    Waiting(Box<Question>),
+    Running(AbortHandle),
+}
+
+/// An ask that has not begun. It holds one place in flight until its work has ended.
+struct Question {
+    ask: Ask,
+    document: Option<Bytes>,
+    deadline: Option<Instant>,
+    place: Place,
+}
+
+pub(crate) struct Ended {
+    id: u64,
+    turn: u64,
+    outcome: Outcome,
+}
+
+impl Asks {
+    pub(crate) fn new(judge: Arc<Judge>, in_flight: Arc<InFlight>, limits: &Limits) -> Self {
+        let (open, waiting, running) = (HashMap::new(), VecDeque::new(), JoinSet::new());
+        Self { judge, in_flight, open, waiting, turns: 0, running, outbox: Outbox::new(limits) }
+    }
+
+    /// Takes an ask out of a message that arrived then, with these documents.
+    pub(crate) fn open(&mut self, id: u64, mut ask: Ask, documents: &[Bytes], arrived: Instant) {
+        if self.open.contains_key(&id) || self.outbox.holds(id) {
+            self.drop_ask(id);
+            let message = format!("the stream has an open ask with id {id} already: ids must be unique");
+            self.fail(id, &ask, message);
+            return;
+        }
+        let Some(place) = self.in_flight.enter() else {
+            let refusal = self.in_flight.refusal();
+            self.fail(id, &ask, refusal);
+            return;
+        };
+        let document = match ask.document_source.take() {
+            Some(DocumentSource::Document(document)) => Some(document),
+            Some(DocumentSource::DocumentIndex(index)) => {
+                let found = usize::try_from(index).ok().and_then(|index| documents.get(index));
+                let Some(document) = found else {
+                    let count = documents.len();
+                    self.fail(id, &ask, format!("document_index is {index}, and its message has {count} documents"));
+                    return;
+                };
+                Some(document.clone())
+            }
+            None => None,
+        };
+        let deadline = ask.timeout.as_ref().and_then(timeout_in).map(|timeout| arrived + timeout);
+        self.turns += 1;
+        let question = Box::new(Question { ask, document, deadline, place });
+        self.open.insert(id, Open { turn: self.turns, work: Work::Waiting(question) });
+        self.waiting.push_back((id, self.turns));
+    }
+
+    /// Nobody waits for this id any more. An unknown id is ignored.
+    pub(crate) fn drop_ask(&mut self, id: u64) {
+        self.outbox.take_back(id);
+        if let Some(Open { work: Work::Running(task), .. }) = self.open.remove(&id) {
+            task.abort();
+        }
+    }
+
+    /// Begins what waits, for one slice of time.
+    pub(crate) fn work(&mut self, slice: Duration) {
+        let end = Instant::now() + slice;
+        while self.has_work() {
+            let Some((id, turn)) = self.waiting.pop_front() else { return };
+            if self.open.get(&id).is_some_and(|open| open.turn == turn) {
+                if let Some(Open { work: Work::Waiting(question), .. }) = self.open.remove(&id) {
+                    self.begin(id, turn, *question);
+                }
+            }
+            if Instant::now() >= end {
+                return;
+            }
+        }
+    }
+
+    /// Whether something waits and may begin.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.waiting.is_empty() && !self.outbox.is_full()
+    }
+
+    /// Takes the outcomes of all tasks that have ended.
+    pub(crate) fn settle(&mut self) {
+        while let Some(ended) = self.running.try_join_next() {
+            self.ended(Some(ended));
+        }
+    }
+
+    /// Takes the outcome of a task. One that was aborted has none: nobody waits for it.
+    pub(crate) fn ended(&mut self, ended: Option<Result<Ended, JoinError>>) {
+        let Some(Ok(Ended { id, turn, outcome })) = ended else { return };
+        if self.open.get(&id).is_some_and(|open| open.turn == turn) {
+            self.open.remove(&id);
+            self.outbox.put(id, outcome);
+        }
+    }
+
+    /// Whether nothing is open and nothing is unwritten.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.outbox.is_empty()
+    }
+
+    fn begin(&mut self, id: u64, turn: u64, question: Question) {
+        let Question { ask, document, deadline, place } = question;
+        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let late = Late { policy: ask.policy.clone(), uid: ask.uid.clone(), timeout: ask.timeout };
+        let version = self.judge.version_of(&ask.policy);
+        if is_late() {
+            self.outbox.put(id, late.outcome(version));
+            return;
+        }
+        let traceparent = ask.traceparent.clone();
+        match self.judge.begin(ask, document, &traceparent) {
+            Begun::Known(outcome) => self.outbox.put(id, if is_late() { late.outcome(version) } else { outcome }),
+            Begun::Waiting(waiting) => {
+                let task = self.running.spawn(async move {
+                    let outcome = match deadline {
+                        None => waiting.await,
+                        Some(deadline) => {
+                            let answer = tokio::time::timeout_at(deadline, waiting).await;
+                            answer.unwrap_or_else(|_| late.outcome(version))
+                        }
+                    };
+                    drop(place);
+                    Ended { id, turn, outcome }
+                });
+                self.open.insert(id, Open { turn, work: Work::Running(task) });
+            }
+        }
+    }
+
+    fn fail(&mut self, id: u64, ask: &Ask, message: String) {
+        tracing::error!(policy = %ask.policy, uid = %ask.uid, "{message}");
+        let version = self.judge.version_of(&ask.policy);
+        self.outbox.put(id, failure(message, FailureReason::Unspecified, version));
+    }
+}
+
+/// What is to be said of an ask when its time is over.
+struct Late {
+    policy: String,
+    uid: String,
+    timeout: Option<prost_types::Duration>,
+}
+
+impl Late {
+    fn outcome(self, version: String) -> Outcome {
+        let Self { policy, uid, timeout } = self;
+        let seconds = timeout.as_ref().and_then(timeout_in).unwrap_or_default().as_secs_f64();
+        let message = format!("policy {policy}: no answer within the ask's timeout of {seconds} s");
+        tracing::warn!(policy = %policy, uid = %uid, "{message}");
+        failure(message, FailureReason::Unspecified, version)
+    }
+}

@@ -1,0 +1,93 @@
+//! How a worker ends, and what health says meanwhile.
+
+use std::time::Duration;
+
+use admission_worker::{Limits, ServeOptions};
+use tonic::Code;
+
+use crate::client::{NOT_SERVING, SERVICE_UNKNOWN, SERVING, asking, is_plain_allow, soon, until, validating};
+use crate::workers::{Gate, served, worker};
+
+/// Check and Watch for the worker as a whole and the contract's service; others are not known.
+#[tokio::test]
+async fn health_is_told_for_two_names() {
+    let (_serving, client) = served(&Gate::default(), Limits::default()).await;
+    for name in ["", "admission.worker.v1.Worker"] {
+        assert_eq!(client.health(name).await.unwrap(), SERVING);
+        assert_eq!(soon(client.watch(name).await.message()).await.unwrap().unwrap().status, SERVING);
+    }
+    assert_eq!(client.health("other").await.unwrap_err().code(), Code::NotFound);
+    assert_eq!(soon(client.watch("other").await.message()).await.unwrap().unwrap().status, SERVICE_UNKNOWN);
+}
+
+/// Told to stop, it says so to whoever watches, answers what is open and what still comes, and then ends.
+#[tokio::test]
+async fn nothing_is_lost_when_a_worker_stops() {
+    let gate = Gate::default();
+    let (serving, client) = served(&gate, Limits::default()).await;
+    let mut watch = client.watch("").await;
+    assert_eq!(soon(watch.message()).await.unwrap().unwrap().status, SERVING);
+    let mut stream = client.stream().await;
+    stream.send(&[], vec![asking(1, validating("wait", "{}"))]).await;
+    until(|| async { gate.entered() == 1 }).await;
+    let stopping = tokio::spawn(serving.stop());
+    assert_eq!(soon(watch.message()).await.unwrap().unwrap().status, NOT_SERVING);
+    assert!(soon(watch.message()).await.unwrap().is_none(), "then the watch ends");
+    stream.send(&[], vec![asking(2, validating("allow", "{}"))]).await;
+    assert_eq!(stream.next().await.unwrap().0, 2, "what still comes is answered");
+    assert!(is_plain_allow(&client.review(validating("allow", "{}")).await));
+    gate.open();
+    assert_eq!(stream.next().await.unwrap().0, 1, "what was open is answered");
+    assert!(stream.next().await.is_none(), "a stream that is not half-closed ends when it is quiet");
+    soon(stopping).await.unwrap();
+}
+
+/// What is open after the grace period is cancelled.
+#[tokio::test]
+async fn the_grace_period_ends() {
+    let gate = Gate::default();
+    let mut limits = Limits::default();
+    limits.grace_period = Duration::from_millis(100);
+    let (serving, client) = served(&gate, limits).await;
+    let stream = client.stream().await;
+    stream.send(&[], vec![asking(1, validating("wait", "{}"))]).await;
+    until(|| async { gate.entered() == 1 }).await;
+    soon(serving.stop()).await;
+    until(|| async { gate.dropped() == 1 }).await;
+}
+
+/// A Unix socket's file is taken over when nobody listens, not when somebody does, and goes with the worker.
+#[tokio::test]
+async fn a_socket_is_taken_over_when_nobody_listens() {
+    let path = std::env::temp_dir().join(format!("rust-sdk-{}.sock", std::process::id()));
+    let address = format!("unix:{}", path.display());
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // leaves its file behind
+    let serving = worker(&Gate::default()).serve(&address, ServeOptions::default()).await.unwrap();
+    assert_eq!(serving.address(), address);
+    let taken = worker(&Gate::default()).serve(&address, ServeOptions::default()).await.unwrap_err();
+    assert_eq!(
+        taken.to_string(),
+        format!("cannot listen on {address}: another process listens there; stop it or choose another path")
+    );
+    soon(serving.stop()).await;
+    assert!(!path.exists());
+}
+
+/// A port that somebody listens on, and addresses that are none.
+#[tokio::test]
+async fn addresses_that_cannot_be_listened_on_are_told() {
+    let gate = Gate::default();
+    let (serving, _client) = served(&gate, Limits::default()).await;
+    for (address, part) in [
+        (serving.address(), "cannot listen on 127.0.0.1:"),
+        ("127.0.0.1", "must be HOST:PORT"),
+        ("127.0.0.1:70000", "must be HOST:PORT"),
+        ("::1:50051", "an IPv6 address is written in brackets"),
+        ("unix:", "has 1 to 107 bytes"),
+        ("unix://relative", "must be followed by an absolute path"),
+        ("unix:/nowhere/at/all/w.sock", "/nowhere/at/all is no directory that can be written to"),
+    ] {
+        let error = worker(&gate).serve(address, ServeOptions::default()).await.unwrap_err().to_string();
+        assert!(error.contains(part) && !error.contains('\n'), "{error}");
+    }
+}

@@ -1,0 +1,114 @@
+//! Deadlines, cancels, and a worker that is full.
+
+use std::time::Duration;
+
+use admission_worker::Limits;
+use tonic::{Code, Request};
+
+use crate::client::contract::ReviewRequest;
+use crate::client::{Client, asking, cancelling, failure, is_plain_allow, soon, until, validating};
+use crate::workers::{Gate, served};
+
+fn waiting() -> Request<ReviewRequest> {
+    Request::new(ReviewRequest { ask: Some(validating("wait", "{}")) })
+}
+
+fn one_at_a_time() -> Limits {
+    let mut limits = Limits::default();
+    limits.in_flight = 1;
+    limits
+}
+
+/// The gRPC deadline ends the call, and the policy's work.
+#[tokio::test]
+async fn a_deadline_ends_review_and_its_work() {
+    let gate = Gate::default();
+    let (_serving, client) = served(&gate, Limits::default()).await;
+    let mut request = waiting();
+    request.metadata_mut().insert("grpc-timeout", "100m".parse().unwrap());
+    // The client counts too, and calls it a cancel.
+    let code = client.try_review(request).await.unwrap_err().code();
+    assert!(matches!(code, Code::DeadlineExceeded | Code::Cancelled), "{code}");
+    until(|| async { gate.dropped() == 1 }).await;
+}
+
+/// A caller that goes away takes the policy's work with it, and its place is free again.
+#[tokio::test]
+async fn a_cancelled_review_stops_its_work() {
+    let gate = Gate::default();
+    let (_serving, client) = served(&gate, one_at_a_time()).await;
+    let other = client.clone();
+    let call = tokio::spawn(async move { other.try_review(waiting()).await });
+    until(|| async { gate.entered() == 1 }).await;
+    call.abort();
+    until(|| async { gate.dropped() == 1 }).await;
+    assert!(is_plain_allow(&client.review(validating("allow", "{}")).await));
+}
+
+/// One ask too many is RESOURCE_EXHAUSTED on Review and a failure on the stream, at once.
+#[tokio::test]
+async fn a_full_worker_refuses() {
+    let gate = Gate::default();
+    let (_serving, client) = served(&gate, one_at_a_time()).await;
+    let mut stream = client.stream().await;
+    stream.send(&[], vec![asking(1, validating("wait", "{}")), asking(2, validating("allow", "{}"))]).await;
+    let (id, outcome) = stream.next().await.unwrap();
+    assert_eq!(id, 2);
+    assert!(failure(&outcome).contains("limit of 1 asks in flight"));
+    until(|| async { gate.entered() == 1 }).await;
+    let refused = Request::new(ReviewRequest { ask: Some(validating("allow", "{}")) });
+    assert_eq!(client.try_review(refused).await.unwrap_err().code(), Code::ResourceExhausted);
+    stream.send(&[], vec![cancelling(1)]).await;
+    until(|| async { gate.dropped() == 1 }).await;
+    assert!(is_plain_allow(&client.review(validating("allow", "{}")).await), "the place is free again");
+}
+
+/// A connection that goes stops all that was open on it.
+#[tokio::test]
+async fn a_connection_that_goes_stops_its_work() {
+    let gate = Gate::default();
+    let (serving, client) = served(&gate, Limits::default()).await;
+    let stream = client.stream().await;
+    stream.send(&[], vec![asking(1, validating("wait", "{}")), asking(2, validating("wait", "{}"))]).await;
+    until(|| async { gate.entered() == 2 }).await;
+    drop((stream, client));
+    until(|| async { gate.dropped() == 2 }).await;
+    let other = Client::connect(serving.address()).await;
+    assert!(is_plain_allow(&soon(other.review(validating("allow", "{}"))).await));
+}
+
+/// What a policy started elsewhere is told by the request's token.
+#[tokio::test]
+async fn the_token_tells_what_was_started_elsewhere() {
+    use admission_worker::{Policy, ServeOptions, Worker};
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let policy = Policy::validating("elsewhere").judge_async(move |request, _| {
+        let told = told.clone();
+        tokio::spawn(async move {
+            request.cancelled().cancelled().await;
+            told.send(()).unwrap();
+        });
+        std::future::pending::<()>()
+    });
+    let worker = Worker::new("tests", "1").policy(policy);
+    let serving = worker.serve("127.0.0.1:0", ServeOptions::default()).await.unwrap();
+    let client = Client::connect(serving.address()).await;
+    let mut ask = validating("elsewhere", "{}");
+    ask.timeout = Some(prost_types::Duration { seconds: 0, nanos: 1_000_000 });
+    let mut stream = client.stream().await;
+    stream.send(&[], vec![asking(1, ask)]).await;
+    assert!(failure(&stream.next().await.unwrap().1).contains("no answer within the ask's timeout of 0.001 s"));
+    soon(heard.recv()).await.unwrap();
+}
+
+/// A deadline that is none is the caller's mistake.
+#[tokio::test]
+async fn a_deadline_that_cannot_be_read_is_refused() {
+    let (_serving, client) = served(&Gate::default(), Limits::default()).await;
+    let mut request = Request::new(ReviewRequest { ask: Some(validating("allow", "{}")) });
+    request.metadata_mut().insert("grpc-timeout", "soon".parse().unwrap());
+    assert_eq!(client.try_review(request).await.unwrap_err().code(), Code::InvalidArgument);
+    let mut request = Request::new(ReviewRequest { ask: Some(validating("allow", "{}")) });
+    request.set_timeout(Duration::from_secs(60));
+    assert!(is_plain_allow(&client.try_review(request).await.unwrap()));
+}
