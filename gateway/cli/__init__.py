@@ -8,6 +8,7 @@ from click.shell_completion import get_completion_class
 from gateway import __version__
 from gateway.cli.check import check
 from gateway.cli.demo import demo
+from gateway.cli.new_worker import new_worker
 from gateway.cli.purge import purge
 from gateway.cli.render import render
 from gateway.cli.review import review
@@ -40,4 +41,5 @@ main.add_command(check)
 main.add_command(render)
 main.add_command(review)
 main.add_command(purge)
+main.add_command(new_worker)
 main.add_command(demo)
