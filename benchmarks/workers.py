@@ -1,9 +1,9 @@
 """What a call to a gRPC worker costs the gateway: CPU time per call, by stream and by call, by how many are in flight.
 
 The gateway's transport in this process on uvloop, all threads of gRPC included; the worker, the sample worker of the Go
-or Python SDK, in a process of its own. A call begins with an ask whose document is at hand and ends with the heart's
-answer: messages made, sent, received and read. Policies of one worker that are asked about the same review share its
-document: with 16 policies a review is 16 calls.
+or Python SDK, in a process of its own, with a policy that allows at once. A call begins with an ask whose document is
+at hand and ends with the heart's answer: messages made, sent, received and read. Policies of one worker that are asked
+about the same review share its document: with 16 policies a review is 16 calls.
 
 "In flight" are calls: at 32 with 4 policies, 8 reviews are asked about at a time, each again when all its answers are
 there. The machine is shared and noisy: trust the ratios within one run. Rounds are interleaved, the median is told.
@@ -25,13 +25,15 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from gateway.deciding import ASKED, Answer, Ask, Deny, Origin, Reply, Verdict
+from gateway.deciding import ASKED, Allow, Answer, Ask, Origin, Reply, Verdict
 from gateway.documents import Document
 from gateway.policies import Configuration, Phase, Policy, Worker
 from gateway.policies.model import GrpcTarget
 from gateway.transports import TransportLimits, Workers
 
 ROOT = Path(__file__).resolve().parents[1]
+VERSION = "probe-7"
+"""Of the policy that allows at once: ``probe-version``, behind ``--conformance``."""
 IN_FLIGHT = (1, 8, 32)
 POLICIES = (1, 4, 16)
 SIZE = 2_000
@@ -39,7 +41,6 @@ COMMANDS = {
     "go": [str(ROOT / "workers/go/bin/samples")],
     "python": [sys.executable, "-m", "admission_worker.samples"],
 }
-SETTINGS = b'{"labels":{"team":""}}'
 WAYS = {"stream": TransportLimits(), "call": TransportLimits(worker_stream_bytes=1)}
 """By a call of its own goes what is larger than a stream takes: here, everything."""
 
@@ -64,7 +65,7 @@ class Waiting:
 
     def answered(self, answer: Answer, origin: Origin = ASKED) -> None:  # noqa: ARG002 - Reply's
         """See Reply."""
-        assert isinstance(answer, Deny), answer
+        assert isinstance(answer, Allow), answer
         self._left -= 1
         if not self._left:
             self.done.set_result(None)
@@ -85,7 +86,7 @@ def main() -> None:
     command = COMMANDS[arguments.worker]
     if not Path(command[0]).exists():
         sys.exit(f"{command[0]} is not there: build it with 'make -C workers/{arguments.worker} build'")
-    worker = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--log-format", "text"], stderr=subprocess.PIPE)
+    worker = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--conformance"], stderr=subprocess.PIPE)
     try:
         assert worker.stderr is not None
         while b" listens on " not in (line := worker.stderr.readline()):
@@ -104,7 +105,7 @@ async def measure(target: str, calls: int, rounds: int) -> list[Result]:
         (way, policies, in_flight)
         for policies in POLICIES
         for in_flight in IN_FLIGHT
-        if in_flight >= policies or policies > 1 and in_flight == IN_FLIGHT[-1]
+        if in_flight >= policies
         for way in WAYS
     ]
     found: dict[tuple[str, int, int], list[tuple[float, float]]] = {cell: [] for cell in cells}
@@ -148,43 +149,38 @@ async def window(target: str, way: str, count: int, in_flight: int, calls: int) 
 
 async def review(workers: Workers, policies: tuple[Policy, ...], times: int) -> None:
     """Ask all policies about a document, again and again."""
-    for number in range(times):
-        document = Document(
-            content=b'{"object":{"metadata":{"labels":{"a":"%b"}}},"operation":"CREATE"}' % filler(number)
+    document = Document(content=b'{"object":{"metadata":{"labels":{"a":"%b"}}},"operation":"CREATE"}' % (b"x" * SIZE))
+    deadline = time.monotonic() + 100
+    asks = [
+        Ask(
+            id=index,
+            policy=each,
+            document=document,
+            deadline=deadline,
+            uid="0c7ae3e4-7fd9-4d2a-a3b1-6f9d1c7c2b6a",
+            cancellable=True,
+            version=VERSION,
         )
-        reply: Reply = Waiting(len(policies))
-        deadline = time.monotonic() + 20
-        for index, each in enumerate(policies):
-            ask = Ask(
-                id=index,
-                policy=each,
-                document=document,
-                deadline=deadline,
-                uid="0c7ae3e4-7fd9-4d2a-a3b1-6f9d1c7c2b6a",
-                cancellable=True,
-                version="0.1.0",
-            )
+        for index, each in enumerate(policies)
+    ]
+    for _ in range(times):
+        waiting = Waiting(len(policies))
+        reply: Reply = waiting
+        for ask in asks:
             workers.ask(ask, reply)
-        assert isinstance(reply, Waiting)
-        await reply.done
-
-
-def filler(number: int) -> bytes:
-    """Bytes that make up the size of a document."""
-    return b"%d" % number + b"x" * (SIZE - 60)
+        await waiting.done
 
 
 def policy(index: int) -> Policy:
-    """A policy that denies what it is asked about."""
+    """A policy that allows at once whatever it is asked about."""
     return Policy(
         phase=Phase.VALIDATING,
         configuration="bench",
         index=index,
         name=f"labels-{index}.example.com",
         worker="samples",
-        policy="required-labels",
+        policy="probe-version",
         rules=(),
-        settings=SETTINGS,
         timeout=20.0,
     )
 
@@ -203,9 +199,8 @@ def report(results: list[Result], *, as_json: bool) -> None:
         if each.way == "stream":
             unary = calls[each.policies, each.in_flight]
             ratio = each.cpu / unary.cpu
-            print(
-                f"{each.policies:8} {each.in_flight:9}   {unary.cpu:8.0f} {each.cpu:9.0f} {ratio:6.2f}   {each.rate:17,.0f}"
-            )
+            costs = f"{unary.cpu:8.0f} {each.cpu:9.0f} {ratio:6.2f}"
+            print(f"{each.policies:8} {each.in_flight:9}   {costs}   {each.rate:17,.0f}")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,16 @@ _FIXED: Final = (
     _Fixed(
         title="Addresses of workers", module="gateway.transports.grpc.fleet", names=("LOOK_SECONDS", "RESOLVE_SECONDS")
     ),
-    _Fixed(title="Replicas of workers", module="gateway.transports.grpc.replica", names=("MOST_BREAKERS", "PATIENCE")),
+    _Fixed(
+        title="Replicas of workers",
+        module="gateway.transports.grpc.replica",
+        names=("TURN_SECONDS", "MOST_BREAKERS", "PATIENCE"),
+    ),
+    _Fixed(
+        title="Streams to workers",
+        module="gateway.transports.grpc.stream",
+        names=("GATHER", "BEHIND_SECONDS", "SWEEP_SECONDS"),
+    ),
     _Fixed(title="Asks to workers", module="gateway.transports.grpc.asking", names=("SENT", "UNSENT")),
     _Fixed(
         title="Second chances",

@@ -194,15 +194,14 @@ class Policy:
     namesake: bool = False
     place: Place = Place(file="", line=0)
     fault: str | None = None
+    qualified_name: str = field(init=False, repr=False, compare=False)
+    """``CONFIGURATION/NAME``: which policy this is, in logs and where two configurations use the same name;
+    ``CONFIGURATION/NAME[INDEX]`` for the second of a name in the same configuration. Made once: each ask needs it."""
 
-    @property
-    def qualified_name(self) -> str:
-        """``CONFIGURATION/NAME``: which policy this is, in logs and where two configurations use the same name.
-
-        ``CONFIGURATION/NAME[INDEX]`` for the second of a name in the same configuration.
-        """
+    def __post_init__(self) -> None:
+        """Give it its whole name."""
         name = f"{self.configuration}/{self.name}"
-        return f"{name}[{self.index}]" if self.namesake else name
+        object.__setattr__(self, "qualified_name", f"{name}[{self.index}]" if self.namesake else name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

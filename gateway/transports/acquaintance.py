@@ -78,14 +78,16 @@ class Acquaintance:
         self._failed = failed
         self._worked: dict[Description, dict[Question, Standing]] = {}
         self._elected: dict[_Named, Standing] = {}
-        self._fits: dict[tuple[_Named, str], frozenset[Description]] = {}
+        # By whether it mutates, and by name: an enum's hash costs more than both look-ups.
+        self._fits: dict[bool, dict[str, dict[str, frozenset[Description]]]] = {True: {}, False: {}}
         self._woken = asyncio.Event()
         if before is not None:
             self._inherit(before)
 
     def fits(self, policy: Policy, version: str) -> frozenset[Description] | None:
         """Who may be asked about a policy in a version; None: nobody knows of this version, so anybody."""
-        return self._fits.get(((policy.phase, policy.qualified_name), version))
+        versions = self._fits[policy.phase is Phase.MUTATING].get(policy.qualified_name)
+        return None if versions is None else versions.get(version)
 
     def is_settled(self, policy: Policy, version: str) -> bool:
         """Whether everybody who can answer is known to be of this version."""
@@ -215,16 +217,15 @@ class Acquaintance:
             for each, worked in self._worked.items()
             if isinstance(standing := worked.get(question), Described)
         }
-        for key in [key for key in self._fits if key[0] == named]:
-            del self._fits[key]
-        # The policy's own one last: whoever claims another thing under the same version is not asked as that one is.
         own = self._elected.get(named)
-        for standing in sorted(standings.values(), key=lambda each: each == own):
-            self._fits[named, standing.version] = frozenset(
+        self._fits[policy.phase is Phase.MUTATING][policy.qualified_name] = {
+            standing.version: frozenset(
                 each
                 for each, other in standings.items()
                 if (other.inputs, other.writes) == (standing.inputs, standing.writes)
             )
+            for standing in sorted(standings.values(), key=lambda each: each == own)
+        }
 
     def _inherit(self, before: "Acquaintance") -> None:
         questions = {_question(policy) for policy in self._policies}

@@ -69,7 +69,7 @@ INSIDE = {
 
 def test_every_field_is_judged():
     """A new field of a policy is either inside or outside; nobody forgets to say which."""
-    assert OUTSIDE.keys() | INSIDE.keys() == {field.name for field in fields(Policy)}
+    assert OUTSIDE.keys() | INSIDE.keys() == {field.name for field in fields(Policy) if field.init}
 
 
 @pytest.mark.parametrize("field", OUTSIDE)

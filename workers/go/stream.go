@@ -44,6 +44,7 @@ type conversation struct {
 
 	wake    chan struct{} // something to write, or an end to see
 	written chan struct{} // there may be room again
+	settled chan struct{} // nothing is open
 
 	mu         sync.Mutex
 	open       map[uint64]*openAsk
@@ -66,6 +67,7 @@ func newConversation(service *service, stream workerv1.Worker_ReviewStreamServer
 		stream:  stream,
 		wake:    make(chan struct{}, 1),
 		written: make(chan struct{}, 1),
+		settled: make(chan struct{}, 1),
 		open:    map[uint64]*openAsk{},
 		outbox:  newOutbox(),
 	}
@@ -79,6 +81,9 @@ func (c *conversation) run() error {
 	quiet := time.NewTimer(0)
 	quiet.Stop()
 	defer quiet.Stop()
+	moment := time.NewTimer(0)
+	moment.Stop()
+	defer moment.Stop()
 	for {
 		// Let goroutines that are about to answer do so first: then it travels in one message.
 		runtime.Gosched()
@@ -98,6 +103,7 @@ func (c *conversation) run() error {
 		}
 		select {
 		case <-c.wake:
+			c.gather(moment)
 		case <-quiet.C:
 		case <-stopping:
 			stopping = nil
@@ -105,6 +111,32 @@ func (c *conversation) run() error {
 		case <-c.stream.Context().Done():
 			return status.FromContextError(c.stream.Context().Err()).Err()
 		}
+	}
+}
+
+// gatherFor is how long an outcome waits for others that are being worked on, so that they travel in one message. A
+// message costs the gateway some 100 µs, which it shares among all that is in it; whoever is asked over a network does
+// not see a tenth of a millisecond.
+const gatherFor = 100 * time.Microsecond
+
+// gather waits so long, or until nothing is open any more.
+func (c *conversation) gather(moment *time.Timer) {
+	c.mu.Lock()
+	worthIt := len(c.open) > 0 && len(c.outbox.byID) > 0
+	select {
+	case <-c.settled: // of what was open before
+	default:
+	}
+	c.mu.Unlock()
+	if !worthIt {
+		return
+	}
+	moment.Reset(gatherFor)
+	select {
+	case <-c.settled:
+		moment.Stop()
+	case <-moment.C:
+	case <-c.stream.Context().Done():
 	}
 }
 
@@ -236,6 +268,9 @@ func (c *conversation) drop(id uint64) {
 	if opened := c.open[id]; opened != nil {
 		opened.cancel()
 		delete(c.open, id)
+		if len(c.open) == 0 {
+			nudge(c.settled)
+		}
 	}
 }
 
@@ -278,6 +313,9 @@ func (c *conversation) answer(id uint64, opened *openAsk, outcome *workerv1.Outc
 	}
 	c.outbox.put(id, outcome)
 	nudge(c.wake)
+	if len(c.open) == 0 {
+		nudge(c.settled)
+	}
 }
 
 // nudge wakes whoever waits on a channel of one place, now or when it looks next.

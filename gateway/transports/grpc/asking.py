@@ -123,7 +123,8 @@ class Asking:
         now = monotonic()
         attempt = Try(self, replica, connection, now)
         attempt.is_hedge = hedge
-        replica.entered(self.ask.policy.qualified_name, now)
+        if not replica.is_untroubled:
+            replica.entered(self.ask.policy.qualified_name, now)
         self._tries.append(attempt)
         self.tried = (*self.tried, replica)
         self._sent += 1
@@ -137,10 +138,11 @@ class Asking:
         """An attempt has brought a verdict."""
         self._tries.remove(attempt)
         now = monotonic()
-        took = now - attempt.began
-        self._tell_ended(attempt, Call.SLOW if self._is_slow(attempt, now) else Call.SUCCEEDED, now)
+        slow = self._is_slow(attempt, now)
+        if slow or not attempt.replica.is_untroubled:
+            self._tell_ended(attempt, Call.SLOW if slow else Call.SUCCEEDED, now)
         if not self._worker.is_single:
-            self._worker.chances.took(self.ask.policy.qualified_name, took)
+            self._worker.chances.took(self.ask.policy.qualified_name, now - attempt.began)
         if attempt.is_hedge:
             self._worker.count(WorkerEvent.HEDGE_WON)
         self._finish(answer)
@@ -168,11 +170,7 @@ class Asking:
         if self._done:
             return
         self._rest()
-        now = monotonic()
-        for attempt in self._tries:
-            attempt.cancel()
-            self._tell_ended(attempt, Call.SLOW if self._is_slow(attempt, now) else None, now)
-        self._tries.clear()
+        self._let_go()
         self._worker.left(self)
 
     def fail(self, failure: Failure) -> None:
@@ -220,6 +218,14 @@ class Asking:
         given = min(whole, self.ask.deadline - attempt.began)
         return given >= FAIR_SHARE * whole and now - attempt.began >= self._worker.slow_share * given
 
+    def _let_go(self) -> None:
+        """Cancel what is still open."""
+        now = monotonic()
+        for attempt in self._tries:
+            attempt.cancel()
+            self._tell_ended(attempt, Call.SLOW if self._is_slow(attempt, now) else None, now)
+        self._tries.clear()
+
     def _tell_ended(self, attempt: Try, call: Call | None, now: float) -> None:
         attempt.replica.ended(self.ask.policy.qualified_name, call, now, attempt.began)
 
@@ -227,11 +233,8 @@ class Asking:
         if self._done:
             return
         self._rest()
-        now = monotonic()
-        for attempt in self._tries:
-            attempt.cancel()
-            self._tell_ended(attempt, Call.SLOW if self._is_slow(attempt, now) else None, now)
-        self._tries.clear()
+        if self._tries:
+            self._let_go()
         self._worker.left(self)
         try:
             self._answered(answer)

@@ -153,15 +153,9 @@ class Connection:
         """Whether it is described, serving, and not on its way out."""
         return self.state is State.READY and self.is_serving and not self.is_draining
 
-    @property
-    def is_gathering(self) -> bool:
-        """Whether its next message is being made up."""
-        return self._stream is not None and self._stream.is_gathering
-
-    @property
-    def is_writing(self) -> bool:
-        """Whether its stream is not done with writing its last message."""
-        return self._stream is not None and self._stream.is_writing
+    def is_behind(self, now: float) -> bool:
+        """Whether it has been writing one message for too long: the worker does not read, or the document is large."""
+        return self._stream is not None and self._stream.is_behind(now)
 
     def ask(self, attempt: Attempt, *, alone: bool) -> Callable[[], object]:
         """Put an ask; the attempt is told later, never inside this call.

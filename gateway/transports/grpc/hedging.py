@@ -50,19 +50,21 @@ class Budget:
         reserve: the most that can be saved up, and what there is at the start; nothing, if the share is 0.
     """
 
-    __slots__ = ("_left", "_reserve", "_share")
+    __slots__ = ("_counted", "_left", "_reserve", "_share", "calls")
 
     def __init__(self, share: float, reserve: float) -> None:
         self._share = share
         self._reserve = reserve if share > 0 else 0.0
         self._left = self._reserve
-
-    def earn(self) -> None:
-        """One ordinary call is made."""
-        self._left = min(self._left + self._share, self._reserve)
+        self._counted = 0
+        self.calls = 0
+        """Ordinary calls so far."""
 
     def spend(self) -> bool:
         """Take an extra one, if there is one."""
+        # Only now, and not with each call: nearly none is extra.
+        self._left = min(self._left + (self.calls - self._counted) * self._share, self._reserve)
+        self._counted = self.calls
         if self._left < 1:
             return False
         self._left -= 1
@@ -94,8 +96,8 @@ class SecondChances:
 
     def earn(self) -> None:
         """There is one more ask."""
-        self._hedges.earn()
-        self._retries.earn()
+        self._hedges.calls += 1
+        self._retries.calls += 1
 
     def took(self, policy: str, seconds: float) -> None:
         """A verdict of a policy, by its qualified name, took so long."""

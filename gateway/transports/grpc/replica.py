@@ -19,6 +19,10 @@ MOST_BREAKERS: Final = 1000
 """Circuit breakers of one address. Policies that are configured no more leave theirs behind; beyond this all start
 anew."""
 
+TURN_SECONDS: Final = 0.005
+"""How long asks to an address go over the same connection, before it is the next one's turn. Behind a virtual address
+each leads to another replica: at 2,000 asks a second that is ten at a time."""
+
 PATIENCE: Final = 10.0
 """Times ``worker_connect_seconds`` that a successor has to become ready, before it is given up and made anew."""
 
@@ -62,6 +66,7 @@ class Replica:
         self._breakers: dict[str, CircuitBreaker] = {}
         self._usable: list[Connection] = []
         self._turn = 0
+        self._turn_ends = 0.0
 
     # ------------------------------------------------------------------------------------------- connections
 
@@ -141,23 +146,31 @@ class Replica:
         """Whether one of its connections may be."""
         return bool(self._usable)
 
-    def pick(self, fits: frozenset[Description] | None) -> Connection | None:
-        """The connection that is next: the one whose message is being made up, else each in turn.
+    def pick(self, fits: frozenset[Description] | None, now: float) -> Connection | None:
+        """The connection whose turn it is: each for a moment, so that asks of one moment travel together; the next one
+        at once where its turn finds it behind with writing.
 
         Args:
             fits: descriptions, of which the connection must have one; None: any.
+            now: the moment.
         """
         usable = self._usable
         if not usable:
             return None
         count = len(usable)
         picked = usable[self._turn % count]
-        if count > 1 and not picked.is_gathering:
+        if count > 1 and (now >= self._turn_ends or picked.is_behind(now)):
             self._turn += 1
+            self._turn_ends = now + TURN_SECONDS
             picked = usable[self._turn % count]
         if fits is None or picked.description in fits:
             return picked
         return next((connection for connection in usable if connection.description in fits), None)
+
+    @property
+    def is_untroubled(self) -> bool:
+        """Whether no policy has ever failed here."""
+        return not self._breakers
 
     def circuit(self, policy: str, now: float) -> Circuit:
         """Whether a policy, by its qualified name, may be asked here."""

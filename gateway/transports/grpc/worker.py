@@ -16,7 +16,7 @@ from typing import Final
 import grpc.aio
 import structlog
 
-from gateway.deciding import Answer, Ask, Failure
+from gateway.deciding import Allow, Answer, Ask, Failure
 from gateway.transports.agreement import Agreement
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.grpc.addresses import resolve
@@ -35,6 +35,12 @@ from gateway.transports.messages import outcome_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 _LOG: Final = structlog.get_logger(__name__)
+
+SHORT_VERDICT: Final = 256
+"""Bytes of an allow that is kept to be told again: a version, a warning, a small patch."""
+
+VERDICTS: Final = 256
+"""How many of them, 64 KB; one more, and all start anew."""
 
 
 class GrpcWorker:
@@ -86,6 +92,7 @@ class GrpcWorker:
         self._waiting: dict[Asking, asyncio.TimerHandle] = {}
         self._listeners: list[Callable[[], object]] = []
         self._told_of: set[str] = set()
+        self._verdicts: dict[bytes, Allow] = {}
         self._usable = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -157,23 +164,23 @@ class GrpcWorker:
             return None
         ask, fits, tried = asking.ask, asking.fits, asking.tried
         policy = ask.policy.qualified_name
-        now = monotonic()
         last = self._last
         if last is not None and last[0] is ask.document and not tried:
             _, replica, connection = last
             if (
                 connection.can_be_asked
                 and (fits is None or connection.description in fits)
-                and replica.circuit(policy, now) is Circuit.CLOSED
+                and (replica.is_untroubled or replica.circuit(policy, monotonic()) is Circuit.CLOSED)
             ):
                 return replica, connection
+        now = monotonic()
         spare: tuple[Replica, Connection] | None = None
         turn = self._turn
         for step in range(1, count + 1):
             replica = ring[(turn + step) % count]
             if untried and replica in tried:
                 continue
-            picked = replica.pick(fits)
+            picked = replica.pick(fits, now)
             if picked is None:
                 continue
             circuit = replica.circuit(policy, now)
@@ -211,8 +218,7 @@ class GrpcWorker:
     def left(self, asking: Asking) -> None:
         """An ask has its answer, or nobody waits for it."""
         self._open.discard(asking)
-        alarm = self._waiting.pop(asking, None)
-        if alarm is not None:
+        if self._waiting and (alarm := self._waiting.pop(asking, None)) is not None:
             alarm.cancel()
         if not self._open:
             self._idle.set()
@@ -288,13 +294,23 @@ class GrpcWorker:
 
     def read(self, ask: Ask, outcome: pb.Outcome) -> Answer:
         """See Owner."""
+        # Most verdicts say the same as many before them: a plain allow, above all.
+        content = outcome.SerializeToString()
+        known = self._verdicts.get(content)
+        if known is not None:
+            return known
         try:
-            return outcome_answer(
+            answer = outcome_answer(
                 ask, outcome, characters=self._limits.message_characters, meaningless=self.meaningless
             )
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
             _LOG.exception("asking a worker failed inside the gateway", worker=self.name, uid=ask.uid)
             return self._failures.internal(error)
+        if isinstance(answer, Allow) and answer.reuse is None and len(content) <= SHORT_VERDICT:
+            if len(self._verdicts) >= VERDICTS:
+                self._verdicts.clear()
+            self._verdicts[content] = answer
+        return answer
 
     def meaningless(self, ask: Ask, observed: str) -> None:
         """See Owner. Told once for each policy: a policy that says so once says so with every answer."""

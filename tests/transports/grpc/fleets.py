@@ -16,7 +16,8 @@ SAID = Descriptions().of(description("judge"))
 class Played:
     """A connection. ``attempts`` are those put to it, ``alone`` which of them as a call of their own."""
 
-    is_gathering = is_writing = is_doubted = False
+    is_doubted = False
+    behind = False
 
     def __init__(self, address, said=SAID):
         self.address = address
@@ -29,6 +30,9 @@ class Played:
         self.attempts = []
         self.alone = []
         self.cancelled = []
+
+    def is_behind(self, _now):
+        return self.behind
 
     @property
     def can_be_asked(self):

@@ -12,7 +12,7 @@ from gateway.transports.grpc.addresses import ResolveError
 from gateway.transports.grpc.breaker import Call, Circuit
 from gateway.transports.grpc.connection import State
 from gateway.transports.grpc.descriptions import Descriptions
-from gateway.transports.grpc.replica import PATIENCE, Replica
+from gateway.transports.grpc.replica import PATIENCE, TURN_SECONDS, Replica
 from tests.integration.running import until
 from tests.integration.workers import description
 from tests.transports.grpc.fleets import SAID, Asked, Played, played
@@ -29,6 +29,7 @@ class World:
         self.made, self.retired, self.opened = [], [], []
         self.states = list(states)
         self.error = None
+        self.now = 1.0
         self.replica = Replica(
             "a",
             limits=LIMITS,
@@ -44,8 +45,13 @@ class World:
         self.made.append(Played(address))
         return self.made[-1]
 
+    def pick(self, fits=None):
+        """The next one, when the turn of the last is over."""
+        self.now += TURN_SECONDS
+        return self.replica.pick(fits, self.now)
+
     def picks(self, count, fits=None):
-        return [self.replica.pick(fits) for _ in range(count)]
+        return [self.pick(fits) for _ in range(count)]
 
 
 def test_connections_take_turns():
@@ -55,14 +61,22 @@ def test_connections_take_turns():
     assert [picked.count(connection) for connection in world.made] == [3, 3, 3]
 
 
-def test_asks_gather_where_a_message_is_being_made_up():
-    """So that they travel together."""
+def test_asks_of_one_moment_go_over_one_connection():
+    """So that they travel together; the next moment is the next one's."""
     world = World(3)
-    gathering = world.replica.pick(None)
-    gathering.is_gathering = True
-    assert set(world.picks(5)) == {gathering}
-    gathering.is_gathering = False
-    assert world.replica.pick(None) is not gathering
+    first = world.pick()
+    assert {world.replica.pick(None, world.now + TURN_SECONDS * 0.9) for _ in range(5)} == {first}
+    assert world.pick() is not first
+
+
+def test_a_connection_that_is_behind_loses_its_turn():
+    """Who is writing a large message, or is not read, keeps nobody waiting behind it."""
+    world = World(2)
+    first = world.pick()
+    first.behind = True
+    second = world.replica.pick(None, world.now)
+    assert second is not first
+    assert world.replica.pick(None, world.now) is second
 
 
 def test_who_may_not_be_asked_is_not_picked():
@@ -75,7 +89,7 @@ def test_who_may_not_be_asked_is_not_picked():
     third.is_draining = True
     world.replica.look()
     assert not world.replica.can_be_asked
-    assert world.replica.pick(None) is None
+    assert world.pick() is None
 
 
 def test_only_a_fitting_description_is_picked():
@@ -84,7 +98,7 @@ def test_only_a_fitting_description_is_picked():
     world.made[0].description = OTHER
     assert set(world.picks(4, frozenset({SAID}))) == {world.made[1]}
     assert set(world.picks(4, frozenset({OTHER}))) == {world.made[0]}
-    assert world.replica.pick(frozenset()) is None
+    assert world.pick(frozenset()) is None
 
 
 def test_an_old_connection_stays_until_its_successor_may_be_asked():
@@ -97,10 +111,10 @@ def test_an_old_connection_stays_until_its_successor_may_be_asked():
     old, young = world.made
     young.state = State.CONNECTING
     world.replica.look()
-    assert (world.replica.pick(None), world.retired) == (old, [])
+    assert (world.pick(), world.retired) == (old, [])
     young.state = State.READY
     world.replica.look()
-    assert (world.replica.pick(None), world.retired) == (young, [old])
+    assert (world.pick(), world.retired) == (young, [old])
     world.replica.renew(now + 60)
     assert len(world.made) == 2
 
@@ -150,7 +164,7 @@ def test_what_cannot_be_made_leaves_what_there_is():
     for _ in range(2):
         with pytest.raises(CredentialsError):
             world.replica.renew(monotonic() + 111)
-    assert world.replica.pick(None) is world.made[0]
+    assert world.pick() is world.made[0]
 
 
 def test_fewer_connections_are_wanted():
@@ -164,7 +178,7 @@ def test_fewer_connections_are_wanted():
     assert len(world.retired) == 4
     world.replica.leave()
     assert sorted(map(id, world.retired)) == sorted(map(id, world.made))
-    assert world.replica.pick(None) is None
+    assert world.pick() is None
 
 
 def test_circuits_are_of_one_policy_each():

@@ -130,7 +130,7 @@ async def test_what_was_not_written_when_the_stream_ended_has_never_left():
     async with streaming(Streams(deaf), worker_batch_bytes=1) as stream:
         for attempt in attempts:
             stream.ask(attempt)
-        await until(lambda: stream.is_writing and len(stream._unsent) < len(attempts))
+        await until(lambda: stream._writing_since and len(stream._unsent) < len(attempts))
         opened.set()
         await until(lambda: stream.has_ended)
     endings = [attempt.ending for attempt in attempts]
