@@ -58,7 +58,7 @@ def test_several_policy_paths_are_one_configuration(serve, tmp_path, trust):
     paths = f"{tmp_path}/workers.yaml:{tmp_path}/policies.yaml"
     process = serve("--worker-wait", 0, env={"ADMISSION_GATEWAY_POLICIES": paths}).ready()
     with Client(process.port, trust) as client:
-        assert "not reached yet" in client.send(REVIEW).response["status"]["message"]
+        assert "CONFIGURATION: worker 'scripted'" in client.send(REVIEW).response["status"]["message"]
 
 
 def test_a_flag_wins_over_its_variable(serve, policies):
