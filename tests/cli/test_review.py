@@ -201,7 +201,7 @@ def test_a_failure_under_fail_is_1(reviewed, nobody, file):
     """A worker that cannot be asked refuses the request, as serve would."""
     done = reviewed(nobody(), file(CREATE))
     assert done.code == DENIED
-    assert "denied the request: CONFIGURATION: worker 'scripted' is not reached yet" in done.out
+    assert "denied the request: CONFIGURATION: worker 'scripted'" in done.out
 
 
 def test_a_failure_under_ignore_is_0(reviewed, nobody, file):
