@@ -1,4 +1,4 @@
-"""metrics.md: the metrics as a registry shows them, with one configured policy."""
+"""metrics.md: the metrics as a registry shows them, with one configured policy and its worker."""
 
 from pathlib import Path
 from typing import Final
@@ -6,17 +6,21 @@ from typing import Final
 from prometheus_client.metrics_core import Metric
 
 from docs.generator.markdown import code, prose, table
+from docs.generator.source import documented
 from gateway.policies import EVERYTHING, Cache, Phase, Policy
 from gateway.telemetry.metrics import BUCKETS, Metrics
+from gateway.transports.events import WorkerEvent
 
 _NAME: Final = "NAME"
 _CONFIGURATION: Final = "CONFIGURATION"
 _ENTRY: Final = "ENTRY"
+_WORKER: Final = "WORKER"
 _BOUNDS: Final = {
     "entry": "the name of each entry of the configuration: `admission-gateway check` lists them",
     "policy": "`CONFIGURATION/NAME` of each configured policy",
     "reason": "[reason codes](reasons.md), each from the first time it is given; `WORKER_UNAVAILABLE`, and of mutating "
     "policies `WRITE_SCOPE`, from the start",
+    "worker": "the name of each Worker of the configuration",
 }
 """Labels whose values a registry cannot tell."""
 
@@ -28,15 +32,15 @@ _HEAD: Final = prose("""
 
     Labels never hold anything that a request brings along, so the number of series depends on the configuration
     alone. Counters start at 0: a policy without series is a policy that is not configured. When a new configuration is
-    taken over, the series of policies and entries that are gone go with them.
+    taken over, the series of policies, entries and workers that are gone go with them.
 """)
 
 
 def page(root: Path) -> str:
     """The page's text."""
-    del root
     metrics = Metrics()
     metrics.know([_policy(phase) for phase in Phase], [(phase, _ENTRY) for phase in Phase])
+    metrics.know_worker(_WORKER)
     families = list(metrics.registry.collect())
     return (
         "\n\n".join(
@@ -45,6 +49,8 @@ def page(root: Path) -> str:
                 table(("Metric", "Type", "Labels", "Meaning"), map(_row, families)),
                 "## Values of the labels",
                 table(("Metric", "Label", "Values"), [row for family in families for row in _values(family)]),
+                "## What happens with workers",
+                table(("`event`", "Counted when"), _events(root)),
                 "## Buckets of the histogram",
                 "Seconds: " + ", ".join(code(f"{bound:g}") for bound in BUCKETS) + ".",
             ]
@@ -59,7 +65,7 @@ def _policy(phase: Phase) -> Policy:
         configuration=_CONFIGURATION,
         index=0,
         name=_NAME,
-        worker="worker",
+        worker=_WORKER,
         policy="policy",
         rules=(EVERYTHING,),
         cache=Cache(ttl=1),
@@ -90,3 +96,8 @@ def _values(family: Metric) -> list[tuple[str, str, str]]:
         (code(_shown(family)), code(label), _BOUNDS.get(label) or ", ".join(map(code, values)))
         for label, values in _labels(family).items()
     ]
+
+
+def _events(root: Path) -> list[tuple[str, str]]:
+    texts = documented(root / "gateway" / "transports" / "events.py", WorkerEvent.__name__)
+    return [(code(event), prose(texts[event.name])) for event in WorkerEvent]

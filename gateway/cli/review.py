@@ -149,7 +149,8 @@ class _Deciding:
         generation = Generation(self._configuration, pool, limits=self._transport_limits)
         names = ", ".join(sorted(self._configuration.workers))
         patience = asyncio.get_running_loop().call_later(
-            _PATIENCE_SECONDS, lambda: click.echo(f"waiting for the workers: {names}", err=True)
+            _PATIENCE_SECONDS,
+            lambda: click.echo(f"waiting for the workers: {names} (--log-level info shows what they print)", err=True),
         )
         try:
             await generation.start(wait_seconds=self._wait_seconds)

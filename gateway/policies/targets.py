@@ -14,7 +14,8 @@ MAX_SOCKET_PATH: Final = 107
 MAX_PORT: Final = 65535
 
 EXPECTED: Final = (
-    "must be HOST:PORT, dns:///HOST:PORT, ipv4:ADDRESS:PORT, ipv6:[ADDRESS]:PORT, unix:PATH or unix:///PATH, "
+    "must be HOST:PORT, dns:///HOST:PORT, ipv4:ADDRESS:PORT, ipv6:[ADDRESS]:PORT (of these two several, "
+    "with commas and no spaces), unix:PATH or unix:///PATH, "
     f"with a port from 1 to {MAX_PORT} and a path of at most {MAX_SOCKET_PATH} bytes without %, # and ?"
 )
 """What a message says about anything else."""

@@ -180,7 +180,7 @@ def test_an_interrupted_review_is_no_verdict(nobody, file, number):
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stderr.readline() == "waiting for the workers: scripted\n"
+    assert process.stderr.readline() == "waiting for the workers: scripted (--log-level info shows what they print)\n"
     process.send_signal(number)
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (COULD_NOT, "")

@@ -11,6 +11,7 @@ from admission_worker.samples.sample_worker import worker
 from gateway.cli import main
 from gateway.telemetry import Metrics
 from tests.docs.pages import ROOT, pages
+from worker_conformance.command import main as kit
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
 _VARIABLE = re.compile(r"ADMISSION_(?:GATEWAY|WORKER)_[A-Z_]*[A-Z]")
@@ -18,11 +19,13 @@ _METRIC = re.compile(r"\badmission_gateway_[a-z_]+")
 _TEST = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
 
 FOREIGN = {
+    "cargo": {"--release"},
     "curl": {"--cacert", "--data-binary"},
     "kube-apiserver": {"--admission-control-config-file", "--max-mutating-requests-inflight"},
     "benchmarks": {"--seconds", "--rounds"},
     "etcd": {"--max-request-bytes"},
     "kubectl": {"--dry-run", "--from-file"},
+    "npm": {"--omit", "--prefix"},
 }
 """Flags of other programs that the pages speak of."""
 
@@ -80,8 +83,8 @@ def _options(group: click.Command) -> list[click.Option]:
 
 @pytest.mark.parametrize("name", pages())
 def test_every_flag_exists(name):
-    """A flag that a page names is one of the gateway's, of the worker's, or of a program that is not ours."""
-    known = {flag for group in (main, command(worker)) for option in _options(group) for flag in option.opts}
+    """A flag that a page names is the gateway's, a worker's, the kit's, or that of a program that is not ours."""
+    known = {flag for group in (main, command(worker), kit) for option in _options(group) for flag in option.opts}
     known |= {"--help", *(flag for flags in FOREIGN.values() for flag in flags)}
     assert not set(_FLAG.findall(pages()[name].text)) - known
 

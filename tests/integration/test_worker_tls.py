@@ -1,4 +1,4 @@
-"""mTLS between a gateway and a worker of the SDK, in a process of its own: everything is renewed, nothing is restarted."""
+"""mTLS between a gateway and a worker of the SDK, in a process of its own: all is renewed, nothing is restarted."""
 
 import asyncio
 import re
@@ -65,8 +65,8 @@ async def started(folder):
 
 
 async def test_everything_is_renewed_while_it_is_asked(gateway, tmp_path):
-    """First both sides believe the new authority as well, then both certificates are of the new one, then the old one is
-    believed no more. Reviews go on all the time, and none fails.
+    """First both sides believe the new authority as well, then both certificates are of the new one, then the old one
+    is believed no more. Reviews go on all the time, and none fails.
     """
     old, new = Authority("old"), Authority("new")
     files = Files(tmp_path)

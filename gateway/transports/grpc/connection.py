@@ -245,7 +245,7 @@ class Connection:
         self.why = await self.introduction.why_not() or self.why
         if self.why != before:
             self._owner.changed(self)
-        elif not self._told_why and monotonic() - self._without_since > TELL_SECONDS:
+        if not self._told_why and monotonic() - self._without_since > TELL_SECONDS:
             self._told_why = True
             _LOG.warning("a worker cannot be reached", worker=self._failures.name, address=self.address, why=self.why)
 
@@ -278,6 +278,8 @@ class Connection:
                 await self._until_lost_or_contradicted(lost, seen)
                 self.is_doubted = not lost.done()
         finally:
+            if lost.done() and not self.is_draining:
+                _LOG.warning("a connection to a worker is lost", worker=self._failures.name, address=self.address)
             lost.cancel()
             if healthy is not None:
                 healthy.cancel()

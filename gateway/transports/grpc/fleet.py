@@ -155,7 +155,8 @@ class Fleet:
         now = monotonic()
         if self._dialler.changed():
             _LOG.info(
-                "the certificates for a worker have changed; connections are made anew", worker=self._failures.name
+                "the certificates for a worker have changed; connections are made anew if they can be used",
+                worker=self._failures.name,
             )
             for replica in self._replicas.values():
                 replica.expire()

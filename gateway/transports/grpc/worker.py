@@ -9,6 +9,7 @@ described for the first time since it was lost. Otherwise it fails at once, and 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Final
@@ -272,8 +273,8 @@ class GrpcWorker:
     @property
     def why(self) -> str:
         """Why it is not reached, as far as anybody knows; empty if it is."""
-        told = next((connection.why for connection in self._fleet.connections() if connection.why), "")
-        return told or self._fleet.why
+        told = Counter(connection.why for connection in self._fleet.connections() if connection.why)
+        return told.most_common(1)[0][0] if told else self._fleet.why
 
     # ------------------------------------------------------------------------------------------- for a Connection
 
@@ -378,7 +379,7 @@ class GrpcWorker:
         self._events.connections(self.name, usable - before)
         self.count(WorkerEvent.CONNECTED if usable > before else WorkerEvent.DISCONNECTED, abs(usable - before))
         if not usable:
-            _LOG.warning("the connection to a worker is lost", worker=self.name, target=self.target)
+            _LOG.warning("a worker is lost: no connection to it may be asked", worker=self.name, target=self.target)
 
     def _connect(self, address: str, channel: grpc.aio.Channel) -> Connection:
         return Connection(
