@@ -32,6 +32,7 @@ type Server struct {
 	address  address
 	service  *service
 	grpc     *grpc.Server
+	accepted *connections
 	stopping chan struct{}
 	ended    chan struct{}
 	once     sync.Once
@@ -54,6 +55,7 @@ func (w *Worker) Serve(where string, options Options) (*Server, error) {
 	settings := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(limits.MessageBytes),
 		grpc.MaxSendMsgSize(limits.MessageBytes),
+		grpc.ConnectionTimeout(handshakePatience),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingPeriod, PermitWithoutStream: true}),
 	}
 	if err := options.TLS.sound(); err != nil {
@@ -70,13 +72,19 @@ func (w *Worker) Serve(where string, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &Server{address: found, grpc: grpc.NewServer(settings...), stopping: make(chan struct{}), ended: make(chan struct{})}
+	made := &Server{
+		address:  found,
+		grpc:     grpc.NewServer(settings...),
+		accepted: newConnections(listener),
+		stopping: make(chan struct{}),
+		ended:    make(chan struct{}),
+	}
 	made.service = newService(w, limits, made.stopping)
 	workerv1.RegisterWorkerServer(made.grpc, made.service)
 	healthv1.RegisterHealthServer(made.grpc, &health{stopping: made.stopping})
 	go func() {
 		defer close(made.ended)
-		if err := made.grpc.Serve(listener); err != nil {
+		if err := made.grpc.Serve(made.accepted); err != nil {
 			slog.Error("the server has ended: " + err.Error())
 		}
 	}()
@@ -101,6 +109,7 @@ func (s *Server) Stop() {
 		select {
 		case <-stopped:
 		case <-over:
+			s.accepted.closeAll()
 			s.grpc.Stop()
 			<-stopped
 		}

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -121,4 +122,15 @@ func TestAfterTheGracePeriodWhatIsOpenIsCancelled(t *testing.T) {
 	if _, err := stream.Recv(); err == nil || err == io.EOF {
 		t.Error("the stream should break")
 	}
+}
+
+func TestWhoeverConnectsAndSaysNothingDoesNotHoldUpTheEnd(t *testing.T) {
+	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: 100 * time.Millisecond}}, sound)
+	silent, err := net.Dial("tcp", connected.server.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	connected.review(t, ask("sound", worker.Validating)) // accepted after it
+	await(t, stopped(connected.server), "the end")
 }

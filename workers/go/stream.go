@@ -44,10 +44,11 @@ type conversation struct {
 
 	wake    chan struct{} // something to write, or an end to see
 	written chan struct{} // there may be room again
-	settled chan struct{} // nothing is open
+	settled chan struct{} // nobody is left who is worth a moment
 
 	mu         sync.Mutex
 	open       map[uint64]*openAsk
+	slow       int // so many of those that are open are not waited for (gather)
 	outbox     *outbox
 	noMore     bool  // the gateway has half-closed
 	broken     error // why nothing can be read any more
@@ -115,14 +116,17 @@ func (c *conversation) run() error {
 }
 
 // gatherFor is how long an outcome waits for others that are being worked on, so that they travel in one message. A
-// message costs the gateway some 100 µs, which it shares among all that is in it; whoever is asked over a network does
-// not see a tenth of a millisecond.
+// message costs the gateway some 100 µs, which it shares among all that is in it. Where nothing else is to be done Go's
+// timers come a millisecond late (it waits for its sockets in whole milliseconds), so that is what a moment can take.
 const gatherFor = 100 * time.Microsecond
 
-// gather waits so long, or until nothing is open any more.
+// gather waits so long, or until nothing is open any more. Where a moment brought nothing, what is open waits for
+// something else than a processor, and nobody waits for it again: one slow policy must not delay whatever is asked
+// beside it.
 func (c *conversation) gather(moment *time.Timer) {
 	c.mu.Lock()
-	worthIt := len(c.open) > 0 && len(c.outbox.byID) > 0
+	before := len(c.outbox.byID)
+	worthIt := len(c.open) > c.slow && before > 0
 	select {
 	case <-c.settled: // of what was open before
 	default:
@@ -136,6 +140,11 @@ func (c *conversation) gather(moment *time.Timer) {
 	case <-c.settled:
 		moment.Stop()
 	case <-moment.C:
+		c.mu.Lock()
+		if len(c.outbox.byID) <= before {
+			c.slow = len(c.open)
+		}
+		c.mu.Unlock()
 	case <-c.stream.Context().Done():
 	}
 }
@@ -267,10 +276,16 @@ func (c *conversation) drop(id uint64) {
 	c.outbox.drop(id)
 	if opened := c.open[id]; opened != nil {
 		opened.cancel()
-		delete(c.open, id)
-		if len(c.open) == 0 {
-			nudge(c.settled)
-		}
+		c.close(id)
+	}
+}
+
+// close says that an id is open no longer. Which ones are slow is not kept: those that are open at most.
+func (c *conversation) close(id uint64) {
+	delete(c.open, id)
+	c.slow = min(c.slow, len(c.open))
+	if len(c.open) <= c.slow {
+		nudge(c.settled)
 	}
 }
 
@@ -307,15 +322,12 @@ func (c *conversation) answer(id uint64, opened *openAsk, outcome *workerv1.Outc
 	if c.open[id] != opened {
 		return
 	}
-	delete(c.open, id)
+	c.close(id)
 	if outcome == nil {
 		outcome = c.service.judge.timedOut(opened.ask)
 	}
 	c.outbox.put(id, outcome)
 	nudge(c.wake)
-	if len(c.open) == 0 {
-		nudge(c.settled)
-	}
 }
 
 // nudge wakes whoever waits on a channel of one place, now or when it looks next.

@@ -39,7 +39,7 @@ const REASONS = Object.freeze({
  */
 export async function listen(address, secure, connected) {
   if ('path' in address) await makeFree(address);
-  const options = { allowHalfOpen: true, noDelay: true };
+  const options = { noDelay: true };
   const server =
     secure === undefined
       ? net.createServer(options, connected)

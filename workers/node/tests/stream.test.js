@@ -1,10 +1,11 @@
 /** ReviewStream: each ask is answered as soon as it is known, once, and by its own id. */
 
 import assert from 'node:assert/strict';
+import net from 'node:net';
 import { test } from 'node:test';
 import grpc from '@grpc/grpc-js';
 import { deny, Worker } from 'admission-worker';
-import { ask, batch, MUTATING } from './client.js';
+import { ask, batch, Client, MUTATING } from './client.js';
 import { connected, gatesOf } from './serving.js';
 
 /** @param {import('node:test').TestContext} context @param {import('admission-worker').ServeOptions} [options] */
@@ -239,4 +240,34 @@ test('a peer that does not read is not read either, holds up nobody, and gets ev
   assert.ok(judged < count / 2, `${judged} of ${count} were judged for a peer that reads nothing`);
   stream.call.resume();
   assert.equal(Object.keys(await stream.until(count)).length, count);
+});
+
+test('when the peer has gone without a farewell, everything open is stopped and its connection closed', async context => {
+  const { gate, served } = await streaming(context);
+  const port = Number(served.address.split(':')[1]);
+  // A gateway that dies sends no GOAWAY; here it is what stands between that goes.
+  const between = net.createServer(near => {
+    const far = net.connect(port, '127.0.0.1');
+    near.pipe(far);
+    far.pipe(near);
+    for (const socket of [near, far]) socket.on('error', () => {});
+    gate('die').opened.then(() => {
+      near.destroy();
+      far.end(); // and what the worker says is still read, until it says no more
+      far.resume();
+    });
+    far.once('close', () => gate('closed').open());
+  });
+  await new Promise(resolve => between.listen(0, '127.0.0.1', () => resolve(undefined)));
+  const { port: found } = /** @type {import('node:net').AddressInfo} */ (between.address());
+  const client = new Client(`127.0.0.1:${found}`);
+  context.after(() => {
+    client.close();
+    between.close();
+  });
+  client.stream().send(batch([waits('a')]));
+  await gate('begun a').opened;
+  gate('die').open();
+  await gate('cancelled a').opened;
+  await gate('closed').opened;
 });

@@ -33,7 +33,8 @@ import java.util.concurrent.TimeoutException;
  *       dropped and a failure is the answer to both, since a verdict could be taken for the
  *       other's.
  *   <li>Asks are worked on in the policies' threads, and so an outcome waits for no other one.
- *       Everything that is known when the stream is written travels in one message, up to a size.
+ *       Everything that is known when the stream is written travels in one message, up to a size;
+ *       it is written when nothing is open any more, or a moment later ({@link Moment}).
  *   <li>A gateway that does not read its answers is not read either: what is not written is
  *       bounded.
  *   <li>When the gateway half-closes, what is open is answered, and the stream ends. When the
@@ -53,11 +54,13 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
 
     private final Map<Long, OpenAsk> open = new HashMap<>();
     private final Outbox outbox;
+    private final Moment moment;
     private boolean halfClosed;
     private boolean stopping;
     private boolean ended;
     private boolean unread;
     private boolean writing;
+    private boolean taking;
     private long latest = System.nanoTime();
 
     /** An open ask. It holds one place in flight until its work has ended. */
@@ -69,6 +72,7 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         this.service = service;
         this.call = call;
         this.outbox = new Outbox(service.limits());
+        this.moment = new Moment(service.clock(), this::gathered);
     }
 
     void begin() {
@@ -89,6 +93,7 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         }
         synchronized (this) {
             latest = arrived;
+            taking = true;
         }
         List<ByteString> documents = received.message().getDocumentsList();
         for (RequestItem item : received.message().getItemsList()) {
@@ -103,11 +108,13 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
             }
         }
         synchronized (this) {
+            taking = false;
             unread = outbox.isFull();
             if (!unread && !ended) {
                 call.request(1);
             }
         }
+        schedule();
     }
 
     private void take(long id, Ask ask, List<ByteString> documents, long arrived) {
@@ -183,7 +190,7 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         service.inFlight().leave();
         Throwable cause = ask.context().cancellationCause();
         synchronized (this) {
-            if (!open.remove(ask.id(), ask)) {
+            if (!close(ask)) {
                 return;
             }
             if (outcome != null) {
@@ -203,13 +210,20 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     private void expire(OpenAsk ask, Throwable cause) {
         if (cause instanceof TimeoutException) {
             synchronized (this) {
-                if (!open.remove(ask.id(), ask)) {
+                if (!close(ask)) {
                     return;
                 }
                 outbox.put(ask.id(), timedOut(ask.ask()));
             }
             schedule();
         }
+    }
+
+    /** The ask is open no longer; false: it was not. */
+    private boolean close(OpenAsk ask) {
+        boolean removed = open.remove(ask.id(), ask);
+        moment.open(open.size());
+        return removed;
     }
 
     private Outcome timedOut(Ask ask) {
@@ -236,6 +250,7 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         synchronized (this) {
             outbox.remove(id);
             dropped = open.remove(id);
+            moment.open(open.size());
         }
         if (dropped != null) {
             dropped.context().cancel(null);
@@ -260,6 +275,21 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     /** Writes soon, in a thread of the server's: what becomes known until then travels along. */
     private void schedule() {
         synchronized (this) {
+            if (writing || taking || ended) {
+                return;
+            }
+            if (moment.holds(outbox.size(), open.size())) {
+                return;
+            }
+            writing = true;
+        }
+        service.executor().execute(this::write);
+    }
+
+    /** The moment is over: what is there is written, whatever else is open. */
+    private void gathered() {
+        synchronized (this) {
+            moment.isOver(outbox.size(), open.size());
             if (writing || ended) {
                 return;
             }
@@ -269,12 +299,13 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     }
 
     private void write() {
-        boolean more = true;
-        while (more) {
-            synchronized (this) {
-                more = writeOne();
-                writing = more;
-            }
+        boolean more;
+        synchronized (this) {
+            more = writeOne();
+            writing = false;
+        }
+        if (more) {
+            schedule();
         }
     }
 
@@ -360,6 +391,7 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
             all = List.copyOf(open.values());
             open.clear();
             outbox.clear();
+            moment.end();
         }
         all.forEach(ask -> ask.context().cancel(null));
     }

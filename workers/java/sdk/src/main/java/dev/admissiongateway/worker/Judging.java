@@ -90,6 +90,11 @@ final class Judging {
         new Work(this, policy, question, context, ended).begin(threads);
     }
 
+    /** Runs what is neither a call's nor a policy's, such as a check of settings. */
+    void besideCalls(Runnable work) {
+        blocking.execute(work);
+    }
+
     Tracing tracing() {
         return tracing;
     }

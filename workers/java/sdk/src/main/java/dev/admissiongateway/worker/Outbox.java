@@ -42,6 +42,10 @@ final class Outbox {
         return outcomes.containsKey(id);
     }
 
+    int size() {
+        return outcomes.size();
+    }
+
     boolean isEmpty() {
         return outcomes.isEmpty();
     }

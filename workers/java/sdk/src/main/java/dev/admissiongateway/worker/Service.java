@@ -7,6 +7,8 @@ import admission.worker.v1.WorkerOuterClass.ReviewRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewResponse;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamResponse;
+import admission.worker.v1.WorkerOuterClass.ValidateSettingsRequest;
+import admission.worker.v1.WorkerOuterClass.ValidateSettingsResponse;
 
 import com.google.protobuf.ByteString;
 
@@ -51,11 +53,7 @@ record Service(
                 .addMethod(Methods.DESCRIBE, new UnaryCalls<>(traffic, this::describe))
                 .addMethod(
                         Methods.VALIDATE_SETTINGS,
-                        new UnaryCalls<>(
-                                traffic,
-                                (request, headers, reply) ->
-                                        reply.send(
-                                                Describing.findings(judging.policies(), request))))
+                        new UnaryCalls<>(traffic, this::validateSettings))
                 .addMethod(Methods.REVIEW, new UnaryCalls<>(traffic, this::review))
                 .addMethod(Methods.REVIEW_STREAM, this::reviewStream)
                 .build();
@@ -65,6 +63,27 @@ record Service(
             DescribeRequest request, Metadata headers, UnaryCalls.Reply<DescribeResponse> reply) {
         Log.info("described to gateway " + Json.quoted(request.getGatewayVersion()));
         reply.send(description);
+    }
+
+    /** A check is the author's, and may take long: calls are read and written meanwhile. */
+    private void validateSettings(
+            ValidateSettingsRequest request,
+            Metadata headers,
+            UnaryCalls.Reply<ValidateSettingsResponse> reply) {
+        judging.besideCalls(
+                () -> {
+                    try {
+                        reply.send(Describing.findings(judging.policies(), request));
+                    } catch (Throwable error) { // nobody else would end the call
+                        String message =
+                                "the settings of policy "
+                                        + Json.quoted(request.getPolicy())
+                                        + " could not be checked: "
+                                        + error.getClass().getSimpleName();
+                        Log.failure(message, request.getPolicy(), "", error);
+                        reply.refuse(Status.INTERNAL.withDescription(message));
+                    }
+                });
     }
 
     /**

@@ -343,6 +343,26 @@ class StreamTest {
     }
 
     @Test
+    @DisplayName("What is refused of one message travels together, and before what is slow.")
+    void refusals() throws Exception {
+        int asks = 1000;
+        ReviewStreamRequest.Builder batch =
+                ReviewStreamRequest.newBuilder().addItems(StreamClient.item(0, waits("slow")));
+        for (int id = 1; id <= asks; id++) {
+            batch.addItems(StreamClient.item(id, Wire.validating("echo").setDocumentIndex(7)));
+        }
+        stream.send(batch.build());
+        int messages = 0;
+        for (int left = asks; left > 0; messages++) {
+            left -= stream.batch().getItemsCount();
+        }
+        assertTrue(messages < 10, messages + " messages");
+        until(() -> waiting.containsKey("slow"));
+        waiting.get("slow").complete(null);
+        assertTrue(stream.only(0).hasAllow());
+    }
+
+    @Test
     @DisplayName("Review and ReviewStream give equal outcomes.")
     void equal() throws Exception {
         List<Ask.Builder> asks =
