@@ -21,6 +21,13 @@ import (
 // "too_many_pings").
 const pingPeriod = 4 * time.Second
 
+// A gateway that says nothing for quietAfter is pinged, and let go of when it does not answer within pongPatience: one
+// whose machine has died would else keep its connection, its streams and what it had asked for hours.
+const (
+	quietAfter   = 60 * time.Second
+	pongPatience = 20 * time.Second
+)
+
 // Options of a served worker. The zero value has the default limits, and no TLS.
 type Options struct {
 	Limits Limits
@@ -56,6 +63,7 @@ func (w *Worker) Serve(where string, options Options) (*Server, error) {
 		grpc.MaxRecvMsgSize(limits.MessageBytes),
 		grpc.MaxSendMsgSize(limits.MessageBytes),
 		grpc.ConnectionTimeout(handshakePatience),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietAfter, Timeout: pongPatience}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingPeriod, PermitWithoutStream: true}),
 	}
 	if err := options.TLS.sound(); err != nil {

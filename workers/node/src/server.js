@@ -34,6 +34,13 @@ import { QUIET } from './stream.js';
 /** Messages travel as bytes through gRPC's library: we refuse an unreadable one in our own words. @type {Bytes} */
 const asTheyAre = bytes => bytes;
 
+/**
+ * Milliseconds. A gateway that says nothing for a minute is pinged, and let go of when it does not answer within 20 s:
+ * one whose machine has died would else keep its connection, its streams and what it had asked for ever.
+ */
+const QUIET_PING = 60_000;
+const PONG = 20_000;
+
 /** A worker that is being served. */
 export class Served {
   #service;
@@ -63,6 +70,8 @@ export class Served {
     this.#grpc = new grpc.Server({
       'grpc.max_receive_message_length': this.#limits.messageBytes,
       'grpc.max_send_message_length': this.#limits.messageBytes,
+      'grpc.keepalive_time_ms': QUIET_PING,
+      'grpc.keepalive_timeout_ms': PONG,
     });
     this.#grpc.addService(
       serviceOf('admission.worker.v1.Worker', ['Describe', 'ValidateSettings', 'Review'], ['ReviewStream']),

@@ -25,6 +25,11 @@ from admission_worker.service import Service, description_of
 THREAD_NAME = "policy"
 """What the names of the threads of blocking policies begin with."""
 
+QUIET_MILLISECONDS = 60_000
+PONG_MILLISECONDS = 20_000
+"""A gateway that says nothing for a minute is pinged, and let go of when it does not answer within 20 s: one whose
+machine has died would else keep its connection, its streams and what it had asked for hours."""
+
 PING_MILLISECONDS = 4000
 """How often a gateway may ping an idle connection. gRPC's default of five minutes would cut off one that watches over
 its workers: GOAWAY "too_many_pings". Every five seconds is promised; the fifth is for pings that a network brings
@@ -39,6 +44,8 @@ def options_of(limits: Limits) -> tuple[tuple[str, int], ...]:
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_send_message_length", limits.message_bytes),
         ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.keepalive_time_ms", QUIET_MILLISECONDS),
+        ("grpc.keepalive_timeout_ms", PONG_MILLISECONDS),
         ("grpc.http2.min_ping_interval_without_data_ms", PING_MILLISECONDS),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", PING_MILLISECONDS),
     )

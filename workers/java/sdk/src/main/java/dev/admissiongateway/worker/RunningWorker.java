@@ -36,6 +36,15 @@ public final class RunningWorker implements AutoCloseable {
     private static final Duration PING = Duration.ofSeconds(1);
 
     /**
+     * A gateway that says nothing for so long is pinged: one whose machine has died would keep its
+     * connection, its streams and what it had asked for hours.
+     */
+    private static final Duration QUIET = Duration.ofSeconds(60);
+
+    /** And let go of when it does not answer within so long. */
+    private static final Duration PONG = Duration.ofSeconds(20);
+
+    /**
      * One to accept; the others only move bytes, which two can for all that the policies' threads
      * can judge.
      */
@@ -181,6 +190,8 @@ public final class RunningWorker implements AutoCloseable {
                         .maxInboundMessageSize(limits.messageBytes())
                         .permitKeepAliveTime(PING.toMillis(), TimeUnit.MILLISECONDS)
                         .permitKeepAliveWithoutCalls(true)
+                        .keepAliveTime(QUIET.toMillis(), TimeUnit.MILLISECONDS)
+                        .keepAliveTimeout(PONG.toMillis(), TimeUnit.MILLISECONDS)
                         .addTransportFilter(traffic)
                         .addService(service.definition())
                         .addService(new Health(stopping, traffic).definition());
