@@ -49,6 +49,7 @@ type conversation struct {
 	mu         sync.Mutex
 	open       map[uint64]*openAsk
 	slow       int // so many of those that are open are not waited for (gather)
+	vain       int // moments on end that brought nothing
 	outbox     *outbox
 	noMore     bool  // the gateway has half-closed
 	broken     error // why nothing can be read any more
@@ -120,9 +121,12 @@ func (c *conversation) run() error {
 // timers come a millisecond late (it waits for its sockets in whole milliseconds), so that is what a moment can take.
 const gatherFor = 100 * time.Microsecond
 
-// gather waits so long, or until nothing is open any more. Where a moment brought nothing, what is open waits for
-// something else than a processor, and nobody waits for it again: one slow policy must not delay whatever is asked
-// beside it.
+// vainMoments on end that brought nothing say that what is open waits for something else than a processor. One says
+// little: on a busy machine nobody may have run.
+const vainMoments = 4
+
+// gather waits so long, or until nothing is open any more. After some moments in vain nobody waits again for what is
+// open then: one slow policy must not delay whatever is asked beside it.
 func (c *conversation) gather(moment *time.Timer) {
 	c.mu.Lock()
 	before := len(c.outbox.byID)
@@ -141,8 +145,10 @@ func (c *conversation) gather(moment *time.Timer) {
 		moment.Stop()
 	case <-moment.C:
 		c.mu.Lock()
-		if len(c.outbox.byID) <= before {
-			c.slow = len(c.open)
+		if len(c.outbox.byID) > before {
+			c.vain = 0
+		} else if c.vain++; c.vain == vainMoments {
+			c.slow, c.vain = len(c.open), 0
 		}
 		c.mu.Unlock()
 	case <-c.stream.Context().Done():
