@@ -1,7 +1,7 @@
 """What a call to a gRPC worker costs the gateway: CPU time per call, by stream and by call, by how many are in flight.
 
-The gateway's transport in this process on uvloop, all threads of gRPC included; the worker, the sample worker of the Go
-or Python SDK, in a process of its own, with a policy that allows at once. A call begins with an ask whose document is
+The gateway's transport in this process on uvloop, all threads of gRPC included; the worker, the sample worker of one of
+the SDKs, in a process of its own, with a policy that allows at once. A call begins with an ask whose document is
 at hand and ends with the heart's answer: messages made, sent, received and read. Policies of one worker that are asked
 about the same review share its document: with 16 policies a review is 16 calls.
 
@@ -39,7 +39,10 @@ POLICIES = (1, 4, 16)
 SIZE = 2_000
 COMMANDS = {
     "go": [str(ROOT / "workers/go/bin/samples")],
+    "java": ["java", "-jar", str(ROOT / "workers/java/bin/samples.jar")],
+    "node": ["node", str(ROOT / "workers/node/samples/main.js")],
     "python": [sys.executable, "-m", "admission_worker.samples"],
+    "rust": [str(ROOT / "workers/rust/bin/samples")],
 }
 WAYS = {"stream": TransportLimits(), "call": TransportLimits(worker_stream_bytes=1)}
 """By a call of its own goes what is larger than a stream takes: here, everything."""
@@ -77,14 +80,14 @@ class Waiting:
 def main() -> None:
     """Run the benchmark and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worker", choices=sorted(COMMANDS), default="go", help="whose sample worker (default go)")
+    parser.add_argument("--worker", choices=sorted(COMMANDS), default="python", help="whose sample worker (default python: it needs no build)")
     parser.add_argument("--calls", type=int, default=3_000, help="calls in one window (default 3000)")
     parser.add_argument("--rounds", type=int, default=5, help="windows of each kind, interleaved (default 5)")
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
     arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     command = COMMANDS[arguments.worker]
-    if not Path(command[0]).exists():
+    if not Path(command[0] if command[0].startswith("/") else command[-1]).exists():
         sys.exit(f"{command[0]} is not there: build it with 'make -C workers/{arguments.worker} build'")
     worker = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--conformance"], stderr=subprocess.PIPE)
     try:
