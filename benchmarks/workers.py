@@ -80,7 +80,12 @@ class Waiting:
 def main() -> None:
     """Run the benchmark and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worker", choices=sorted(COMMANDS), default="python", help="whose sample worker (default python: it needs no build)")
+    parser.add_argument(
+        "--worker",
+        choices=sorted(COMMANDS),
+        default="python",
+        help="whose sample worker (default python: it needs no build)",
+    )
     parser.add_argument("--calls", type=int, default=3_000, help="calls in one window (default 3000)")
     parser.add_argument("--rounds", type=int, default=5, help="windows of each kind, interleaved (default 5)")
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
