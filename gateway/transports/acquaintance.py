@@ -189,15 +189,21 @@ class Acquaintance:
         elected_anew = False
         for policy in self._policies:
             named, question = (policy.phase, policy.qualified_name), _question(policy)
-            if counted:
+            # A description that another configuration worked out says nothing of a question that is new here.
+            said = [
+                (self._worked[each][question], number)
+                for each, number in counted.items()
+                if question in self._worked[each]
+            ]
+            if said:
                 before = self._elected.get(named)
-                standing = _most([(self._worked[each][question], counted[each]) for each in counted], before)
+                standing = _most(said, before)
                 if standing != before:
                     self._elected[named] = standing
                     self._told(policy, standing)
                     elected_anew = True
             self._find_fits(policy)
-        if counted:
+        if counted and all((policy.phase, policy.qualified_name) in self._elected for policy in self._policies):
             self._known()
         if elected_anew:
             self._changed()

@@ -324,6 +324,27 @@ async def test_new_settings_are_validated_anew():
             assert (standing(first), standing(second).reason) == ("1", Reason.CONFIGURATION)
 
 
+async def test_new_settings_that_cannot_be_validated_yet_are_tried_again():
+    """Where the worker cannot say anything about them, what is unchanged can be asked, and they once it can."""
+    able = False
+
+    async def validate(request, context):
+        if not able and pb.ValidateSettingsRequest.FromString(request).settings != b"{}":
+            await context.abort(grpc.StatusCode.INTERNAL, "not now")
+        return b""
+
+    async with scripted("judge", "other", validate=validate) as target:
+        before = configured(judge(), judge("other", index=1), labels=target)
+        after = configured(judge(), judge("other", index=1, settings=b'{"a":1}'), labels=target)
+        async with following(before, after) as (first, second):
+            await first.start(wait_seconds=10)
+            await second.start()
+            await until(lambda: "not now" in getattr(standing(second, "other"), "message", ""))
+            assert standing(second) == "1"
+            able = True
+            await until(lambda: standing(second, "other") == "1")
+
+
 async def test_a_worker_is_given_up_when_its_last_call_has_ended():
     """Calls in flight end before the connection does, also those that outlive every configuration that names it."""
     review, reply = Gate(deny("late")), Reply()
