@@ -140,7 +140,7 @@ class Connection:
         self._calls: set[asyncio.Task[None]] = set()
         self._streams: set[ReviewStream] = set()
         self._stream: ReviewStream | None = None
-        self._stream_at: float | None = None  # when a stream may be opened again; None: never on this connection
+        self._may_stream = False  # on the connection that there is
         self._breaks = 0
         self._reopening: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
@@ -271,7 +271,7 @@ class Connection:
                 if healthy is None:
                     self._breaks = 0
                     healthy = asyncio.create_task(self._health.keep())
-                    self._stream_at = 0.0
+                    self._may_stream = True
                     self._begin_stream()
                 self.why, self._told_why, self.is_doubted = "", False, False
                 self._become(State.READY)
@@ -284,7 +284,7 @@ class Connection:
             if healthy is not None:
                 healthy.cancel()
             await asyncio.gather(lost, *(() if healthy is None else (healthy,)), return_exceptions=True)
-            self._stream_at = None
+            self._may_stream = False
             self._leave_stream()
             self.description = None
             self.is_doubted = False
@@ -337,7 +337,7 @@ class Connection:
     def _begin_stream(self) -> None:
         """Open a stream, if it is time."""
         self._reopening = None
-        if self._stream is not None or self._stream_at is None or self.is_draining or not self.is_serving:
+        if self._stream is not None or not self._may_stream or self.is_draining or not self.is_serving:
             return
         stream = self._stream = ReviewStream(
             self._open_stream(),
@@ -366,7 +366,7 @@ class Connection:
             return
         self._stream = None
         if stream.is_unimplemented:
-            self._stream_at = None
+            self._may_stream = False
             return
         if self._channel.get_state() is not grpc.ChannelConnectivity.READY:
             return  # it went with the connection

@@ -82,7 +82,6 @@ class GrpcWorker:
         self._limits = limits
         dialler = dialler or Dialler(target, limits)
         self._events = events or NoWorkerEvents()
-        self._resolving = resolving
         self._failures = Failures(name, target, limits.message_characters, dialler.tls)
         self._backlog = Backlog(limits.worker_backlog_bytes)
         self._descriptions = Descriptions()
