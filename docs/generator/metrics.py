@@ -7,7 +7,7 @@ from prometheus_client.metrics_core import Metric
 
 from docs.generator.markdown import code, prose, table
 from docs.generator.source import documented
-from gateway.policies import EVERYTHING, Cache, Phase, Policy
+from gateway.policies import EVERYTHING, Cache, Phase, Policy, Shadow
 from gateway.telemetry.metrics import BUCKETS, Metrics
 from gateway.transports.events import WorkerEvent
 
@@ -69,6 +69,7 @@ def _policy(phase: Phase) -> Policy:
         policy="policy",
         rules=(EVERYTHING,),
         cache=Cache(ttl=1),
+        shadow=Shadow(worker=_WORKER, policy="next"),
     )
 
 

@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from gateway.policies import Policy
+from gateway.redis import RedisFault
 
 
 class LookupResult(StrEnum):
@@ -26,22 +27,6 @@ class LookupResult(StrEnum):
 
     BYPASS = "bypass"
     """The worker was asked, because its live connections are not all of the described version."""
-
-
-class RedisFault(StrEnum):
-    """What went wrong with Redis: each is a miss, and none is an error to anybody."""
-
-    TIMEOUT = "timeout"
-    """No answer within the budget."""
-
-    CONNECTION = "connection"
-    """Not reached, lost, loading, not authenticated, or a replica where the master is expected."""
-
-    RESPONSE = "response"
-    """Redis answered with an error: out of memory, wrong type, no permission."""
-
-    GARBAGE = "garbage"
-    """Redis answered with something that cannot be an answer, or an entry holds something that cannot be a verdict."""
 
 
 class CacheEvents(Protocol):

@@ -26,13 +26,13 @@ import structlog
 from redis import exceptions
 from redis.asyncio import RedisCluster
 
-from gateway.caching.addresses import RedisAddress
-from gateway.caching.clients import Client, close_client, make_client
-from gateway.caching.events import CacheEvents, RedisFault
-from gateway.caching.faults import fault_of, reason_of
+from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
-from gateway.caching.pipelines import Command, answers_to
 from gateway.caching.refusals import Refusals
+from gateway.redis.addresses import RedisAddress
+from gateway.redis.clients import Client, close_client, make_client
+from gateway.redis.faults import RedisFault, fault_of, reason_of
+from gateway.redis.pipelines import Command, answers_to
 
 _LOG: Final = structlog.get_logger(__name__)
 

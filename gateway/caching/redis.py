@@ -19,18 +19,19 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from gateway.caching.addresses import RedisAddress
 from gateway.caching.deletions import Deletions
 from gateway.caching.entries import Entry, unpacked
-from gateway.caching.events import CacheEvents, RedisFault
+from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.link import Link, LinkError
 from gateway.caching.lookups import Lookups
-from gateway.caching.pipelines import Command
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of
 from gateway.caching.sealing import SEAL_BYTES, SealKey, SealKeys
 from gateway.caching.writes import Writes
+from gateway.redis.addresses import RedisAddress
+from gateway.redis.faults import RedisFault
+from gateway.redis.pipelines import Command
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import structlog
 from redis import exceptions
 
-from gateway.caching.faults import reason_of
-from gateway.caching.pipelines import Command
+from gateway.redis.faults import reason_of
+from gateway.redis.pipelines import Command
 
 _LOG: Final = structlog.get_logger(__name__)
 

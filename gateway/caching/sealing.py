@@ -1,14 +1,8 @@
 """Sealed entries: whoever can read Redis learns nothing, whoever can write to it forges nothing.
 
-A key file holds one key a line: 32 random bytes in base64. Empty lines and those that start with ``#`` say nothing. The
-first key seals; all of them open, so that a key can be replaced while replicas still have the old one:
-
-    1. add the new key as the last line, everywhere     all can open what nobody seals yet
-    2. move it to the first line, everywhere            the old one only opens
-    3. remove the old one, once its entries have expired
-
-From each key two are derived (HKDF, RFC 5869), one for names and one for contents; and a fingerprint of 32
-bits, by which the logs of two replicas say whether they have the same key. It tells nothing of the key.
+Keys come from a key file (``gateway.redis.key_files``, which says how one is replaced). From each key two are derived
+(HKDF, RFC 5869), one for names and one for contents; and a fingerprint of 32 bits, by which the logs of two replicas
+say whether they have the same key. It tells nothing of the key.
 
     name       admission-gateway:v1:{tag}:{HMAC-SHA256 of the question}     tag: HMAC of the policy's mark, 128 bits
     marker     admission-gateway:v1:purged:{tag}
@@ -24,7 +18,6 @@ in seven weeks of 1,000 writes a second, were there only one.
 """
 
 import base64
-import binascii
 import hmac
 import os
 from functools import lru_cache
@@ -38,16 +31,13 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from gateway.caching.questions import mark_of
+from gateway.redis.key_files import KEY_BYTES, secrets_of
 
 _LOG: Final = structlog.get_logger(__name__)
 
 PREFIX: Final = "admission-gateway:v1:"
 """Every name of ours in Redis starts with it; ``v1`` is the form of names and contents together."""
 
-KEYS: Final = 4
-"""Keys in a file. Two are a rotation; each more costs another GETRANGE for every lookup."""
-
-_KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _FINGERPRINT_BYTES: Final = 4
@@ -55,9 +45,6 @@ _VERSION: Final = b"\x01"
 
 SEAL_BYTES: Final = len(_VERSION) + _NONCE_BYTES + _TAG_BYTES
 """By how much a sealed content is longer."""
-
-_FILE_BYTES: Final = 65_536
-"""A key file that is longer is another file: four keys are 180 bytes."""
 
 
 class SealKey:
@@ -130,7 +117,7 @@ class SealKeys:
             ValueError: it cannot be read, or a line is no key; the message names file and line, never what stands
                 there.
         """
-        made = cls(_read(path), path)
+        made = cls(secrets_of(path), path)
         made._tell()
         return made
 
@@ -141,7 +128,7 @@ class SealKeys:
             "no --seal-key-file: entries in Redis are sealed with a key of this process, so no other replica and no "
             "later start can use them; give all replicas the same file"
         )
-        return cls((os.urandom(_KEY_BYTES),))
+        return cls((os.urandom(KEY_BYTES),))
 
     def refresh(self) -> bool:
         """Read the file again, if there is one. Whether the keys are others now.
@@ -151,7 +138,7 @@ class SealKeys:
         if self._path is None:
             return False
         try:
-            secrets = _read(self._path)
+            secrets = secrets_of(self._path)
         except ValueError as error:
             self._broken = True
             _LOG.error("the seal keys stay as they were", error=str(error), keys=len(self.keys))
@@ -173,44 +160,8 @@ class SealKeys:
         _LOG.info("seal keys read", file=str(self._path), keys=len(self.keys), fingerprints=fingerprints)
 
 
-def _read(path: Path) -> tuple[bytes, ...]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_FILE_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"seal key file {path}: {error.strerror or type(error).__name__}") from None
-    if len(content) > _FILE_BYTES:
-        raise ValueError(f"seal key file {path}: longer than {_FILE_BYTES} bytes; expected one key a line")
-    secrets: list[bytes] = []
-    for number, line in enumerate(content.splitlines(), 1):
-        text = line.strip()
-        if text and not text.startswith(b"#"):
-            secrets.append(_secret(text, f"seal key file {path}, line {number}"))
-    if not secrets:
-        raise ValueError(f"seal key file {path}: no key in it; make one with `openssl rand -base64 {_KEY_BYTES}`")
-    if len(secrets) > KEYS:
-        raise ValueError(f"seal key file {path}: {len(secrets)} keys, expected at most {KEYS}; remove the oldest")
-    if len(set(secrets)) < len(secrets):
-        raise ValueError(f"seal key file {path}: the same key stands there twice; remove one")
-    return tuple(secrets)
-
-
-def _secret(text: bytes, where: str) -> bytes:
-    try:
-        secret = base64.b64decode(text, validate=True)
-    except binascii.Error:
-        secret = b""
-    if len(secret) != _KEY_BYTES:
-        # Not a word of what stands there: it may be most of a key.
-        raise ValueError(
-            f"{where}: expected base64 of {_KEY_BYTES} bytes (44 characters), found {len(text)} characters"
-            f"{f' of {len(secret)} bytes' if secret else ''}; make one with `openssl rand -base64 {_KEY_BYTES}`"
-        )
-    return secret
-
-
 def _derived(secret: bytes, purpose: bytes) -> bytes:
-    return HKDF(algorithm=SHA256(), length=_KEY_BYTES, salt=None, info=purpose).derive(secret)
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=purpose).derive(secret)
 
 
 def _text(digest: bytes) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.link import Link, LinkError
-from gateway.caching.pipelines import Command
+from gateway.redis.pipelines import Command
 
 PIPELINE_BYTES: Final = 1_000_000
 """What is sealed and sent at once: a millisecond of AES, or a single entry of the largest size."""

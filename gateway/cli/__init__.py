@@ -6,13 +6,16 @@ import click
 from click.shell_completion import get_completion_class
 
 from gateway import __version__
+from gateway.cli.bridge import bridge
 from gateway.cli.check import check
 from gateway.cli.demo import demo
+from gateway.cli.hook_worker import hook_worker
 from gateway.cli.new_worker import new_worker
 from gateway.cli.purge import purge
 from gateway.cli.render import render
 from gateway.cli.review import review
 from gateway.cli.serve import serve
+from gateway.cli.shell_lib import shell_lib
 from gateway.cli.streams import CommandGroup
 
 __all__ = ["main"]
@@ -37,6 +40,9 @@ def completion(shell: str) -> None:
 
 
 main.add_command(serve)
+main.add_command(bridge)
+main.add_command(hook_worker)
+main.add_command(shell_lib)
 main.add_command(check)
 main.add_command(render)
 main.add_command(review)

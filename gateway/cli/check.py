@@ -20,10 +20,11 @@ phases.validating              long their policies may take by their own timeout
                                sideEffects, enforcing, rules, worstSeconds, timeoutSeconds, apart}: as registered,
                                before exclusions; reinvocationPolicy is null in the validating phase
 …entries[].policies[]          {configuration, index, name, worker, policy, mode, timeoutSeconds, inputs, writes,
-                               cache, onConflict, fault}: inputs and writes are sorted lists of JSON Pointers, null
-                               where the policy names none; cache is null or {ttlSeconds, staleIfErrorSeconds}; writes
-                               and onConflict are null in the validating phase; fault is null, or says what is wrong
-                               with it, so that it fails whenever it is asked
+                               cache, onConflict, shadow, fault}: inputs and writes are sorted lists of JSON
+                               Pointers, null where the policy names none; cache is null or {ttlSeconds,
+                               staleIfErrorSeconds}; writes and onConflict are null in the validating phase; shadow is
+                               null or {worker, policy}, and null where it has a mistake; fault is null, or says what
+                               is wrong with the policy, so that it fails whenever it is asked
 …entries[].apart               null, or why it is not one entry with an earlier one: {policy, other, field, value,
                                otherValue, resource, operation}: policies as CONFIGURATION/NAME; resource and
                                operation are "" unless field is "rules"
@@ -39,6 +40,7 @@ from typing import Any, Final
 
 import click
 
+from gateway.cli.hooks import chosen_hooks, hooks_options, require_policies
 from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.policies import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
 from gateway.policies.agreement import Difference
@@ -54,19 +56,22 @@ _HOW: Final = {Phase.MUTATING: "one after another", Phase.VALIDATING: "all at on
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
+@hooks_options
 # No variable: the words differ from command to command.
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
 )
-def check(paths: tuple[Path, ...], output: str) -> None:
-    """Tell all mistakes in the files and directories PATH... (- is the standard input), and what they mean.
+def check(paths: tuple[Path, ...], output: str, **values: Any) -> None:
+    """Tell all mistakes in the files and directories PATH... (- is the standard input) and hooks, and what they mean.
 
     Which calls kube-apiserver makes, who is behind each, why a policy is not in an earlier one, and how long they may
     take. Exit 0 if there is no mistake, 1 if there is, 2 if a file cannot be read.
     """
+    hooks = chosen_hooks(values)
+    require_policies(paths, hooks, "PATH")
     try:
-        configuration = load_configuration(paths, stdin=sys.stdin.buffer)
+        configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
     except SourceError as error:
         fail(str(error), COULD_NOT)
     entries = make_entries(configuration)
@@ -136,6 +141,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "writes": _pointers(policy.writes.granted) if is_mutating else None,
         "cache": None if policy.cache is None else _cache(policy.cache),
         "onConflict": policy.on_conflict.value if is_mutating else None,
+        "shadow": None if policy.shadow is None else {"worker": policy.shadow.worker, "policy": policy.shadow.policy},
         "fault": policy.fault,
     }
 
@@ -235,6 +241,9 @@ def _told_scope(policy: Policy) -> Iterator[str]:
     if policy.cache is not None:
         stale = f", {policy.cache.stale_if_error:g} s more if its worker fails" if policy.cache.stale_if_error else ""
         yield f"cached {policy.cache.ttl:g} s{stale}"
+    if policy.shadow is not None:
+        name = f", policy {policy.shadow.policy}" if policy.shadow.policy not in ("", policy.policy) else ""
+        yield f"compared with worker {policy.shadow.worker}{name}"
 
 
 def _named(places: Places) -> str:

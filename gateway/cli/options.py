@@ -15,6 +15,7 @@ from gateway.transports import TransportLimits
 PREFIX: Final = "ADMISSION_GATEWAY_"
 _LIMITS: Final = {Limits: "limit_", TransportLimits: "limit_", PatchLimits: "limit_patch_"}
 _CACHE_LIMITS: Final = {CacheLimits: "limit_cache_"}
+_TRANSPORT_LIMITS: Final = {TransportLimits: "limit_"}
 """The prefix of each kind's flags: ``--limit-body-bytes``, ``--limit-patch-operations``."""
 
 _LARGEST_PORT: Final = 65_535
@@ -36,6 +37,11 @@ def limit_options(command: _F) -> _F:
 def cache_limit_options(command: _F) -> _F:
     """One option for each limit of the cache."""
     return _options(command, _CACHE_LIMITS)
+
+
+def transport_limit_options(command: _F) -> _F:
+    """One option for each limit of the calls to workers."""
+    return _options(command, _TRANSPORT_LIMITS)
 
 
 def _options(command: _F, owners: Mapping[type[Any], str]) -> _F:
@@ -60,6 +66,12 @@ def chosen_limits(values: dict[str, Any]) -> tuple[Limits, TransportLimits, Patc
 def chosen_cache_limits(values: dict[str, Any]) -> CacheLimits:
     """The same of the cache."""
     limits: CacheLimits = _chosen(values, _CACHE_LIMITS)[CacheLimits]
+    return limits
+
+
+def chosen_transport_limits(values: dict[str, Any]) -> TransportLimits:
+    """The same of the calls to workers."""
+    limits: TransportLimits = _chosen(values, _TRANSPORT_LIMITS)[TransportLimits]
     return limits
 
 

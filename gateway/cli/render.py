@@ -15,6 +15,7 @@ import click
 import yaml
 from cryptography import x509
 
+from gateway.cli.hooks import chosen_hooks, chosen_registration, hooks_options, registration_options, require_policies
 from gateway.cli.options import option
 from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.policies import Configuration, ServiceReference
@@ -98,7 +99,8 @@ def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tup
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
+@hooks_options
 @option("--service", type=_ServiceType(), help="The Service that leads to the gateway; its namespace is excluded.")
 @option("--url", type=_UrlType(), help="Where the gateway is, if it is no Service of the cluster.")
 @option(
@@ -115,27 +117,32 @@ def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tup
     metavar="NAMESPACE",
     help="What happens in it is not sent to the gateway, as with kube-system; repeatable.",
 )
+@registration_options
 # No variable: the words differ from command to command.
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Form.")
 def render(paths: tuple[Path, ...], output: str, **values: Any) -> None:
-    """Print the objects that register the policies in PATH... (- is the standard input) with kube-apiserver.
+    """Print the objects that register the policies in PATH... (- is the standard input) and hooks with kube-apiserver.
 
     A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration, with one webhook for each entry (see check).
     Say how kube-apiserver reaches the gateway: --service or --url. Exit 1 if there is a mistake in the policies.
     """
+    hooks, theirs = chosen_hooks(values), chosen_registration(values)
+    require_policies(paths, hooks, "PATH")
+    ours = values["service"] is not None or values["url"]
+    ca = values["ca_bundle"] or theirs.ca
     try:
         registrar = Registrar(
             name=values["name"],
-            service=values["service"],
+            service=values["service"] if ours else theirs.service,
             url=values["url"] or "",
-            ca_bundle=b"" if values["ca_bundle"] is None else _certificates(values["ca_bundle"]),
+            ca_bundle=b"" if ca is None else _certificates(ca),
             release=values["kube_version"],
             excluded_namespaces=values["exclude_namespace"],
         )
     except ValueError as error:
         raise click.UsageError(f"--service, --url, --kube-version: {error}") from None
     try:
-        configuration = load_configuration(paths, stdin=sys.stdin.buffer)
+        configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
     except SourceError as error:
         fail(str(error), COULD_NOT)
     _refuse_mistakes(configuration)

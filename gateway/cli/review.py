@@ -27,7 +27,9 @@ import click
 import uvloop
 
 from gateway.cli.decision_document import decision_document
+from gateway.cli.hooks import chosen_hooks, hooks_options, require_policies
 from gateway.cli.options import SECONDS, chosen_limits, limit_options, option
+from gateway.cli.reaching import chosen_means, reaching_options
 from gateway.cli.review_files import FileError, documents
 from gateway.cli.review_text import told
 from gateway.cli.serve import COULD_NOT, fail, loaded
@@ -37,9 +39,9 @@ from gateway.review import Request, ReviewError, decode
 from gateway.serving.generation import Generation
 from gateway.serving.limits import Limits
 from gateway.serving.walk import Walk, Walker, after_mutation
-from gateway.sources import SourceError, read
+from gateway.sources import Source, SourceError
 from gateway.telemetry import configure_logs
-from gateway.transports import TransportLimits, WorkerPool
+from gateway.transports import Means, TransportLimits, WorkerPool
 
 ALLOWED: Final = 0
 DENIED: Final = 1
@@ -56,10 +58,10 @@ _PATIENCE_SECONDS: Final = 1.0
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@option(
-    "--policies", type=click.Path(path_type=Path), multiple=True, required=True, help="File or directory; repeatable."
-)
+@option("--policies", type=click.Path(path_type=Path), multiple=True, help="File or directory; repeatable.")
+@hooks_options
 @option("--phase", type=click.Choice(tuple(_PHASES)), default="both", help="both: validate what mutate made of it.")
+@reaching_options
 @option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
 @option("--worker-wait", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
 @option(
@@ -76,9 +78,11 @@ def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) ->
     Exit 0 if all are allowed, 1 if one is refused, 2 if one could not be decided.
     """
     limits, transport_limits, patch_limits = chosen_limits(values)
+    means, hooks = chosen_means(values), chosen_hooks(values)
+    require_policies(policies, hooks, "--policies")
     stop_logs = configure_logs(level=values["log_level"], form="text")
     try:
-        configuration = loaded(read(policies), unknown=COULD_NOT)
+        configuration = loaded(Source(policies, hooks).read(), unknown=COULD_NOT)
         deciding = _Deciding(
             configuration,
             phases=_PHASES[values["phase"]],
@@ -86,6 +90,7 @@ def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) ->
             limits=(limits, transport_limits, patch_limits),
             wait_seconds=values["worker_wait"],
             early_asks=not values["no_early_asks"],
+            means=means,
         )
         # Before the loop: standard input may take its time, and a signal must end that.
         reviews = deciding.read(files)
@@ -103,7 +108,7 @@ def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) ->
 class _Deciding:
     """One run of the command."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first by name
         self,
         configuration: Configuration,
         *,
@@ -112,6 +117,7 @@ class _Deciding:
         limits: tuple[Limits, TransportLimits, PatchLimits],
         wait_seconds: float,
         early_asks: bool,
+        means: Means,
     ) -> None:
         self._configuration = configuration
         self._phases = phases
@@ -119,6 +125,7 @@ class _Deciding:
         self._limits, self._transport_limits, self._patch_limits = limits
         self._wait_seconds = wait_seconds
         self._early_asks = early_asks
+        self._means = means
         self._code = ALLOWED
 
     def read(self, files: Sequence[str]) -> list[tuple[str, bytes]]:
@@ -145,7 +152,7 @@ class _Deciding:
     @asynccontextmanager
     async def _workers(self) -> AsyncIterator[Generation]:
         """The configuration at work; nothing of it is left at the end."""
-        pool = WorkerPool(self._transport_limits)
+        pool = WorkerPool(self._transport_limits, means=self._means)
         generation = Generation(self._configuration, pool, limits=self._transport_limits)
         names = ", ".join(sorted(self._configuration.workers))
         patience = asyncio.get_running_loop().call_later(

@@ -9,7 +9,9 @@ from typing import Any, Final, NoReturn
 
 import click
 import uvloop
+from click.core import ParameterSource
 
+from gateway.cli.hooks import Server, chosen_hooks, chosen_server, hooks_options, require_policies, server_options
 from gateway.cli.options import (
     ADDRESS,
     SECONDS,
@@ -20,6 +22,7 @@ from gateway.cli.options import (
     limit_options,
     option,
 )
+from gateway.cli.reaching import chosen_means, reaching_options
 from gateway.policies import Configuration, SourceText, load
 from gateway.serving.app import Gateway, Watched, serve_until, start_unless
 from gateway.serving.cache import CacheError
@@ -41,9 +44,8 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command()
-@option(
-    "--policies", type=click.Path(path_type=Path), multiple=True, required=True, help="File or directory; repeatable."
-)
+@option("--policies", type=click.Path(path_type=Path), multiple=True, help="File or directory; repeatable.")
+@hooks_options
 @option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="Where kube-apiserver reaches the gateway, over TLS.")
 @option("--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Health and metrics, over plain HTTP.")
 @option("--tls-cert", type=_FILE, help="PEM: the server's certificate and its chain.")
@@ -61,6 +63,7 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option(
     "--seal-key-file", type=_FILE, help="Keys that seal entries in Redis: base64 of 32 bytes a line; the first seals."
 )
+@reaching_options
 @option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
 @option(
     "--patrol-share",
@@ -68,12 +71,20 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     default=0.01,
     help="Share of mutations put to their policies again afterwards; 0: none.",
 )
+@option(
+    "--shadow-share",
+    type=SHARE,
+    default=1.0,
+    help="Share of reviews of which policies are compared with their shadows afterwards; 0: none.",
+)
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
+@server_options
 @limit_options
 @cache_limit_options
 def serve(policies: tuple[Path, ...], **values: Any) -> None:
-    """Serve the policies in POLICIES to kube-apiserver, until SIGTERM or SIGINT; then drain and exit 0.
+    """Serve the policies in POLICIES, and the hooks in HOOKS_DIR, to kube-apiserver, until SIGTERM or SIGINT; then
+    drain and exit 0.
 
     Changed files are taken over while serving, all together and only without mistakes; SIGHUP reads them at once.
 
@@ -81,7 +92,10 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
     """
     limits, transport_limits, patch_limits = chosen_limits(values)
     cache_limits = chosen_cache_limits(values)
-    _check_tls(values)
+    means = chosen_means(values)
+    hooks, server = chosen_hooks(values), chosen_server(values)
+    require_policies(policies, hooks, "--policies")
+    cert, key = _certificate(values, server)
     if values["seal_key_file"] is not None and not values["redis"]:
         raise click.UsageError("--seal-key-file seals entries in Redis, and there is none; give --redis too")
     metrics = Metrics()
@@ -89,17 +103,18 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
         level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.limit_hit("log_lines")
     )
     try:
-        source = Source(policies)
+        source = Source(policies, hooks)
         watched = Watched(source=source, texts=source.read())
         configuration = loaded(watched.texts)
         settings = Settings(
-            listen=values["listen"],
+            listen=_listen(values, server),
             admin_listen=values["admin_listen"],
-            tls_cert=values["tls_cert"],
-            tls_key=values["tls_key"],
+            tls_cert=cert,
+            tls_key=key,
             tls_dev_dir=values["tls_dev_dir"],
             tls_dev_names=values["tls_dev_name"],
-            client_ca=values["client_ca"],
+            client_cas=server.client_cas if values["client_ca"] is None else (values["client_ca"],),
+            hooks="" if hooks is None else hooks.configuration,
             worker_wait_seconds=values["worker_wait"],
             drain_seconds=values["drain"],
             drain_at_least_seconds=values["drain_at_least"],
@@ -108,6 +123,8 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
             seal_key_file=values["seal_key_file"],
             early_asks=not values["no_early_asks"],
             patrol_share=values["patrol_share"],
+            shadow_share=values["shadow_share"],
+            means=means,
             limits=limits,
             cache_limits=cache_limits,
             transport_limits=transport_limits,
@@ -120,14 +137,28 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
         stop_logs()
 
 
-def _check_tls(values: dict[str, Any]) -> None:
+def _listen(values: dict[str, Any], server: Server) -> tuple[str, int]:
+    """Our own address, unless it is the default and shell-operator's options say another."""
+    source = click.get_current_context().get_parameter_source("listen")
+    if server.listen is not None and source is ParameterSource.DEFAULT:
+        return server.listen
+    listen: tuple[str, int] = values["listen"]
+    return listen
+
+
+def _certificate(values: dict[str, Any], server: Server) -> tuple[Path | None, Path | None]:
+    """The files of certificate and key; None and None for development certificates."""
     pair = (values["tls_cert"], values["tls_key"])
-    if values["tls_dev_dir"] is not None and any(pair):
-        raise click.UsageError(
-            "--tls-dev-dir makes certificate and key itself; give either it, or --tls-cert and --tls-key"
-        )
-    if values["tls_dev_dir"] is None and not all(pair):
+    development = values["tls_dev_dir"] is not None
+    if development and (any(pair) or server.names_files):
+        theirs = "--tls-cert and --tls-key" if any(pair) else "--validating-webhook-server-cert and -server-key"
+        raise click.UsageError(f"--tls-dev-dir makes certificate and key itself; give either it, or {theirs}")
+    if development:
+        return None, None
+    cert, key = pair[0] or server.cert, pair[1] or server.key
+    if cert is None or key is None or (any(pair) and not all(pair) and not server.names_files):
         raise click.UsageError("no certificate: give --tls-cert and --tls-key, or --tls-dev-dir for development")
+    return cert, key
 
 
 def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION) -> Configuration:
@@ -144,7 +175,10 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION) -
         )
     if configuration.errors:
         click.secho(
-            "policies with mistakes fail, as their failurePolicy says; the others are served", fg="red", err=True
+            "policies with mistakes fail, as their failurePolicy says; the others are served, those with a mistake in "
+            "their shadow without it",
+            fg="red",
+            err=True,
         )
     return configuration
 

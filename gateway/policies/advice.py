@@ -24,7 +24,7 @@ def warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
     """Warnings about the workers, then about the policies without a fault, in chain order, mutating first."""
     has_namespaces = bool(configuration.namespaces)
     policies = [policy for policy in configuration.mutating + configuration.validating if policy.fault is None]
-    found = [*_in_plain_text(configuration.workers.values()), *_unasked(configuration, policies)]
+    found = [*_in_plain_text(configuration.workers.values())]
     for policy in policies:
         found += _about(policy, has_namespaces=has_namespaces)
     return tuple(found)
@@ -42,22 +42,6 @@ def _in_plain_text(workers: Iterable[Worker]) -> Iterator[ConfigurationError]:
             place=replace(exposed[0].place, path="spec.grpc.tls"),
             message=f"what is sent to {noun} {names} leaves this machine unencrypted, and whoever answers there is "
             "believed; set tls, unless a mesh secures the way",
-        )
-
-
-def _unasked(configuration: Configuration, policies: Iterable[Policy]) -> Iterator[ConfigurationError]:
-    """One for each configuration whose webhooks cannot be asked yet."""
-    told = set()
-    for policy in policies:
-        source = (policy.phase, policy.configuration)
-        worker = configuration.workers.get(policy.worker)
-        if worker is None or worker.webhook is None or source in told:
-            continue
-        told.add(source)
-        yield ConfigurationError(
-            place=replace(policy.place, path="webhooks"),
-            message="existing webhooks cannot be asked in this version: each request that one of them matches is "
-            "answered as its failurePolicy says; write the policies as workers, or keep these objects in the cluster",
         )
 
 
@@ -84,6 +68,13 @@ def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationErr
             "inputs",
             f"/{NAMESPACE}: there is no Namespace document, so no namespace's labels are known: every request in a "
             "namespace that the policy is about fails; put Namespace documents beside the policies, or remove it",
+        )
+    if policy.shadow is not None and policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
+        yield _warning(
+            policy,
+            "shadow",
+            "sideEffects is NoneOnDryRun, so only dry runs are put to the shadow: at any other request it would have "
+            "the effect a second time; write sideEffects: None if asking changes nothing in the world",
         )
     yield from _about_scopes(policy)
 

@@ -54,9 +54,10 @@ class ChainDocument:
             yield from self._native(name, warnings)
             return
         entries = self._entries("policies")
-        target = OwnTarget(phase=self.phase, workers=workers, warnings=warnings)
         for seat, entry in zip(seats(entries, self.phase, name, unique=True, word="policies"), entries, strict=True):
-            yield read_webhook(entry, seat, OWN, target, warnings), None, entry.findings
+            target = OwnTarget(phase=self.phase, workers=workers, warnings=warnings)
+            policy = read_webhook(entry, seat, OWN, target, warnings)
+            yield policy, None, [*entry.findings, *target.asides]
 
     def _native(self, name: str, warnings: Findings) -> Iterator[tuple[Policy, Worker | None, Findings]]:
         entries = self._entries("webhooks")

@@ -5,8 +5,8 @@ from typing import Final
 
 from gateway.policies import wording
 from gateway.policies.fields import Field
-from gateway.policies.model import ServiceReference
-from gateway.policies.names import dns_subdomain
+from gateway.policies.model import ServiceReference, WebhookTarget
+from gateway.policies.names import dns_label_1035, dns_subdomain
 from gateway.policies.urls import UrlError, parse_url
 from gateway.policies.versions import DEFAULT_PORT
 
@@ -15,7 +15,50 @@ MAX_PORT: Final = 65535
 MAX_SEGMENT_MISTAKES: Final = 20
 """Mistakes told of one path: each repeats the path, so that a path of slashes would grow with its square."""
 
+REVIEW_VERSIONS: Final = ("v1", "v1beta1")
+"""AcceptedAdmissionReviewVersions: those that the API server, and so the gateway, speaks."""
+
+CLIENT_CONFIG: Final = ("url", "service", "caBundle")
+"""Its fields."""
+
 _FORM: Final = "; desired format: https://host[/path]"
+
+
+def read_client_config(config: Field) -> WebhookTarget:
+    """Exactly one of url and service, and whom to trust there."""
+    url, service = config.get("url"), config.get("service")
+    if url.absent == service.absent:
+        config.refuse(wording.required("exactly one of url or service is required"))
+        return WebhookTarget()
+    return WebhookTarget(
+        url=read_url(url), service=read_service(service), ca_bundle=read_ca_bundle(config.get("caBundle"))
+    )
+
+
+def read_review_versions(field: Field, default: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The versions of AdmissionReview that a webhook speaks, the one that it likes best first.
+
+    ``default`` are those of one that does not say; None: it must.
+    """
+    versions = field.texts()
+    if versions is None:
+        return ()
+    if not versions and default is not None:
+        return default
+    if not versions:
+        field.refuse(wording.required("must specify one of " + ", ".join(REVIEW_VERSIONS)))
+        return ()
+    seen: set[str] = set()
+    for item, text in versions:
+        if text in seen:
+            item.refuse(wording.invalid(text, "duplicate version"))
+            continue
+        seen.add(text)
+        item.refuse_each(text, dns_label_1035(text))
+    if seen.isdisjoint(REVIEW_VERSIONS):
+        detail = "must include at least one of " + ", ".join(REVIEW_VERSIONS)
+        field.refuse(wording.invalid([text for _, text in versions], detail))
+    return tuple(text for _, text in versions)
 
 
 def read_url(field: Field) -> str:

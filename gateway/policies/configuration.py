@@ -2,7 +2,8 @@
 
 * Whatever leaves open who is in the chain, or in which order, is fatal: a text that cannot be read, an object of an
   unknown kind, a configuration that has no name, no list of policies, or a field of its own that nobody knows, two
-  configurations of one name, two Workers of one name. Such a Configuration must not be served.
+  configurations of one name, two Workers of one name. Such a Configuration must not be served. So is whatever leaves
+  open what hooks are told of the cluster.
 * A mistake within one policy is that policy's fault; it stands in the chain all the same.
 * A Worker with a mistake is left out, and each policy that names it has a fault which says so.
 * A Namespace with a mistake, or one that is there twice, is left out: its labels are unknown, not empty, and a policy
@@ -31,6 +32,7 @@ from gateway.policies.objects import (
     read_objects,
 )
 from gateway.policies.policy import Workers
+from gateway.policies.snapshots import with_snapshots
 from gateway.policies.worker import read_worker
 
 _PHASES = CONFIGURATION_KINDS | NATIVE_KINDS
@@ -44,8 +46,9 @@ def load(texts: Sequence[SourceText]) -> Configuration:
     configuration without policies; texts without any object are not.
     """
     hints: Findings = []
-    objects, sections = read_objects(sorted(texts, key=lambda text: (text.name, text.content)), hints)
-    own = _workers(objects)
+    found = read_objects(sorted(texts, key=lambda text: (text.name, text.content)), hints)
+    objects, sections = found.known, found.sections
+    own = with_snapshots(_workers(objects), found)
     namespaces = _namespaces(objects)
     chains = {phase: _Chain() for phase in Phase}
     for phase, chain in chains.items():

@@ -4,17 +4,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gateway.policies.json_text import read_json
+from gateway.policies.model import ConfigurationError
 from gateway.policies.nodes import Node, TextError
 from gateway.policies.yaml_text import read_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceText:
-    """One file as it was found: its name for messages, its bytes, and where its workers' commands are started."""
+    """One file as it was found: its name for messages, its bytes, and where its workers' commands are started.
+
+    A text that a source has made of something else brings what was wrong with that: ``mistakes``, each of them fatal,
+    and ``remarks``, which are warnings.
+    """
 
     name: str
     content: bytes
     directory: str = ""
+    mistakes: tuple[ConfigurationError, ...] = ()
+    remarks: tuple[ConfigurationError, ...] = ()
 
 
 def read_documents(source: SourceText) -> tuple[list[Node], TextError | None]:

@@ -20,7 +20,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final
 
-from gateway.policies.model import GrpcTarget, Policy, WebhookTarget, Worker
+from gateway.policies.model import GrpcTarget, HookTarget, Policy, WebhookTarget, Worker
 from gateway.scopes import Inputs, Places, Writes, format_pointer
 
 _FORMAT: Final = b"admission-gateway verdict identity 1"
@@ -42,12 +42,20 @@ def verdict_identity(policy: Policy, worker: Worker) -> bytes:
 def _worker(worker: Worker) -> bytes:
     grpc = _ABSENT if worker.grpc is None else _grpc(worker.grpc)
     webhook = _ABSENT if worker.webhook is None else _webhook(worker.webhook)
-    return _list((_text(worker.name), grpc, webhook))
+    # What came later stands only where it is meant, so that it changes no key of the others.
+    queue = () if worker.queue is None else (b"queue", _text(worker.queue.stream))
+    hook = () if worker.hook is None else (b"hook", _hook(worker.hook))
+    return _list((_text(worker.name), grpc, webhook, *queue, *hook))
 
 
 def _grpc(target: GrpcTarget) -> bytes:
     proven = () if target.tls is None else (_text(target.tls.server_name),)
     return _list((_text(target.target), _list(map(_text, target.command)), *proven))
+
+
+def _hook(target: HookTarget) -> bytes:
+    kinds = _list(_list(map(_text, each)) for each in target.snapshots_of)
+    return _list((_text(target.path), kinds, _list(target.objects)))
 
 
 def _webhook(target: WebhookTarget) -> bytes:

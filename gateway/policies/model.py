@@ -146,6 +146,18 @@ class Cache:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Shadow:
+    """Who is asked besides, and never obeyed: another worker, another policy of a worker, other settings.
+
+    ``policy`` and ``settings`` are as those of Policy. What it sees, and may change, are the policy's.
+    """
+
+    worker: str
+    policy: str
+    settings: bytes = b"{}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
     """Where something stands in a source, for error messages: file, line from 1, and Kubernetes' field path."""
 
@@ -167,6 +179,7 @@ class Policy:
     ``settings`` is one JSON object in a canonical form (sorted keys, no blanks): equal settings are equal bytes.
     ``inputs`` and ``writes`` are what the operator grants. ``isolate``: it has a registration entry of its own.
     ``namesake``: a webhook before it in the same configuration has the same name (v1beta1 permits that).
+    ``shadow`` changes nothing of all that; a mistake in it is no ``fault``, and leaves None.
     """
 
     phase: Phase
@@ -191,6 +204,7 @@ class Policy:
     on_conflict: OnConflict = OnConflict.ALLOW
     mode: Mode = Mode.ENFORCE
     isolate: bool = False
+    shadow: Shadow | None = None
     namesake: bool = False
     place: Place = Place(file="", line=0)
     fault: str | None = None
@@ -261,8 +275,36 @@ class WebhookTarget:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class QueueTarget:
+    """A queue in Redis Streams, from which bridges feed gRPC workers.
+
+    ``stream`` is what all its keys in Redis have in common. ``key_file`` holds the keys with which everything in it is
+    sealed; a relative one begins in ``directory``, that of the file in which it is named.
+    """
+
+    stream: str
+    key_file: str
+    directory: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HookTarget:
+    """A shell-operator hook: an executable file.
+
+    A relative ``path`` begins in ``directory``, that of the file in which it is named. ``snapshots_of`` are the kinds
+    (apiVersion, kind) of the objects that its snapshots are made of; ``objects`` are these objects, from documents
+    beside the policies: as JSON in a canonical form, sorted.
+    """
+
+    path: str
+    directory: str = ""
+    snapshots_of: tuple[tuple[str, str], ...] = ()
+    objects: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """Who judges, and how it is reached: exactly one of ``grpc`` and ``webhook``.
+    """Who judges, and how it is reached: exactly one of ``grpc``, ``queue``, ``webhook`` and ``hook``.
 
     The name is that of a Worker document, which policies use; that of a native configuration's webhook is
     ``KIND/CONFIGURATION/WEBHOOK``, which no document can have.
@@ -270,7 +312,9 @@ class Worker:
 
     name: str
     grpc: GrpcTarget | None = None
+    queue: QueueTarget | None = None
     webhook: WebhookTarget | None = None
+    hook: HookTarget | None = None
     place: Place = Place(file="", line=0)
 
 
@@ -292,8 +336,9 @@ class Configuration:
 
     ``mutating`` and ``validating`` are in chain order: by configuration name, then by place in its list.
     ``namespaces`` maps a namespace's name to its labels (from Namespace documents). ``errors`` are all mistakes
-    found; those of a policy stand in its ``fault`` too. ``fatal`` says that the chain itself could not be known (an
-    unreadable file, an unknown kind, a configuration without a name): such a configuration must not be served.
+    found; those of a policy stand in its ``fault`` too, but for those in its shadow. ``fatal`` says that the chain
+    itself could not be known (an unreadable file, an unknown kind, a configuration without a name): such a
+    configuration must not be served.
     """
 
     workers: Mapping[str, Worker] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """The objects in a source's texts: which kinds there are, and what is none of them.
 
 A v1 List, as ``kubectl get -o yaml`` prints it, stands for its items, and so does the list of a native kind, as the
-API server answers it. Kinds that somebody else's tools would put here are refused by name, so that nobody believes them
-to be in force.
+API server answers it. Objects of any other kind are strangers: the snapshots of hooks may be made of them
+(``snapshots``); if they are not, they are refused by name, so that nobody believes them to be in force.
 """
 
 from collections.abc import Iterable, Mapping
@@ -62,23 +62,38 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceObject:
-    """One object of a known kind, and where commands in it are started. Its mistakes go to ``section``.
+    """One object, and where commands in it are started. Its mistakes go to ``section``.
 
-    ``version`` is a native kind's, without its group; "" for the others.
+    ``api_version`` is as it is written; ``version`` is a native kind's, without its group, and "" for the others.
     """
 
     kind: str
+    api_version: str
     version: str
     document: Field
     directory: str
     section: Section
 
 
-def read_objects(texts: Iterable[SourceText], warnings: Findings) -> tuple[list[SourceObject], list[Section]]:
-    """The objects of all texts, in order; and a section for each object, and for whatever cannot be one."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Objects:
+    """What stands in texts, in order: objects of known kinds, the others, and a section for each, and for whatever
+    cannot be an object.
+    """
+
+    known: list[SourceObject] = field(default_factory=list)
+    strangers: list[SourceObject] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+
+
+def read_objects(texts: Iterable[SourceText], warnings: Findings) -> Objects:
+    """The objects of all texts."""
     reader = _Reader()
     empty: list[Place] = []
     for text in texts:
+        warnings.extend(text.remarks)
+        for mistake in text.mistakes:
+            reader.refuse(mistake.place, mistake.message)
         nodes, error = read_documents(text)
         if error is not None:
             reader.refuse(Place(file=text.name, line=error.line), f"cannot be read as YAML or JSON: {error}")
@@ -90,7 +105,7 @@ def read_objects(texts: Iterable[SourceText], warnings: Findings) -> tuple[list[
             empty.append(Place(file=text.name, line=1))
         for node in nodes:
             reader.unfold(Field(node=node, place=Place(file=text.name, line=node.line), findings=[]), text.directory)
-    has_something = bool(reader.sections)
+    has_something = bool(reader.found.sections)
     for place in empty:
         message = "there is no object in this file"
         if has_something:
@@ -98,13 +113,17 @@ def read_objects(texts: Iterable[SourceText], warnings: Findings) -> tuple[list[
         else:
             # If there is nothing but such files, something went wrong before us.
             reader.refuse(place, message)
-    return reader.objects, reader.sections
+    return reader.found
+
+
+def refuse_stranger(item: SourceObject) -> None:
+    """Report an object that nobody has a use for."""
+    item.document.get("kind").refuse(_stranger(item.api_version, item.kind))
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.objects: list[SourceObject] = []
-        self.sections: list[Section] = []
+        self.found = Objects()
 
     def refuse(self, place: Place, message: str) -> None:
         """Report what is no object."""
@@ -119,9 +138,16 @@ class _Reader:
             return
         if identity not in _LISTS:
             version, kind = identity
-            native = version.partition("/")[2] if version in _NATIVE else ""
-            self.objects.append(
-                SourceObject(kind=kind, version=native, document=document, directory=directory, section=section)
+            whose = self.found.known if identity in _KNOWN else self.found.strangers
+            whose.append(
+                SourceObject(
+                    kind=kind,
+                    api_version=version,
+                    version=version.partition("/")[2] if version in _NATIVE else "",
+                    document=document,
+                    directory=directory,
+                    section=section,
+                )
             )
             return
         items = document.get("items")
@@ -135,12 +161,12 @@ class _Reader:
 
     def _section(self, place: Place) -> Section:
         section = Section(file=place.file, line=place.line)
-        self.sections.append(section)
+        self.found.sections.append(section)
         return section
 
 
 def _identity(document: Field) -> tuple[str, str] | None:
-    """(apiVersion, kind) if they are known."""
+    """(apiVersion, kind), if the document says them."""
     if not document.mapping():
         return None
     words = [document.get("apiVersion").text(""), document.get("kind").text("")]
@@ -148,12 +174,7 @@ def _identity(document: Field) -> tuple[str, str] | None:
         if word == "":
             document.get(name).refuse(wording.required())
     version, kind = words
-    if not version or not kind:
-        return None
-    if (version, kind) in _KNOWN or (version, kind) in _LISTS:
-        return version, kind
-    document.get("kind").refuse(_stranger(version, kind))
-    return None
+    return (version, kind) if version and kind else None
 
 
 def _stranger(version: str, kind: str) -> str:

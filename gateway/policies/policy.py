@@ -1,19 +1,23 @@
 """One entry of ``policies``: the schema of a webhook, with ``clientConfig`` replaced by a worker's name.
 
 It is judged as a webhook of admissionregistration.k8s.io/v1 is, at ``policies[0]…``, and has a few fields of its own.
+
+A mistake in any of them is the policy's fault, but for ``shadow``: what is asked besides, and never obeyed, must not
+take the policy down. It is an error like all others (``check`` ends with 1, a reload is refused); a start serves the
+policy without its shadow.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway.policies import wording
 from gateway.policies.cache import read_cache
 from gateway.policies.fields import Field, Findings
 from gateway.policies.inputs import read_inputs
-from gateway.policies.later import POLICY, refuse_fields
-from gateway.policies.model import Mode, OnConflict, Phase, Worker
+from gateway.policies.model import Mode, OnConflict, Phase, Shadow, Worker
 from gateway.policies.names import dns_label, dns_subdomain
+from gateway.policies.refused import refuse_fields
 from gateway.policies.settings import read_settings
 from gateway.policies.webhook import COMMON, MUTATING, Asked, Seat
 from gateway.policies.writes import read_writes
@@ -25,11 +29,23 @@ _OF_CHANGES: Final[Mapping[str, str]] = {
 }
 """Fields that only a mutating policy has, and why. They are known in both phases, to be told from misspelt ones."""
 
+_OF_WEBHOOKS: Final[Mapping[str, str]] = {
+    "clientConfig": "a policy has no address of its own; remove the field, and name a worker instead",
+    "admissionReviewVersions": "the gateway itself speaks with the API server; remove the field",
+}
+"""Fields that only a webhook has, which a policy of ours is not."""
+
+_NOT_OF_WEBHOOKS: Final[Mapping[str, str]] = {
+    "policy": "a webhook holds no policies of its own; remove the field, and give the webhook another path instead",
+    "settings": "a webhook is sent an AdmissionReview, in which there is no place for settings; remove the field",
+}
+
 _FIELDS: Final = (
-    *(*COMMON, "worker", "policy", "settings", "inputs", "cache", "mode", "isolate"),
+    *(*COMMON, "worker", "policy", "settings", "inputs", "cache", "mode", "isolate", "shadow"),
     *_OF_CHANGES,
-    *POLICY,
+    *_OF_WEBHOOKS,
 )
+_SHADOW: Final = ("worker", "policy", "settings")
 _KNOWN: Final = {Phase.MUTATING: (*_FIELDS, *MUTATING), Phase.VALIDATING: _FIELDS}
 
 
@@ -45,12 +61,13 @@ class Workers:
 class OwnTarget:
     """What a policy of ours has besides (a Target): ``workers`` are those that it may name.
 
-    ``warnings`` is where it goes what is no mistake.
+    ``warnings`` is where it goes what is no mistake, and ``asides`` where mistakes go that are not the policy's fault.
     """
 
     phase: Phase
     workers: Workers
     warnings: Findings
+    asides: Findings = field(default_factory=list)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -60,24 +77,55 @@ class OwnTarget:
     def asked(self, entry: Field, seat: Seat) -> Asked:
         """The worker that it names, which of its policies, with which settings; what it may see, change and keep."""
         is_mutating = self.phase is Phase.MUTATING
+        name = self._worker(entry.get("worker"))
+        policy = _worker_policy(entry, seat, self.workers.sound.get(name))
+        settings = read_settings(entry.get("settings"))
+        own = Shadow(worker=name, policy=policy, settings=settings)
         return Asked(
-            worker=self._worker(entry.get("worker")),
-            policy=_worker_policy(entry.get("policy"), seat),
-            settings=read_settings(entry.get("settings")),
+            worker=name,
+            policy=policy,
+            settings=settings,
             inputs=read_inputs(entry.get("inputs"), self.warnings),
-            writes=read_writes(entry.get("writes"), self.warnings) if is_mutating else Writes.DEFAULT,
+            writes=self._writes(entry.get("writes"), name) if is_mutating else Writes.DEFAULT,
             cache=read_cache(entry.get("cache")),
             on_conflict=_on_conflict(entry.get("onConflict")) if is_mutating else OnConflict.WARN,
             # What cannot be read is in force.
             mode=entry.get("mode").word(Mode) or Mode.ENFORCE,
             isolate=entry.get("isolate").flag() or False,
+            shadow=self._shadow(replace(entry.get("shadow"), findings=self.asides), seat, own),
         )
 
     def finish(self, entry: Field) -> None:
-        """Refuse what this phase and this version do not have."""
+        """Refuse what this phase and our kinds do not have."""
         if self.phase is Phase.VALIDATING:
             refuse_fields(entry, _OF_CHANGES)
-        refuse_fields(entry, POLICY)
+        refuse_fields(entry, _OF_WEBHOOKS)
+
+    def _shadow(self, entry: Field, seat: Seat, own: Shadow) -> Shadow | None:
+        """Who is asked besides ``own``, which is what the policy itself asks."""
+        if not entry.mapping(_SHADOW, advice="such as {worker: labels-next}"):
+            return None
+        name = self._worker(entry.get("worker"))
+        worker, obeyed = self.workers.sound.get(name), self.workers.sound.get(own.worker)
+        alike = worker is not None and obeyed is not None and (worker.hook is None) == (obeyed.hook is None)
+        settings = entry.get("settings")
+        shadow = Shadow(
+            worker=name,
+            policy=_worker_policy(entry, seat, worker, default=own.policy if alike else ""),
+            settings=own.settings if settings.absent and _takes_settings(worker) else read_settings(settings),
+        )
+        if shadow == own and not entry.findings:
+            entry.refuse(
+                wording.forbidden("it is what the policy itself asks; name another worker, policy or other settings")
+            )
+        return None if entry.findings else shadow
+
+    def _writes(self, field: Field, worker: str) -> Writes:
+        """What it may change. A hook was written for shell-operator, where nothing is protected, as for webhooks."""
+        named = self.workers.sound.get(worker)
+        if field.absent and named is not None and named.hook is not None:
+            return Writes.EVERYTHING
+        return read_writes(field, self.warnings)
 
     def _worker(self, field: Field) -> str:
         name = field.name(dns_subdomain)
@@ -94,8 +142,22 @@ def _on_conflict(field: Field) -> OnConflict:
     return OnConflict.WARN if field.absent else field.word(OnConflict) or OnConflict.DENY
 
 
-def _worker_policy(field: Field, seat: Seat) -> str:
-    """Which of the worker's policies; "default: the first segment of name"."""
+def _takes_settings(worker: Worker | None) -> bool:
+    return worker is None or worker.webhook is None
+
+
+def _worker_policy(entry: Field, seat: Seat, worker: Worker | None, *, default: str = "") -> str:
+    """Which of the worker's policies; "default: the first segment of name". Of a hook it is a binding, which has a name
+    like ours; a webhook has none.
+    """
+    field = entry.get("policy")
+    if worker is not None and worker.webhook is not None:
+        refuse_fields(entry, _NOT_OF_WEBHOOKS)
+        return ""
+    if default and field.absent:
+        return default
+    if worker is not None and worker.hook is not None:
+        return seat.called if field.absent else field.name(dns_subdomain) or ""
     if not field.absent:
         return field.name(dns_label) or ""
     if not seat.is_named:

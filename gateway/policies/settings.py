@@ -21,9 +21,16 @@ def read_settings(field: Field) -> bytes:
     if field.node is None or not field.mapping():
         return NOTHING
     before = len(field.findings)
-    value = _plain(field.node, [], field)
+    made = canonical(field)
+    return made if len(field.findings) == before else NOTHING
+
+
+def canonical(field: Field) -> bytes:
+    """What stands here, as JSON in the one form; what JSON cannot say is reported."""
+    before = len(field.findings)
+    value = None if field.node is None else _plain(field.node, [], field)
     if len(field.findings) > before:
-        return NOTHING
+        return b"null"
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 

@@ -26,6 +26,7 @@ from gateway.policies.model import (
     Phase,
     Policy,
     ReinvocationPolicy,
+    Shadow,
     SideEffects,
 )
 from gateway.policies.names import fully_qualified
@@ -86,6 +87,7 @@ class Asked:
     on_conflict: OnConflict = OnConflict.ALLOW
     mode: Mode = Mode.ENFORCE
     isolate: bool = False
+    shadow: Shadow | None = None
 
 
 class Target(Protocol):
@@ -205,6 +207,7 @@ def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Ta
         on_conflict=asked.on_conflict,
         mode=asked.mode,
         isolate=asked.isolate,
+        shadow=asked.shadow,
     )
 
 

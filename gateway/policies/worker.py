@@ -1,105 +1,73 @@
-"""The Worker document: how a worker is reached, and how it is started where the gateway does that.
+"""The Worker document: how a worker is reached. Exactly one of ``grpc``, ``queue``, ``webhook`` and ``hook`` says it.
 
-A worker that the gateway starts (``command``) is told the target as the address to listen on. So it has to be one
-address of this machine, and one that nobody else can reach: a Unix socket, or a port on the loopback interface. It may
-be left out: then the gateway makes a socket of its own for it, in a directory that only it can enter.
+A webhook here is the same as in a native configuration, but that it is named, so that policies of ours can be put to
+it, with ``inputs``, ``cache``, ``mode`` and all else that they have.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from gateway.policies import wording
+from gateway.policies.client_config import CLIENT_CONFIG, read_client_config, read_review_versions
 from gateway.policies.fields import Field
-from gateway.policies.later import WORKER, refuse_fields
+from gateway.policies.grpc_target import read_grpc
+from gateway.policies.hook_target import read_hook
 from gateway.policies.metadata import read_name
-from gateway.policies.model import GrpcTarget, Worker
-from gateway.policies.targets import EXPECTED, MAX_SOCKET_PATH, is_local, socket_path, target_hosts
-from gateway.policies.tls import read_tls
-
-MAX_CONNECTIONS: Final = 64
-"""Connections to one worker. A connection carries a hundred calls at once and more, so that a few are enough for any
-rate; more are for workers behind one address, and 64 of those are plenty."""
+from gateway.policies.model import WebhookTarget, Worker
+from gateway.policies.queue_target import read_queue
 
 _DOCUMENT: Final = ("apiVersion", "kind", "metadata", "spec")
-_SPEC: Final = ("grpc", *WORKER)
-_EXPECTED_LOCAL: Final = (
-    "a worker started by command listens on this machine only: unix:PATH, localhost:PORT, or one loopback address"
-)
-_GRPC: Final = ("target", "command", "tls", "connections")
+_TRANSPORTS: Final = ("grpc", "queue", "webhook", "hook")
+_VERSIONS: Final = "admissionReviewVersions"
+_DEFAULT_VERSIONS: Final = ("v1",)
+"""Of a webhook that does not say which versions of AdmissionReview it speaks: what every webhook written since 2019
+does."""
 
 
 def read_worker(document: Field, directory: str) -> tuple[str | None, Worker | None]:
     """The Worker's name (None: it has no usable one), and the Worker itself if there is no mistake in it.
 
-    ``directory`` is where its command is started: that of the file it stands in.
+    ``directory`` is that of the file it stands in: relative paths begin there, and its command is started there.
     """
     before = len(document.findings)
     document.mapping(_DOCUMENT)
     name = read_name(document)
-    grpc = _spec(document.get("spec"), directory, name or "")
-    if name is None or grpc is None or len(document.findings) > before:
+    worker = _read(document, directory, name or "")
+    if name is None or worker is None or len(document.findings) > before:
         return name, None
-    return name, Worker(name=name, grpc=grpc, place=document.place)
+    return name, worker
 
 
-def _spec(spec: Field, directory: str, name: str) -> GrpcTarget | None:
+def _read(document: Field, directory: str, name: str) -> Worker | None:
+    spec = document.get("spec")
     if spec.absent:
         spec.refuse(wording.required())
-    if not spec.mapping(_SPEC):
+    if not spec.mapping(_TRANSPORTS):
         return None
-    refuse_fields(spec, WORKER)
-    grpc = spec.get("grpc")
-    if grpc.absent:
-        if all(spec.get(transport).absent for transport in WORKER):
-            grpc.refuse(wording.required())
+    said = [transport for transport in _TRANSPORTS if not spec.get(transport).absent]
+    if len(said) != 1:
+        expected = "must specify exactly one of " + ", ".join(_TRANSPORTS)
+        spec.refuse(wording.required(expected) if not said else wording.invalid(said, expected))
         return None
-    if not grpc.mapping(_GRPC):
+    worker = Worker(name=name, place=document.place)
+    (transport,) = said
+    field = spec.get(transport)
+    match transport:
+        case "grpc":
+            worker = replace(worker, grpc=read_grpc(field, directory, name))
+        case "queue":
+            worker = replace(worker, queue=read_queue(field, directory))
+        case "webhook":
+            worker = replace(worker, webhook=_webhook(field))
+        case _:
+            worker = replace(worker, hook=read_hook(field, directory))
+    # What is no object at all has been reported.
+    return worker
+
+
+def _webhook(field: Field) -> WebhookTarget | None:
+    if not field.mapping((*CLIENT_CONFIG, _VERSIONS)):
         return None
-    target = _target(grpc.get("target"), directory, optional=not grpc.get("command").absent)
-    return GrpcTarget(
-        target=target,
-        command=_command(grpc.get("command"), grpc.get("target"), target),
-        directory=directory,
-        tls=read_tls(grpc.get("tls"), target, name),
-        connections=_connections(grpc.get("connections")),
-    )
-
-
-def _target(field: Field, directory: str, *, optional: bool) -> str:
-    if field.absent and optional:
-        return ""
-    target = field.text("")
-    if target == "":
-        field.refuse(wording.required())
-    elif target is not None and target_hosts(target) is None:
-        field.refuse(wording.invalid(target, EXPECTED))
-    elif target and len((socket_path(target, directory) or "").encode()) > MAX_SOCKET_PATH:
-        field.refuse(wording.invalid(target, f"in {directory} its path has more than {MAX_SOCKET_PATH} bytes"))
-    else:
-        return target or ""
-    return ""
-
-
-def _command(field: Field, target_field: Field, target: str) -> tuple[str, ...]:
-    if field.absent:
-        return ()
-    words = field.texts()
-    if words is None:
-        return ()
-    if not words:
-        field.refuse(wording.required("must name a program, or be left out"))
-        return ()
-    for item, word in words:
-        if not word:
-            item.refuse(wording.required())
-        elif "\0" in word:
-            item.refuse(wording.invalid(word, "must not contain a zero byte: no program can be passed one"))
-    if target and not is_local(target):
-        target_field.refuse(wording.invalid(target, _EXPECTED_LOCAL))
-    return tuple(word for _, word in words)
-
-
-def _connections(field: Field) -> int | None:
-    count = field.integer()
-    if count is not None and not 1 <= count <= MAX_CONNECTIONS:
-        field.refuse(wording.invalid(count, f"must be between 1 and {MAX_CONNECTIONS}, inclusive"))
-    return count
+    target = read_client_config(field)
+    versions = field.get(_VERSIONS)
+    return replace(target, review_versions=read_review_versions(versions, _DEFAULT_VERSIONS))

@@ -3,7 +3,7 @@
 * ``writes`` in the configuration: these places and nothing else.
 * Without it, for a policy of ours: everything but what says which object it is and who keeps it, and the status, which
   belongs to whoever reports it. (A request for the subresource ``status`` is that report.)
-* For a native webhook: everything.
+* For a native webhook, and without it for a shell-operator hook: everything.
 
 What the worker claims can only narrow it.
 """

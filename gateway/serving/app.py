@@ -22,12 +22,14 @@ from gateway.serving.certificates import DevelopmentCertificates, ensure_develop
 from gateway.serving.counting import CacheCounting, Counting, WorkerCounting
 from gateway.serving.front import Front
 from gateway.serving.generation import Generation, Target
+from gateway.serving.hook_paths import HookPath
 from gateway.serving.judge import Consumer, Judge, refusal
 from gateway.serving.patrol import Patrol
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload, Report
 from gateway.serving.rollout import Rollout
 from gateway.serving.settings import Address, Settings
+from gateway.serving.shadow import Shadowing
 from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
 from gateway.sources import Source
 from gateway.telemetry import DecisionLog, Metrics
@@ -87,6 +89,7 @@ class Gateway:
             events=self._report,
             asking=self.cache.asker,
             worker_events=WorkerCounting(self.metrics),
+            means=settings.means,
         )
         self._reload = (
             Reload(watched.source, self._rollout, self._report, interval=settings.reload_interval_seconds)
@@ -101,13 +104,20 @@ class Gateway:
             patch_limits=settings.patch_limits,
             key=secrets.token_bytes(_DIGEST_KEY_BYTES),
         )
+        self._shadowing = Shadowing(
+            lambda: self._generation,
+            events,
+            share=settings.shadow_share,
+            patch_limits=settings.patch_limits,
+            key=secrets.token_bytes(_DIGEST_KEY_BYTES),
+        )
         self._serving = False
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         self._judge = Judge(
             lambda: self._generation,
             events=events,
-            consumers=(self.metrics, DecisionLog(), self._patrol, *consumers),
+            consumers=(self.metrics, DecisionLog(), self._patrol, self._shadowing, *consumers),
             depth=settings.limits.depth,
             patch_limits=settings.patch_limits,
             early_asks=settings.early_asks,
@@ -147,7 +157,7 @@ class Gateway:
         cert, key = self._certificate()
         self._certificate_file = cert
         self._served_certificate = validity_of(cert)
-        context = server_context(cert, key, self.settings.client_ca)
+        context = server_context(cert, key, self.settings.client_cas)
         self.metrics.know(self._generation.policies(), self._generation.entry_names())
         self.metrics.loaded(self._generation.loaded.timestamp(), errors=len(self.configuration.errors))
         for error in self.configuration.errors:
@@ -186,6 +196,7 @@ class Gateway:
         Without ``drain`` nobody is waited for: reviews in hand are decided now, by their failure policies.
         """
         self._patrol.stop()
+        self._shadowing.stop()
         if drain:
             await self.front.drain(self.settings.drain_seconds, at_least=self.settings.drain_at_least_seconds)
         self._serving = False
@@ -199,6 +210,7 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._patrol.idle()
+        await self._shadowing.idle()
         await self._rollout.close()
         await self.cache.close()
         await self.admin.stop()
@@ -212,6 +224,15 @@ class Gateway:
     def knows(self, target: Target) -> bool:
         """Whether what is served now has such a target."""
         return self._generation.knows(target)
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether what kept asking shell-operator is answered."""
+        return bool(self.settings.hooks)
+
+    def hook(self, identifier: str) -> Target | None:
+        """The entry of the hook's binding with this id; None if there is none in what is served now."""
+        return self._generation.hook(HookPath(self.settings.hooks, identifier))
 
     def _checks(self) -> dict[str, str | None]:
         """What readiness depends on: configuration and certificates; never on workers."""

@@ -14,7 +14,7 @@ from gateway.transports import WorkerEvent
 
 
 class Counting:
-    """A FrontEvents, a JudgeEvents, a ReloadEvents and a PatrolEvents.
+    """A FrontEvents, a JudgeEvents, a ReloadEvents, a PatrolEvents and a ShadowEvents.
 
     Args:
         metrics: where to count.
@@ -57,6 +57,11 @@ class Counting:
     def patrolled(self, result: str) -> None:
         """A patrol is over, or was dropped."""
         self._metrics.patrolled(result)
+
+    def compared(self, policy: Policy, result: str) -> None:
+        """A verdict of a policy was compared with its shadow's. One that is not configured any more has no series."""
+        if policy in self._current().configuration.policies(policy.phase):
+            self._metrics.compared(policy, result)
 
     def reloaded(self, result: str, *, errors: int, good: bool) -> None:
         """The configuration was read again."""
@@ -137,6 +142,7 @@ class WorkerCounting:
         self._metrics = metrics
         self._known: Counter[str] = Counter()
         self._usable: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
 
     def arrived(self, worker: str) -> None:
         """It is being connected to."""
@@ -155,12 +161,22 @@ class WorkerCounting:
         self._usable[worker] += change
         self._metrics.worker_connections(worker, self._usable[worker])
 
+    def processes(self, worker: str, change: int) -> None:
+        """So many more of its processes run; less than 0: fewer."""
+        self._running[worker] += change
+        self._metrics.hook_processes(worker, self._running[worker])
+
+    def queue(self, worker: str, length: int, oldest_seconds: float) -> None:
+        """So many asks are in its queue."""
+        self._metrics.worker_queue(worker, length, oldest_seconds)
+
     def gone(self, worker: str) -> None:
         """It is let go of."""
         self._known[worker] -= 1
         if not self._known[worker]:
             del self._known[worker]
             self._usable.pop(worker, None)
+            self._running.pop(worker, None)
             self._metrics.forget_worker(worker)
 
 
@@ -168,4 +184,8 @@ _LIMITS: Final = {
     WorkerEvent.BACKLOG: "worker_backlog_bytes",
     WorkerEvent.IN_FLIGHT: "worker_in_flight",
     WorkerEvent.FLOODED: "worker_strays",
+    WorkerEvent.QUEUE_BYTES: "queue_bytes",
+    WorkerEvent.QUEUE_LENGTH: "queue_length",
+    WorkerEvent.QUEUE_OPEN_BYTES: "queue_open_bytes",
+    WorkerEvent.HOOK_REFUSED: "hook_waiting",
 }

@@ -31,7 +31,7 @@ from gateway.serving.body import BodyReader, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections
 from gateway.serving.generation import Target
-from gateway.serving.header import Gate, admitted, requested, traceparent
+from gateway.serving.header import Gate, admitted, is_healthy, requested, traceparent
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.load import Load
@@ -201,6 +201,8 @@ class Front:
         """The answer to a request that comes through; Refused otherwise."""
         started = monotonic()
         path, timeout = requested(request)
+        if is_healthy(request, path, self._gate):
+            return web.Response(headers={"Server": SERVER})
         target = admitted(request, path, self._gate)
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)

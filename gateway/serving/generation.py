@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Optional
 
 from gateway.deciding import Asker, Described, Failure, Plan, Standing, make_plan
-from gateway.policies import Configuration, Phase, Policy, SourceText
+from gateway.policies import Configuration, Phase, Policy, SourceText, shadow_of
 from gateway.policies.entries import Entries, make_entries
 from gateway.serving.driver import Namespaces
+from gateway.serving.hook_paths import HookPath, hook_entries
 from gateway.transports import TransportLimits, WorkerPool, Workers
 
 
@@ -79,6 +80,11 @@ class Generation:
         self.asker: Asker = self.workers if asking is None else asking(self.workers)
         self._changed = changed
         self._plans: dict[Target, Plan] = {}
+        self._shadows = tuple(
+            (policy, shadow) for policy in self.policies() if (shadow := shadow_of(policy)) is not None
+        )
+        self._shadow_plans: dict[int, Plan] = {}
+        self._hooks = {path: Target(*entry) for path, entry in hook_entries(configuration, self.entries).items()}
         self._reviews = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -95,9 +101,22 @@ class Generation:
         """Whether there is such a target."""
         return target in self._plans
 
+    def hook(self, path: HookPath) -> Target | None:
+        """What a path of shell-operator's leads to; None: nothing."""
+        return self._hooks.get(path)
+
     def plan(self, target: Target) -> Plan | None:
         """Who judges there, as of this moment; None if there is no such target."""
         return self._plans.get(target)
+
+    @property
+    def shadows(self) -> Asker:
+        """Asks the workers of the policies' shadows."""
+        return self.workers.shadows
+
+    def shadow_plan(self, policy: Policy) -> Plan | None:
+        """The policy's shadow, alone, as of this moment; None: it has none, or is not one of the policies here."""
+        return self._shadow_plans.get(id(policy))
 
     def begin(self) -> None:
         """One more review is decided here."""
@@ -153,6 +172,10 @@ class Generation:
         self._changed()
 
     def _make_plans(self) -> None:
+        for policy, shadow in self._shadows:
+            standings = self.workers.shadows.standings(policy.phase)
+            # Whatever its policy judges it judges: nobody asks again whether it is meant.
+            self._shadow_plans[id(policy)] = make_plan(policy.phase, (shadow,), standings, registered=True)
         for phase in Phase:
             standings = self.workers.standings(phase)
             self._plans[Target(phase)] = make_plan(phase, self.configuration.policies(phase), standings)

@@ -2,7 +2,8 @@
 
 Paths: ``/mutate`` and ``/validate`` are all policies of a phase, ``/mutate/ENTRY`` and ``/validate/ENTRY`` those of one
 entry. An entry's name is compared as it was sent, without decoding: kube-apiserver sends it as it was registered, and
-names have no character that anybody would encode.
+names have no character that anybody would encode. Where there is a directory of hooks, there are shell-operator's paths
+besides: ``/hooks/ID`` is the entry of a hook's binding, and ``GET /healthz`` is answered.
 """
 
 import re
@@ -12,11 +13,15 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from gateway.policies import Phase
+from gateway.policies.hooks import ID_PATHS
 from gateway.serving.generation import Target
 from gateway.serving.refusals import Refusal, Refused, quote
 
 _PHASES: Final = {"/mutate": Phase.MUTATING, "/validate": Phase.VALIDATING}
 _TARGETS: Final = {path: Target(phase) for path, phase in _PHASES.items()}
+
+HEALTH: Final = "/healthz"
+"""Where shell-operator says that it is there."""
 
 
 class Gate(Protocol):
@@ -27,6 +32,13 @@ class Gate(Protocol):
 
     def knows(self, target: Target) -> bool:
         """Whether there is such a target."""
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether shell-operator's paths are served."""
+
+    def hook(self, identifier: str) -> Target | None:
+        """The entry of the hook's binding with this id, if there is one."""
 
 
 def requested(request: web.BaseRequest) -> tuple[str, str | None]:
@@ -44,7 +56,7 @@ def requested(request: web.BaseRequest) -> tuple[str, str | None]:
 
 def admitted(request: web.BaseRequest, path: str, gate: Gate) -> Target:
     """Who is asked, if the header is as it should be; Refused if not."""
-    target = _TARGETS.get(path) or _entry(path)
+    target = _TARGETS.get(path) or _entry(path) or _hook(path, gate)
     if target is None:
         raise Refused(Refusal.PATH, f"nothing at {quote(path)}; POST an AdmissionReview to {' or '.join(_PHASES)}")
     if not gate.knows(target):
@@ -64,6 +76,19 @@ def admitted(request: web.BaseRequest, path: str, gate: Gate) -> Target:
     return target
 
 
+def is_healthy(request: web.BaseRequest, path: str, gate: Gate) -> bool:
+    """Whether this is shell-operator's question for its health, which is good as long as anybody answers.
+
+    Raises:
+        Refused: it is asked otherwise than with GET.
+    """
+    if path != HEALTH or not gate.has_hooks:
+        return False
+    if request.method not in {"GET", "HEAD"}:
+        raise Refused(Refusal.METHOD, f"{quote(request.method)} is not for {HEALTH}; GET it")
+    return True
+
+
 def unknown(target: Target) -> Refused:
     """There is no such entry. Not knowing is not allowing: this is no verdict, and the registration's failurePolicy
     decides.
@@ -81,6 +106,19 @@ def _entry(path: str) -> Target | None:
     phase = _PHASES.get(f"/{head}")
     # More than one segment is no name of an entry; nor is none.
     return Target(phase, name) if phase and slash and name and "/" not in name else None
+
+
+def _hook(path: str, gate: Gate) -> Target | None:
+    if not path.startswith(ID_PATHS) or not gate.has_hooks:
+        return None
+    target = gate.hook(path.removeprefix(ID_PATHS))
+    if target is None:
+        text = (
+            f"nothing at {quote(path)}: no hook has a binding with this id; `admission-gateway check --hooks-dir DIR` "
+            "shows those that there are"
+        )
+        raise Refused(Refusal.PATH, text)
+    return target
 
 
 def _require_json(request: web.BaseRequest, content_type: str | None) -> None:

@@ -137,7 +137,7 @@ class Patrol:
         """Patrol it later, if it is one of the sample."""
         if self._stopped or decision.phase is not Phase.MUTATING or not decision.response.allowed:
             return
-        if not any(call.changes and _asks_freely(call.policy, decision.request) for call in decision.calls):
+        if not any(call.changes and asks_freely(call.policy, decision.request) for call in decision.calls):
             return
         if self._draw() >= self._share:
             return
@@ -220,11 +220,11 @@ def _members(beat: Beat, decision: Decision) -> dict[int, Member]:
     return {
         call.index: standing[id(call.policy)]
         for call in decision.calls
-        if call.enforced and id(call.policy) in standing and _asks_freely(call.policy, decision.request)
+        if call.enforced and id(call.policy) in standing and asks_freely(call.policy, decision.request)
     }
 
 
-def _asks_freely(policy: Policy, request: Request) -> bool:
+def asks_freely(policy: Policy, request: Request) -> bool:
     """Whether asking changes nothing in the world, for this request."""
     if policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
         return request.dry_run

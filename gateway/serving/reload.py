@@ -166,8 +166,7 @@ class Reload:
 
     async def _read(self, *, again: bool) -> None:
         try:
-            # In a thread: files may be slow, and 10,000 namespaces take seconds to parse.
-            texts = await asyncio.to_thread(self._source.read)
+            texts = await self._source.fetch()
         except SourceError as error:
             self._tried = None
             await self._rollout.withdraw()
@@ -182,6 +181,7 @@ class Reload:
             await self._try(texts)
 
     async def _try(self, texts: tuple[SourceText, ...]) -> None:
+        # In a thread: 10,000 namespaces take seconds to parse.
         configuration = await asyncio.to_thread(load, texts)
         if configuration.fatal or configuration.errors:
             await self._rollout.withdraw()

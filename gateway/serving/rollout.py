@@ -16,7 +16,7 @@ from typing import Protocol
 from gateway.deciding import Asker
 from gateway.policies import Configuration, SourceText
 from gateway.serving.generation import Blocker, Generation
-from gateway.transports import TransportLimits, WorkerEvents, WorkerPool, Workers
+from gateway.transports import Means, TransportLimits, WorkerEvents, WorkerPool, Workers
 
 
 class RolloutEvents(Protocol):
@@ -45,6 +45,8 @@ class Rollout:
         wait_seconds: how long a start, and a candidate, waits for its workers to be described.
         asking: puts a cache in front of a generation's workers; None: there is none.
         events: hears what becomes of candidates.
+        worker_events: hears of what happens with workers.
+        means: what the process has been given to reach workers with.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -57,12 +59,13 @@ class Rollout:
         events: RolloutEvents,
         asking: Callable[[Workers], Asker] | None = None,
         worker_events: WorkerEvents | None = None,
+        means: Means | None = None,
     ) -> None:
         self._limits = limits
         self._wait_seconds = wait_seconds
         self._events = events
         self._asking = asking
-        self._pool = WorkerPool(limits, worker_events)
+        self._pool = WorkerPool(limits, worker_events, means)
         self._standings_changed = asyncio.Event()
         self._alive: set[Generation] = set()
         self._retiring: set[asyncio.Task[None]] = set()

@@ -6,7 +6,7 @@ from pathlib import Path
 from gateway.caching import CacheLimits
 from gateway.patching import PatchLimits
 from gateway.serving.limits import Limits
-from gateway.transports import TransportLimits
+from gateway.transports import Means, TransportLimits
 
 Address = tuple[str, int]
 """Host and port."""
@@ -22,7 +22,11 @@ class Settings:
     tls_key: Path | None = None
     tls_dev_dir: Path | None = None
     tls_dev_names: tuple[str, ...] = ()
-    client_ca: Path | None = None
+    client_cas: tuple[Path, ...] = ()
+    """Whose client certificates are let in; none: nobody has to bring one."""
+    hooks: str = ""
+    """The name of the configurations that hooks are registered in; with one, what kept asking shell-operator is
+    answered at ``/hooks/ID`` and ``/healthz``. Empty: there is no directory of hooks."""
     worker_wait_seconds: float = 3.0
     """How long the start waits for workers to be described. A gateway whose worker is away must start all the same."""
     drain_seconds: float = 25.0
@@ -39,6 +43,10 @@ class Settings:
     """Whether mutating policies are asked before their turn."""
     patrol_share: float = 0.0
     """Which share of the mutations is put to its policies again."""
+    shadow_share: float = 1.0
+    """Of which share of the reviews policies are compared with their shadows."""
+    means: Means = field(default_factory=Means, repr=False)
+    """What workers are reached with: the Redis of their queues, the credentials for webhooks."""
     limits: Limits = field(default_factory=Limits)
     cache_limits: CacheLimits = field(default_factory=CacheLimits)
     transport_limits: TransportLimits = field(default_factory=TransportLimits)

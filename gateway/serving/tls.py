@@ -15,7 +15,7 @@ refuses the start.
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -34,12 +34,12 @@ class TlsError(Exception):
     """A certificate, key or CA that cannot be used: the operator's to solve. The text: which file, why, what to do."""
 
 
-def server_context(cert: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:
+def server_context(cert: Path, key: Path, client_cas: Sequence[Path] = ()) -> ssl.SSLContext:
     """A context for the HTTP front.
 
     ``cert`` is a PEM file with the server's certificate and, behind it, the chain up to a CA that clients know; ``key``
-    the PEM file of its private key, without a password. With ``client_ca`` (PEM, one or more), clients must bring a
-    certificate of it.
+    the PEM file of its private key, without a password. With ``client_cas`` (PEM, one or more in each), clients must
+    bring a certificate of one of them.
 
     Raises TlsError.
     """
@@ -57,7 +57,7 @@ def server_context(cert: Path, key: Path, client_ca: Path | None = None) -> ssl.
         context.load_cert_chain(cert, key, password="")
     except (ssl.SSLError, OSError) as error:
         raise TlsError(f"TLS certificate {cert} with key {key}: OpenSSL refuses them: {_reason(error)}") from error
-    if client_ca is not None:
+    for client_ca in client_cas:
         _require_clients(context, client_ca)
     return context
 

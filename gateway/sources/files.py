@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from gateway.policies import Configuration, SourceText, load
+from gateway.policies import SourceText
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 """A ConfigMap holds at most 1 MiB. The Namespace documents of 10,000 namespaces, as kubectl prints them, take 8 MiB."""
@@ -43,18 +43,6 @@ class _File:
 
 State = tuple[_File, ...] | str
 """How files were found at one moment; or why they could not be."""
-
-
-def load_configuration(paths: Sequence[Path], *, stdin: BinaryIO | None = None) -> Configuration:
-    """What the files and directories say together; ``-`` is ``stdin``, if that may be read.
-
-    Raises:
-        SourceError: a file or directory cannot be read. Mistakes *in* the files are in the Configuration's ``errors``.
-    """
-    if stdin is None or STDIN not in paths:
-        return load(read(paths))
-    others = [path for path in paths if path != STDIN]
-    return load([*(read(others) if others else ()), _read_stream(stdin)])
 
 
 def read(paths: Sequence[Path]) -> tuple[SourceText, ...]:
@@ -138,7 +126,8 @@ def _is_ours(entry: Path) -> bool:
     return not os.path.isdir(entry)  # noqa: PTH112 - a link that cannot be followed is ours, and reading it says why
 
 
-def _read_stream(stream: BinaryIO) -> SourceText:
+def read_stream(stream: BinaryIO) -> SourceText:
+    """The text of the standard input. Raises SourceError."""
     try:
         content = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:

@@ -8,39 +8,78 @@ its place is still writing at the first, and half a file may well be a whole con
 states are equal texts: what was read has rested since the look before, so a later write has a later time.)
 """
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.policies import SourceText
 from gateway.sources.files import State, look, read_at_once
+from gateway.sources.hook_files import HookState
+from gateway.sources.hooks import HookDirectory
+
+_States = tuple[State, HookState | str]
 
 
 class Source:
-    """Files and directories that are read more than once. It blocks, as files do: not for the loop.
+    """Files and directories that are read more than once, and perhaps a directory of hooks.
 
     Args:
-        paths: as for ``read``.
+        paths: as for ``read``; may be empty where there are hooks.
+        hooks: where there are any.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], hooks: HookDirectory | None = None) -> None:
         self.paths = tuple(paths)
-        self._read: State | None = None
-        self._seen: State | None = None
+        self.hooks = hooks
+        self._read: _States | None = None
+        self._seen: _States | None = None
 
     def read(self) -> tuple[SourceText, ...]:
-        """The texts of all files, as they are now.
+        """The texts of all files, as they are now. It blocks, as files do: not for a loop (see ``fetch``).
 
         Raises:
             SourceError: as for ``read``. It is not tried again before something has changed.
         """
-        self._read = look(self.paths)
+        self._read = self._look()
         try:
-            texts, self._read = read_at_once(self.paths)
+            texts, state = self._files()
+            hooks = self.hooks
+            if hooks is None:
+                self._read = state, ()
+                return texts
+            text, hook_state = hooks.read_now()
+            self._read = state, hook_state
         finally:
             self._seen = self._read
-        return texts
+        return (*texts, text)
+
+    async def fetch(self) -> tuple[SourceText, ...]:
+        """The same in a loop, which goes on meanwhile. Cancelled, it leaves no hook running.
+
+        Raises:
+            SourceError: as for ``read``.
+        """
+        self._read = await asyncio.to_thread(self._look)
+        try:
+            # In a thread: files may be slow.
+            texts, state = await asyncio.to_thread(self._files)
+            if self.hooks is None:
+                self._read = state, ()
+                return texts
+            text, hook_state = await self.hooks.read()
+            self._read = state, hook_state
+        finally:
+            self._seen = self._read
+        return (*texts, text)
 
     def changed(self) -> bool:
-        """Whether the files are others than those that were read, and rest: one look."""
-        seen, self._seen = self._seen, look(self.paths)
+        """Whether the files are others than those that were read, and rest: one look. It blocks."""
+        seen, self._seen = self._seen, self._look()
         return self._seen == seen and self._seen != self._read
+
+    def _files(self) -> tuple[tuple[SourceText, ...], State]:
+        return ((), ()) if self.hooks is not None and not self.paths else read_at_once(self.paths)
+
+    def _look(self) -> _States:
+        files: State = () if self.hooks is not None and not self.paths else look(self.paths)
+        return files, () if self.hooks is None else self.hooks.look()

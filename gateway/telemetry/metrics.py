@@ -26,7 +26,11 @@ LIMITS: Final = (
     "body_bytes_in_flight",
     "field_bytes",
     "header_seconds",
+    "hook_waiting",
     "log_lines",
+    "queue_bytes",
+    "queue_length",
+    "queue_open_bytes",
     "reviews_in_flight",
     "worker_backlog_bytes",
     "worker_in_flight",
@@ -80,18 +84,32 @@ PATROLLED: Final = ("failed", "stable", "unstable")
 PATROLS: Final = ("dropped", *PATROLLED)
 """What came of a patrol."""
 
+COMPARED: Final = ("different", "dropped", "failed", "same")
+"""What came of comparing a policy with its shadow: ``gateway.serving.shadow`` says what each means."""
+
 WORKER_EVENTS: Final = (
     "backlog",
     "circuit_opened",
     "connected",
     "disconnected",
+    "expired",
     "flooded",
     "hedge",
     "hedge_won",
+    "hook_killed",
+    "hook_refused",
+    "hook_run",
     "in_flight",
+    "queue_bytes",
+    "queue_length",
+    "queue_open_bytes",
+    "queue_slow",
+    "redis_lost",
+    "resent",
     "retry",
     "stray",
     "stream_broke",
+    "unreadable",
 )
 """What can happen with a worker: ``gateway.transports.events`` says what each means."""
 
@@ -119,6 +137,7 @@ class Metrics:
     admission_gateway_early_asks_total                result                      EARLY
     admission_gateway_patrols_total                   result                      PATROLS
     admission_gateway_patrolled_policies_total        phase, policy, result       mutating policies, PATROLLED
+    admission_gateway_shadow_comparisons_total        phase, policy, result       policies with a shadow, COMPARED
     admission_gateway_cache_lookups_total             phase, policy, result       policies with a cache, LOOKUPS
     admission_gateway_cache_entries_total             event                       ENTRIES
     admission_gateway_cache_purged_policies_total     (none)
@@ -129,6 +148,9 @@ class Metrics:
     admission_gateway_cache_memory_bytes              (none)
     admission_gateway_worker_events_total             worker, event               configured workers, WORKER_EVENTS
     admission_gateway_worker_connections              worker                      configured workers
+    admission_gateway_queue_length                    worker                      workers behind a queue
+    admission_gateway_queue_oldest_seconds            worker                      workers behind a queue
+    admission_gateway_hook_processes                  worker                      workers that are hooks
     admission_gateway_http_refusals_total             why                         REFUSALS and ``other``
     admission_gateway_limit_hits_total                limit                       LIMITS and ``other``
     admission_gateway_abandoned_reviews_total         phase                       2 phases
@@ -168,6 +190,9 @@ class Metrics:
         self._patrolled = self._counter(
             "patrolled_policies", "Policies put their own result again.", "phase", "policy", "result"
         )
+        self._compared = self._counter(
+            "shadow_comparisons", "Verdicts compared with those of shadows.", "phase", "policy", "result"
+        )
         self._define_cache()
         self._define_workers()
         self._define_service()
@@ -197,9 +222,24 @@ class Metrics:
         self._worker_events = self._counter("worker_events", "What happened with workers.", "worker", "event")
         self._worker_connections = Gauge(
             f"{PREFIX}worker_connections",
-            "Connections to a worker that may be asked: described, and serving.",
+            "Connections to a worker that may be asked: described, and serving; of a queue, its bridges.",
             ["worker"],
             registry=self.registry,
+        )
+        self._queue_length = Gauge(
+            f"{PREFIX}queue_length",
+            "Asks in a worker's queue, of all gateways: those that wait, and those that are worked on.",
+            ["worker"],
+            registry=self.registry,
+        )
+        self._queue_oldest = Gauge(
+            f"{PREFIX}queue_oldest_seconds",
+            "For how long the oldest ask in a worker's queue is there, as far as this process knows.",
+            ["worker"],
+            registry=self.registry,
+        )
+        self._hook_processes = Gauge(
+            f"{PREFIX}hook_processes", "Processes of a hook that run.", ["worker"], registry=self.registry
         )
 
     def _define_service(self) -> None:
@@ -259,27 +299,37 @@ class Metrics:
     def know(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]] = ()) -> None:
         """Start the counters of these policies and entries at 0; those that have begun go on."""
         for policy in policies:
-            for verdict in _VERDICTS.values():
-                self._of(self._verdicts, policy.phase, policy.qualified_name, verdict)
-            self._of(self._failures, policy.phase, policy.qualified_name, Reason.WORKER_UNAVAILABLE)
-            self._of(self._open, policy.phase, policy.qualified_name)
-            for source in Source:
-                self._of(self._answers, policy.phase, policy.qualified_name, source)
-            if policy.cache is not None:
-                for word in LOOKUPS:
-                    self._of(self._lookups, policy.phase, policy.qualified_name, word)
-            if policy.phase is Phase.MUTATING:
-                self._of(self._failures, policy.phase, policy.qualified_name, Reason.WRITE_SCOPE)
-                self._of(self._conflicts, policy.phase, policy.qualified_name)
-                for result in PATROLLED:
-                    self._of(self._patrolled, policy.phase, policy.qualified_name, result)
+            self._know_policy(policy)
         for phase, entry in entries:
             for outcome in Outcome:
                 self._of(self._entries, phase, entry or "", outcome)
 
+    def _know_policy(self, policy: Policy) -> None:
+        for verdict in _VERDICTS.values():
+            self._of(self._verdicts, policy.phase, policy.qualified_name, verdict)
+        self._of(self._failures, policy.phase, policy.qualified_name, Reason.WORKER_UNAVAILABLE)
+        self._of(self._open, policy.phase, policy.qualified_name)
+        for source in Source:
+            self._of(self._answers, policy.phase, policy.qualified_name, source)
+        if policy.cache is not None:
+            for word in LOOKUPS:
+                self._of(self._lookups, policy.phase, policy.qualified_name, word)
+        if policy.shadow is not None:
+            for word in COMPARED:
+                self._of(self._compared, policy.phase, policy.qualified_name, word)
+        if policy.phase is Phase.MUTATING:
+            self._of(self._failures, policy.phase, policy.qualified_name, Reason.WRITE_SCOPE)
+            self._of(self._conflicts, policy.phase, policy.qualified_name)
+            for result in PATROLLED:
+                self._of(self._patrolled, policy.phase, policy.qualified_name, result)
+
     def forget_others(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]] = ()) -> None:
         """Remove the series of all policies and entries but these."""
-        known_policies = {(policy.phase.value, policy.qualified_name) for policy in policies}
+        configured = list(policies)
+        known_policies = {(policy.phase.value, policy.qualified_name) for policy in configured}
+        known_shadowed = {
+            (policy.phase.value, policy.qualified_name) for policy in configured if policy.shadow is not None
+        }
         known_entries = {(phase.value, entry or "") for phase, entry in entries}
         known: dict[Counter | Histogram, set[tuple[str, str]]] = {
             self._verdicts: known_policies,
@@ -288,6 +338,7 @@ class Metrics:
             self._answers: known_policies,
             self._conflicts: known_policies,
             self._patrolled: known_policies,
+            self._compared: known_shadowed,
             self._lookups: known_policies,
             self._entries: known_entries,
         }
@@ -394,6 +445,10 @@ class Metrics:
         """A policy was put its own result."""
         self._of(self._patrolled, policy.phase, policy.qualified_name, result).inc()
 
+    def compared(self, policy: Policy, result: str) -> None:
+        """A verdict of this policy was compared with its shadow's, or was not."""
+        self._of(self._compared, policy.phase, policy.qualified_name, result).inc()
+
     # --------------------------------------------------------------------------------------------- the workers
 
     def know_worker(self, worker: str) -> None:
@@ -408,6 +463,9 @@ class Metrics:
             if self._series.pop((self._worker_events, (worker, event)), None) is not None:
                 self._worker_events.remove(worker, event)
         self._worker_connections.remove(worker)
+        self._queue_length.remove(worker)
+        self._queue_oldest.remove(worker)
+        self._hook_processes.remove(worker)
 
     def worker_event(self, worker: str, event: str, number: int = 1) -> None:
         """Something happened with a worker that is known."""
@@ -416,6 +474,15 @@ class Metrics:
     def worker_connections(self, worker: str, usable: int) -> None:
         """So many connections to a worker that is known may be asked."""
         self._worker_connections.labels(worker).set(usable)
+
+    def worker_queue(self, worker: str, length: int, oldest_seconds: float) -> None:
+        """So many asks are in the queue of a worker that is known, the oldest for so long."""
+        self._queue_length.labels(worker).set(length)
+        self._queue_oldest.labels(worker).set(oldest_seconds)
+
+    def hook_processes(self, worker: str, running: int) -> None:
+        """So many processes of a hook that is known run."""
+        self._hook_processes.labels(worker).set(running)
 
     def exposition(self) -> tuple[str, bytes]:
         """The content type and text of /metrics."""

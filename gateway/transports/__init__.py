@@ -3,7 +3,8 @@
 import gateway.transports.environment  # noqa: F401 - before whatever imports gRPC
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
 from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
 
-__all__ = ["NoWorkerEvents", "TransportLimits", "WorkerEvent", "WorkerEvents", "WorkerPool", "Workers"]
+__all__ = ["Means", "NoWorkerEvents", "TransportLimits", "WorkerEvent", "WorkerEvents", "WorkerPool", "Workers"]

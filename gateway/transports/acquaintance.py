@@ -23,8 +23,10 @@ import structlog
 from gateway.deciding import Described, Failure, Standing
 from gateway.policies import Phase, Policy, Worker
 from gateway.scopes import Inputs, Writes
+from gateway.transports.asked import Introduced, SettingsJudge
 from gateway.transports.describing import Describing
-from gateway.transports.grpc import Connection, Description, GrpcWorker, WorkerError
+from gateway.transports.descriptions import Description
+from gateway.transports.errors import WorkerError
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -58,7 +60,7 @@ class Acquaintance:
     def __init__(  # noqa: PLR0913 - all by name
         self,
         *,
-        worker: GrpcWorker,
+        worker: Introduced,
         configured: Worker,
         policies: Sequence[Policy],
         characters: int,
@@ -104,6 +106,10 @@ class Acquaintance:
         """Whether somebody who is connected has described this version."""
         return any(description.version_of(policy.policy) == version for description in self._worker.live)
 
+    def disagreed(self) -> bool:
+        """An answer was of another version than was described. Whether that is news."""
+        return self._worker.agreement.disagreed()
+
     def elected(self) -> dict[Question, Standing]:
         """The standing of each question."""
         return {
@@ -139,17 +145,17 @@ class Acquaintance:
         failed = ""
         for description in self._worker.live:
             why = ""
-            for connection in self._worker.all_with(description):
-                why = await self._tried(description, connection)
+            for judge in self._worker.all_with(description):
+                why = await self._tried(description, judge)
                 if not why:
                     break
             failed = failed or why
         return failed
 
-    async def _tried(self, description: Description, connection: Connection) -> str:
-        """Why a description could not be worked out on a connection, or nothing."""
+    async def _tried(self, description: Description, judge: SettingsJudge) -> str:
+        """Why a description could not be worked out with somebody's help, or nothing."""
         try:
-            await self._work_out(description, connection)
+            await self._work_out(description, judge)
         except WorkerError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001 - logged, and tried again: nobody else would
@@ -157,7 +163,7 @@ class Acquaintance:
             return f"{type(error).__name__} in the gateway; see its log"
         return ""
 
-    async def _work_out(self, description: Description, connection: Connection) -> None:
+    async def _work_out(self, description: Description, judge: SettingsJudge) -> None:
         """Find out what a description means for all policies.
 
         Raises:
@@ -167,7 +173,7 @@ class Acquaintance:
         missing = [policy for policy in self._policies if _question(policy) not in worked]
         if description in self._worked and not missing:
             return
-        asking = Describing(connection, self._configured, description.message, self._characters)
+        asking = Describing(judge, self._configured, description.message, self._characters)
         found = {_question(policy): await asking.standing(policy) for policy in missing}
         self._worked[description] = worked | found
         _LOG.info(

@@ -25,7 +25,7 @@ from typing import Final
 from gateway.policies import GrpcTls
 from gateway.transports.certificates import SYSTEM, Content, CredentialsError, Loaded, Reading, TooEarlyError
 
-__all__ = ["CredentialsError", "Loaded", "WorkerCredentials"]
+__all__ = ["CredentialsError", "Loaded", "WorkerCredentials", "file_content", "file_state", "system_file"]
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 """All authorities that Mozilla trusts are 220 KB; a mounted Secret or ConfigMap holds at most 1 MiB."""
@@ -87,7 +87,7 @@ class WorkerCredentials:
         if self.tls is None:
             return _PLAIN_TEXT
         paths = self._paths()
-        contents = {label: _read(path) for label, path in paths.items()}
+        contents = {label: file_content(path) for label, path in paths.items()}
         digest = _digest(contents)
         if self._told is None:
             self._told = self._seen = digest
@@ -119,12 +119,12 @@ class WorkerCredentials:
     def _look(self) -> bytes:
         """The digest of the files as they are; not read again where their times say that they are the same."""
         paths = self._paths()
-        states = tuple(_state(path) for path in paths.values())
+        states = tuple(file_state(path) for path in paths.values())
         if states == self._states:
             return self._seen
         latest = max((state[-1] for state in states if state), default=0)
         self._states = states if latest < (self._now() - _RESTED).timestamp() * 1e9 else None
-        return _digest({label: _read(path) for label, path in paths.items()})
+        return _digest({label: file_content(path) for label, path in paths.items()})
 
     def _paths(self) -> Mapping[str, str]:
         """The files by the names of their fields."""
@@ -134,19 +134,20 @@ class WorkerCredentials:
         files = {"caFile": tls.ca_file, "certFile": tls.cert_file, "keyFile": tls.key_file}
         paths = {label: os.path.join(self._directory, file) for label, file in files.items() if file}  # noqa: PTH118 - a text, whatever bytes it holds
         if not tls.ca_file and not tls.ca_bundle:
-            paths[SYSTEM] = _system_file()
+            paths[SYSTEM] = system_file()
         return paths
 
 
-def _system_file() -> str:
+def system_file() -> str:
+    """Where this machine keeps its authorities; empty if nobody knows."""
     named = os.environ.get("SSL_CERT_FILE", "")
-    return named or next((file for file in SYSTEM_FILES if _state(file)), "")
+    return named or next((file for file in SYSTEM_FILES if file_state(file)), "")
 
 
 # --------------------------------------------------------------------------------------------------- files
 
 
-def _state(path: str) -> tuple[int, ...]:
+def file_state(path: str) -> tuple[int, ...]:
     """What changes when a file is written to or replaced, the time of change last; nothing if it is not there."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a text, whatever bytes it holds
@@ -155,7 +156,8 @@ def _state(path: str) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, max(found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _read(path: str) -> Content:
+def file_content(path: str) -> Content:
+    """What a file holds, or why that is not known."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -13,12 +13,22 @@ from gateway.deciding import Described, Failure, Standing
 from gateway.policies import Policy, Worker
 from gateway.policies.identity import verdict_identity
 from gateway.reasons import Reason
+from gateway.transports.asked import SettingsJudge
 from gateway.transports.claims import ClaimError, effective
-from gateway.transports.grpc import Connection
 from gateway.transports.messages import PHASES, one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 _LOG: Final = structlog.get_logger(__name__)
+
+
+WEBHOOK_VERSION: Final = "webhook"
+"""In which version a webhook is asked: it has none that it says, and one that changes its mind is not heard of. Its
+verdicts are kept as long as the operator says (``cache``)."""
+
+
+def webhook_standing(policy: Policy, worker: Worker) -> Described:
+    """The standing of a policy that is put to a webhook, which sees and changes all that is granted."""
+    return Described(version=WEBHOOK_VERSION, identity=verdict_identity(policy, worker))
 
 
 def unusable(message: str) -> Failure:
@@ -30,16 +40,16 @@ class Describing:
     """One Describe of a worker, held against the policies that are configured for it.
 
     Args:
-        connection: on which it was said; is asked about settings.
+        judge: is asked about settings; one of those who said it.
         configured: the same worker as the configuration has it.
         description: what it said.
         characters: how much of the worker's own words is kept in one message.
     """
 
     def __init__(
-        self, connection: Connection, configured: Worker, description: pb.DescribeResponse, characters: int
+        self, judge: SettingsJudge, configured: Worker, description: pb.DescribeResponse, characters: int
     ) -> None:
-        self._connection = connection
+        self._judge = judge
         self._configured = configured
         self._description = description
         self._characters = characters
@@ -93,7 +103,7 @@ class Describing:
     async def _refused_settings(self, policy: Policy) -> Failure | None:
         question = (policy.policy, policy.settings)
         if question not in self._validated:
-            self._validated[question] = await self._connection.introduction.validate_settings(*question)
+            self._validated[question] = await self._judge.validate_settings(*question)
         said = self._validated[question]
         for warning in said.warnings:
             _LOG.warning(

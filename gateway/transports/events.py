@@ -42,6 +42,39 @@ class WorkerEvent(StrEnum):
     BACKLOG = "backlog"
     """An ask was refused: too much waits to be written (``worker_backlog_bytes``)."""
 
+    QUEUE_LENGTH = "queue_length"
+    """An ask was refused: too many are in the queue (``queue_length``)."""
+
+    QUEUE_BYTES = "queue_bytes"
+    """An ask was refused: the queue takes too much of Redis' memory (``queue_bytes``)."""
+
+    QUEUE_OPEN_BYTES = "queue_open_bytes"
+    """An ask was refused: those that are open in this process hold too much (``queue_open_bytes``)."""
+
+    QUEUE_SLOW = "queue_slow"
+    """An ask was refused: at the present pace of the queue it could not be answered in time."""
+
+    EXPIRED = "expired"
+    """The deadline of an ask in the queue was over before its answer came."""
+
+    RESENT = "resent"
+    """An ask was put into Redis again, after the connection was lost: perhaps its data were, too."""
+
+    UNREADABLE = "unreadable"
+    """Something in the queue, or among its replies, is no message of ours, or was sealed with another key."""
+
+    REDIS_LOST = "redis_lost"
+    """The connection to the queue's Redis was lost."""
+
+    HOOK_RUN = "hook_run"
+    """A hook's process was started for an ask."""
+
+    HOOK_KILLED = "hook_killed"
+    """One was ended by the gateway: its time was over, it wrote too much, or nobody waited for it any more."""
+
+    HOOK_REFUSED = "hook_refused"
+    """An ask was refused: too many wait for a process (``hook_waiting``)."""
+
 
 class WorkerEvents(Protocol):
     """Hears of everything that is worth a metric."""
@@ -53,7 +86,13 @@ class WorkerEvents(Protocol):
         """Something happened with the worker of this name."""
 
     def connections(self, worker: str, change: int) -> None:
-        """So many more of its connections may be asked; less than 0: fewer."""
+        """So many more of its connections, or of the bridges of its queue, may be asked; less than 0: fewer."""
+
+    def queue(self, worker: str, length: int, oldest_seconds: float) -> None:
+        """So many asks are in the queue of the worker of this name, and the oldest for so long."""
+
+    def processes(self, worker: str, change: int) -> None:
+        """So many more processes of this hook run; less than 0: fewer."""
 
     def gone(self, worker: str) -> None:
         """It is let go of; nothing happens with it after that."""
@@ -69,6 +108,12 @@ class NoWorkerEvents:
         """See WorkerEvents."""
 
     def connections(self, worker: str, change: int) -> None:
+        """See WorkerEvents."""
+
+    def queue(self, worker: str, length: int, oldest_seconds: float) -> None:
+        """See WorkerEvents."""
+
+    def processes(self, worker: str, change: int) -> None:
         """See WorkerEvents."""
 
     def gone(self, worker: str) -> None:

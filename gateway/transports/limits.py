@@ -108,6 +108,75 @@ class TransportLimits:
     worker_stream_pause_seconds: float = 60.0
     """How long a worker whose streams break again and again is asked by calls instead."""
 
+    webhook_answer_bytes: int = 33_554_432
+    """The largest answer of an existing webhook, unpacked; a larger one is broken off (``INVALID_RESPONSE``). A patch
+    that writes the largest object anew, 20 MB, has 27 MB in base64; 32 MiB leave room for the rest."""
+
+    webhook_answer_values: int = 1_000_000
+    """How many values of JSON it may have (``INVALID_RESPONSE``). Each takes some 100 bytes when it is read, so 100 MB;
+    32 MB of empty arrays would take 700. An answer has a hundred; one that repeats the request, as many as that has."""
+
+    webhook_connections: int = 200
+    """Connections to a webhook; a call that finds none waits for one until its deadline. kube-apiserver judges 200
+    changing requests at a time (--max-mutating-requests-inflight), each with one call open at a webhook."""
+
+    webhook_idle_connections: int = 25
+    """How many of them are kept while they are idle: as many as kube-apiserver keeps. The others are closed at once."""
+
+    webhook_idle_seconds: float = 50.0
+    """How long they are kept: less than the 60 s after which load balancers close, so that the gateway is the first. (A
+    server that closes earlier costs a second attempt.) kube-apiserver keeps them for 90 s."""
+
+    webhook_connect_seconds: float = 10.0
+    """How long connecting to a webhook may take, the TLS handshake included: as long as kube-apiserver waits for a
+    handshake. The call's own deadline ends it too."""
+
+    webhook_attempts: int = 11
+    """Calls of one ask at most, where the webhook answers 429 or 5xx with ``Retry-After``: kube-apiserver's client
+    tries again ten times."""
+
+    webhook_reload_seconds: float = 5.0
+    """How often the files with credentials and authorities for webhooks are looked at. The kubelet takes up to a minute
+    to show a changed Secret; five seconds more are little, and a look costs microseconds."""
+
+    queue_length: int = 10_000
+    """How many asks may be in a lane of a queue, of all gateways together; one more is refused at once
+    (``OVERLOADED``). By Little's law 2,000 a second are in it when each waits five seconds, half of what webhooks
+    usually wait."""
+
+    queue_bytes: int = 268_435_456
+    """How much of Redis' memory a lane may take; then one more ask is refused at once (``OVERLOADED``). It is looked at
+    once a second. Sixteen of the largest reviews, or ``queue_length`` of 26 KB each."""
+
+    queue_open_bytes: int = 134_217_728
+    """How many bytes of documents this process may have open at one queue: it keeps them until they are answered, to
+    put them again if Redis loses its data; more is refused at once (``OVERLOADED``). Six documents of the largest
+    size."""
+
+    queue_redis_seconds: float = 2.0
+    """How long Redis may take to connect or to answer, and an ask to be taken by it, before that is a failure
+    (``WORKER_UNAVAILABLE``). A restart takes less than a second, and a lost packet is sent again after one."""
+
+    hook_processes: int = field(default=0, metadata={MAY_BE_ZERO: True})
+    """Hooks that run at the same time in one process of the gateway; 0 is two for each core that it may use: while one
+    waits for its disk or the network, another one computes."""
+
+    hook_waiting: int = 100
+    """How many asks may wait for that; one more is refused at once (``OVERLOADED``). A shell script takes some 20 ms:
+    on two cores, where four run, whoever is the hundredth waits half a second, and a review has one second at least."""
+
+    hook_config_seconds: float = 30.0
+    """How long a hook may take to print its configuration (``--config``). A script takes 20 ms; an interpreter that
+    loads a large library on a busy machine takes seconds."""
+
+    hook_output_bytes: int = 16_777_216
+    """How much one run of a hook may write to its outputs, both together; one that writes more is ended. A shell that
+    traces (``set -x``) writes some KB; an endless loop passes it in a tenth of a second."""
+
+    hook_response_bytes: int = 33_554_432
+    """The largest file with an answer that is read from a hook; a larger one is ``INVALID_RESPONSE``. A patch that
+    writes the largest object anew, 20 MB, has 27 MB in base64; 32 MiB leave room for the rest."""
+
     def __post_init__(self) -> None:
         """Refuse what cannot work: a ValueError that names the limit."""
         check_bounds(self)

@@ -6,7 +6,7 @@ kube-apiserver would stumble over. Its explanations of failures go to users and 
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
@@ -69,7 +69,21 @@ def review_request(ask: Ask) -> bytes:
     ).SerializeToString()
 
 
-def review_answer(ask: Ask, content: bytes, *, characters: int, meaningless: Meaningless = _unheard) -> Answer:
+class Reading(Protocol):
+    """Makes an answer of an Outcome, as ``outcome_answer`` does."""
+
+    def __call__(self, ask: Ask, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
+        """What it says."""
+
+
+def review_answer(
+    ask: Ask,
+    content: bytes,
+    *,
+    characters: int,
+    meaningless: Meaningless = _unheard,
+    reading: Reading | None = None,
+) -> Answer:
     """What a serialized ``ReviewResponse`` says; a failure ``INVALID_RESPONSE`` if it says nothing that can be
     followed.
 
@@ -78,12 +92,13 @@ def review_answer(ask: Ask, content: bytes, *, characters: int, meaningless: Mea
         content: the message.
         characters: how much of the worker's explanation of a failure is kept.
         meaningless: told of a cache hint that means nothing. Such a verdict is not reused: a hint can only shorten.
+        reading: reads the outcome; None: ``outcome_answer``.
     """
     try:
         response = pb.ReviewResponse.FromString(content)
     except DecodeError as error:
         return _invalid(ask, f"bytes that are no ReviewResponse ({error})")
-    return outcome_answer(ask, response.outcome, characters=characters, meaningless=meaningless)
+    return (reading or outcome_answer)(ask, response.outcome, characters=characters, meaningless=meaningless)
 
 
 def outcome_answer(ask: Ask, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard) -> Answer:

@@ -17,26 +17,32 @@ import asyncio
 import contextlib
 import itertools
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from gateway.policies import GrpcTls, Worker
+from gateway.hooks.running import HookRunner
+from gateway.policies import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.policies.targets import socket_path, target_hosts
+from gateway.transports.asked import Asked
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.events import NoWorkerEvents, WorkerEvents
 from gateway.transports.grpc import GrpcWorker
 from gateway.transports.grpc.dialling import Dialler
+from gateway.transports.hook import HookWorker, hook_limits
 from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
+from gateway.transports.queue import QueueWorker
 from gateway.transports.supervisor import Supervisor
+from gateway.transports.webhook import WebhookWorker
 
 _LOG: Final = structlog.get_logger(__name__)
 
-_Key = tuple[str, str, tuple[str, ...], str, GrpcTls | None, int | None]
-"""What makes two Workers the same: name, target, command, the directory in which the command is started and in which
-relative files are, TLS, and the number of connections."""
+_Key = tuple[str, str, GrpcTarget | QueueTarget | WebhookTarget | HookTarget | None]
+"""What makes two Workers the same: the name, where a gRPC target is (a relative socket is beside the file that names
+it), and all that is said of how it is reached."""
 
 _PREFIX: Final = "admission-gateway-"
 
@@ -49,7 +55,7 @@ class ReachedWorker:
     """One Worker, reached. ``holders`` counts the configurations that hold it; ``gone`` is set when nothing is left."""
 
     key: _Key
-    connection: GrpcWorker
+    connection: Asked
     supervisor: Supervisor | None
     socket: Path | None
     holders: int = 0
@@ -62,11 +68,19 @@ class WorkerPool:
     Args:
         limits: of the calls, and of how long a worker may take to stop.
         events: hears of what happens with workers.
+        means: what the process has been given to reach them with.
     """
 
-    def __init__(self, limits: TransportLimits | None = None, events: WorkerEvents | None = None) -> None:
+    def __init__(
+        self,
+        limits: TransportLimits | None = None,
+        events: WorkerEvents | None = None,
+        means: Means | None = None,
+    ) -> None:
         self._limits = limits or TransportLimits()
         self._events = events or NoWorkerEvents()
+        self._means = means or Means()
+        self._hooks: HookRunner | None = None
         self._reached: dict[_Key, ReachedWorker] = {}
         self._leaving: set[ReachedWorker] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,7 +88,7 @@ class WorkerPool:
         self._numbers = itertools.count()
 
     def take(self, worker: Worker) -> ReachedWorker | None:
-        """Hold a gRPC worker, which is connected to (and started) if nobody holds it yet.
+        """Hold a worker, which is connected to (and started) if nobody holds it yet.
 
         Returns:
             The worker; None while another process of ours is at its target.
@@ -119,17 +133,33 @@ class WorkerPool:
     # --------------------------------------------------------------------------------------------- one worker
 
     def _reach(self, worker: Worker, key: _Key) -> ReachedWorker:
-        assert worker.grpc is not None  # noqa: S101 - _key has looked
-        socket = None if worker.grpc.target else self._socket()
+        if worker.grpc is not None:
+            return self._reach_grpc(worker, worker.grpc, key)
+        return ReachedWorker(key=key, connection=self._made(worker), supervisor=None, socket=None)
+
+    def _made(self, worker: Worker) -> Asked:
+        """A worker of another transport than gRPC."""
+        if worker.queue is not None:
+            return QueueWorker(worker.name, worker.queue, self._limits, redis=self._means.redis, events=self._events)
+        if worker.webhook is not None:
+            access = self._means.webhooks
+            return WebhookWorker(worker.name, worker.webhook, self._limits, access=access, events=self._events)
+        if worker.hook is not None:
+            self._hooks = self._hooks or HookRunner(hook_limits(self._limits))
+            return HookWorker(worker.name, worker.hook, self._limits, events=self._events, runner=self._hooks)
+        raise ValueError(f"worker {worker.name!r} has no transport")
+
+    def _reach_grpc(self, worker: Worker, grpc: GrpcTarget, key: _Key) -> ReachedWorker:
+        socket = None if grpc.target else self._socket()
         target = key[1] or f"unix:{socket}"
-        supervisor = Supervisor(worker, target, self._limits) if worker.grpc.command else None
-        credentials = WorkerCredentials(worker.name, worker.grpc.tls, worker.grpc.directory)
+        supervisor = Supervisor(worker, target, self._limits) if grpc.command else None
+        credentials = WorkerCredentials(worker.name, grpc.tls, grpc.directory)
         connection = GrpcWorker(
             worker.name,
             target,
             self._limits,
             dialler=Dialler(target, self._limits, credentials),
-            connections=worker.grpc.connections,
+            connections=grpc.connections,
             events=self._events,
         )
         if supervisor is not None:
@@ -143,8 +173,8 @@ class WorkerPool:
 
     def _occupant(self, key: _Key) -> ReachedWorker | None:
         """Whose process is at the target at which this one would listen."""
-        _, target, command, *_ = key
-        if not target or not command:
+        _, target, how = key
+        if not isinstance(how, GrpcTarget) or not how.command or not target:
             return None
         everybody = (*self._reached.values(), *self._leaving)
         return next((each for each in everybody if each.supervisor and each.connection.target == target), None)
@@ -187,9 +217,9 @@ def _socket_directory() -> "tempfile.TemporaryDirectory[str]":
 def _key(worker: Worker) -> _Key:
     grpc = worker.grpc
     if grpc is None:
-        raise ValueError(f"worker {worker.name!r} is not one that speaks gRPC")
+        return worker.name, "", worker.queue or worker.webhook or worker.hook
     path = socket_path(grpc.target, grpc.directory) if grpc.target else None
-    # A relative socket is beside the file that names it.
     target = grpc.target if path is None else f"unix:{path}"
+    # The directory matters to whatever is relative to it, and to nothing else.
     directory = grpc.directory if grpc.command or grpc.tls else ""
-    return worker.name, target, grpc.command, directory, grpc.tls, grpc.connections
+    return worker.name, target, replace(grpc, target=target, directory=directory)

@@ -9,24 +9,30 @@ Where one configuration follows another, a policy keeps its standing too, if it 
 worker: same Worker, policy, phase, settings, inputs and writes. So a change of one policy waits for nobody else's
 worker. Whatever is new or changed is described and validated anew.
 
+Shadows of policies are reached here too, and stand beside all of that (``shadows``).
+
 A policy's verdicts may be cached while its version is **settled**: what was described holds (see ``acquaintance``), and
 nobody has answered in another version lately (see ``agreement``).
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, Optional
+from typing import TYPE_CHECKING, Final, Optional, cast
 
 import structlog
 
 from gateway.deciding import Answer, Ask, Failure, Reply, Standing
 from gateway.policies import Configuration, Phase, Policy, Worker
 from gateway.transports.acquaintance import Acquaintance
-from gateway.transports.describing import unusable
+from gateway.transports.describing import unusable, webhook_standing
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
 from gateway.transports.pool import ReachedWorker, WorkerPool
+from gateway.transports.shadows import Shadows
 from gateway.transports.standings import Standings
+
+if TYPE_CHECKING:
+    from gateway.transports.asked import Introduced
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -66,6 +72,8 @@ class Workers:
         self._tasks: list[asyncio.Task[None]] = []
         self._described: dict[str, asyncio.Event] = {name: asyncio.Event() for name in configuration.workers}
         self._standings = Standings(self._limits.message_characters)
+        policies = (*configuration.mutating, *configuration.validating)
+        self.shadows = Shadows(policies, self._limits.message_characters, self._tell_changed)
 
     def standings(self, phase: Phase) -> Mapping[str, Standing]:
         """The standing of each policy of a phase, by qualified name. Policies that are missing are not described
@@ -85,24 +93,29 @@ class Workers:
             reply.answered(answer)
 
         name = ask.policy.worker
-        fits = self._acquaintances[name].fits(ask.policy, ask.version)
+        acquaintance = self._acquaintances.get(name)
+        fits = None if acquaintance is None else acquaintance.fits(ask.policy, ask.version)
         return self._held[name].connection.ask(ask, answered, fits)
 
     def settled(self, ask: Ask) -> bool:
         """Whether everybody who can answer ``ask`` is known to be of ``ask.version``: verdicts may be reused."""
-        acquaintance = self._acquaintances.get(ask.policy.worker)
-        return acquaintance is not None and acquaintance.is_settled(ask.policy, ask.version)
+        name = ask.policy.worker
+        acquaintance = self._acquaintances.get(name)
+        if acquaintance is None:
+            # A webhook says nothing of itself: it is one that is configured so, and that is all anybody knows.
+            return name in self._held
+        return acquaintance.is_settled(ask.policy, ask.version)
 
     def disagreed(self, ask: Ask, version: str) -> None:
         """An answer to ``ask`` is of ``version``. If that is what nobody has described, the worker is described again
         at once, and its policies are not settled for a while (``TransportLimits.worker_settle_seconds``).
         """
-        reached = self._held.get(ask.policy.worker)
-        if reached is None or version == "" or self._acquaintances[ask.policy.worker].is_known(ask.policy, version):
+        acquaintance = self._acquaintances.get(ask.policy.worker)
+        if acquaintance is None or version == "" or acquaintance.is_known(ask.policy, version):
             return
         standing = self._standings.described(ask.policy)
         described = ask.version if standing is None else standing.version
-        if reached.connection.agreement.disagreed():
+        if acquaintance.disagreed():
             _LOG.warning(
                 "a worker answers in two versions: is it being updated? its verdicts are not cached until it settles",
                 worker=ask.policy.worker,
@@ -113,25 +126,18 @@ class Workers:
             )
 
     def acquaintance(self, reached: ReachedWorker) -> Acquaintance | None:
-        """What is known here of a worker, if it is one of those reached here."""
+        """What is known here of a worker, if it is one of those reached here that say anything of themselves."""
         name = reached.connection.name
-        return self._acquaintances[name] if self._held.get(name) is reached else None
+        return self._acquaintances.get(name) if self._held.get(name) is reached else None
 
     async def start(self, *, wait_seconds: float = 0.0) -> None:
         """Start what is ours to start, connect to all, and wait a little for them, so that the first review finds them.
 
         Args:
-            wait_seconds: how long at most until every worker has been described; 0 does not wait.
+            wait_seconds: how long at most until every worker has been described, but for those that are only asked as
+                shadows; 0 does not wait.
         """
         for worker in self._configuration.workers.values():
-            if worker.grpc is None:
-                self._undescribed(
-                    worker.name,
-                    f"worker {worker.name!r} is a webhook, which this version cannot ask; write its policy as a "
-                    "worker, or keep its configuration in the cluster",
-                )
-                self._described[worker.name].set()
-                continue
             reached = self._pool.take(worker)
             if reached is not None:
                 self._hold(worker, reached)
@@ -139,9 +145,9 @@ class Workers:
             self._before = None
             self._changed()
         for worker in self._configuration.workers.values():
-            if worker.grpc is not None:
+            if worker.webhook is None:
                 self._tasks.append(asyncio.create_task(self._reach_and_describe(worker)))
-        if wait_seconds > 0 and self._described:
+        if wait_seconds > 0:
             await self._wait(wait_seconds)
 
     async def close(self) -> None:
@@ -150,6 +156,7 @@ class Workers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        await self.shadows.close()
         self._before = None
         self._changed = lambda: None
         while self._held:
@@ -163,8 +170,12 @@ class Workers:
         name = worker.name
         self._held[name] = reached
         before = self._before
+        self.shadows.reached(worker, reached, None if before is None else before.shadows)
+        if worker.webhook is not None:
+            self._know_webhook(worker)
+            return
         self._acquaintances[name] = Acquaintance(
-            worker=reached.connection,
+            worker=cast("Introduced", reached.connection),
             configured=worker,
             policies=self._policies[name],
             characters=self._limits.message_characters,
@@ -175,17 +186,31 @@ class Workers:
             before=None if before is None else before.acquaintance(reached),
         )
 
+    def _know_webhook(self, worker: Worker) -> None:
+        """It can be asked about whatever it is configured for, and sees and changes all that is granted."""
+        for policy in self._policies[worker.name]:
+            self._standings.set(policy, webhook_standing(policy, worker))
+        self._described[worker.name].set()
+        self._changed()
+
     def _tell_changed(self) -> None:
         self._changed()
 
     async def _wait(self, seconds: float) -> None:
-        waiting = [asyncio.create_task(event.wait()) for event in self._described.values()]
+        awaited = {
+            name: event
+            for name, event in self._described.items()
+            if self._policies[name] or name not in self.shadows.workers
+        }
+        waiting = [asyncio.create_task(event.wait()) for event in awaited.values()]
+        if not waiting:
+            return
         try:
             await asyncio.wait(waiting, timeout=seconds)
         finally:
             for task in waiting:
                 task.cancel()
-        for name, described in self._described.items():
+        for name, described in awaited.items():
             if not described.is_set():
                 _LOG.warning(
                     "a worker is not described yet; until it is, its policies cannot be asked",
@@ -198,11 +223,11 @@ class Workers:
 
     async def _reach_and_describe(self, worker: Worker) -> None:
         if worker.name not in self._held:
-            assert worker.grpc is not None  # noqa: S101 - start has looked
+            target = worker.grpc.target if worker.grpc else ""
             self._undescribed(
                 worker.name,
                 f"worker {worker.name!r} is not started: another process that the gateway started is still at "
-                f"{worker.grpc.target}; leave out target, and each process gets a socket of its own",
+                f"{target}; leave out target, and each process gets a socket of its own",
             )
             self._hold(worker, await self._pool.wait_for(worker))
         connection = self._held[worker.name].connection

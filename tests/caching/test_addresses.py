@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.caching import redis_address
-from gateway.caching.clients import close_client, make_client
+from gateway.redis.clients import close_client, make_client
 
 
 @pytest.mark.parametrize(

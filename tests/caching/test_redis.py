@@ -195,7 +195,7 @@ async def test_refused(gateway, redis):
             assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.ASKED)
         await until(lambda: made.events.faults[RedisFault.RESPONSE] >= 6)
     told = [(entry["command"], entry["why"]) for entry in logs if entry["log_level"] == "warning"]
-    why = "NoPermissionError: its ACL does not let this user do what a cache needs"
+    why = "NoPermissionError: its ACL does not let this user do what is needed here"
     assert sorted(told) == [("GETRANGE", why), ("SET", why)]
     assert made.store.refused == {"GETRANGE": why, "SET": why}
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from gateway.caching.sealing import KEYS, PREFIX, SealKey, SealKeys
+from gateway.caching.sealing import PREFIX, SealKey, SealKeys
+from gateway.redis import KEYS
 
 KEY = SealKey(b"k" * 32)
 OTHER = SealKey(b"o" * 32)

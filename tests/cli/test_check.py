@@ -163,6 +163,7 @@ def test_the_report(run, written):
                 "writes": None,
                 "cache": None,
                 "onConflict": "warn",
+                "shadow": None,
                 "fault": None,
             }
         ],
@@ -219,6 +220,26 @@ def test_scopes(run, written):
         [["/object/data", "/object/metadata/labels"], None, {"ttlSeconds": 5400, "staleIfErrorSeconds": 0.5}, "warn"],
         [["/operation"], None, {"ttlSeconds": 300, "staleIfErrorSeconds": 0}, None],
     ]
+
+
+def test_shadows(run, written):
+    """Who is compared with a policy is told; a mistake in it is an error, and the policy has no fault."""
+    path = written(
+        policy("a", shadow={"worker": "w", "settings": {"x": 1}}),
+        policy("b", inputs=[], shadow={"worker": "w", "policy": "next"}),
+    )
+    lines = run("check", path).out.splitlines()
+    assert "                  compared with worker w" in lines
+    assert "                  sees nothing; compared with worker w, policy next" in lines
+    entry = report(run, path)["phases"]["mutating"]["entries"][0]
+    assert [each["shadow"] for each in entry["policies"]] == [
+        {"worker": "w", "policy": "a"},
+        {"worker": "w", "policy": "next"},
+    ]
+    document = report(run, written(policy("a", shadow={"worker": "nobody"})), code=1)
+    (wrong,) = document["phases"]["mutating"]["entries"][0]["policies"]
+    assert (wrong["shadow"], wrong["fault"]) == (None, None)
+    assert [error["path"] for error in document["errors"]] == ["policies[0].shadow.worker"]
 
 
 def test_validating_has_no_reinvocation(run, written):

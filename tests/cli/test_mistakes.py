@@ -13,7 +13,7 @@ WRONG_CONFIGURATION = 1
 COULD_NOT = 2
 
 USAGE = {
-    "no policies": (["serve"], "Missing option '--policies'"),
+    "no policies": (["serve"], "no policies: give --policies, --hooks-dir, or both"),
     "no certificate": (
         ["serve", "--policies", "POLICIES"],
         "no certificate: give --tls-cert and --tls-key, or --tls-dev-dir",
@@ -195,13 +195,13 @@ def test_a_policy_with_a_mistake_is_served_as_a_failure(serve, tmp_path, trust):
     assert process.admin("/readyz") == "ok\n"
 
 
-def test_a_field_of_a_later_version_is_a_mistake(serve, tmp_path, trust):
-    """A field whose feature does not exist yet is an error when loaded, never ignored."""
+def test_a_field_of_webhooks_is_a_mistake(serve, tmp_path, trust):
+    """A field that there is none of is an error when loaded, never ignored."""
     path = tmp_path / "policies.yaml"
-    about = policy("judge", shadow={"worker": "next"}, failurePolicy="Ignore")
+    about = policy("judge", clientConfig={"url": "https://a.example.com"}, failurePolicy="Ignore")
     path.write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, validating=[about]))
     process = serve("--policies", path, "--worker-wait", 0).ready()
-    assert "policies[0].shadow: Forbidden" in process.err.find(lambda line: line.startswith("error: "))
+    assert "policies[0].clientConfig: Forbidden" in process.err.find(lambda line: line.startswith("error: "))
     with Client(process.port, trust) as client:
         response = client.send(message(recording("pod-create.1v"))).response
     assert response["allowed"]

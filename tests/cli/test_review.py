@@ -16,6 +16,8 @@ from tests.traffic import recording
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
+UNDERSTUDY = ROOT / "tests" / "integration" / "understudy.py"
+
 ALLOWED, DENIED, COULD_NOT = 0, 1, 2
 
 CREATE = recording("pod-create.1v").body
@@ -69,6 +71,23 @@ def file(tmp_path):
 def told(done):
     """What the command has to say. (gRPC complains of the loops of other tests in this process, which have gone.)"""
     return [line for line in done.err.splitlines() if line.startswith("admission-gateway: ")]
+
+
+def test_a_shadow_is_neither_waited_for_nor_asked(run_process, tmp_path):
+    """What ``review`` prints is what it prints without: it comes before any answer would leave."""
+    path, reviewed = tmp_path / "policies.yaml", tmp_path / "review.json"
+    reviewed.write_bytes(CREATE)
+    workers = {"understudy": {"command": ["python", str(UNDERSTUDY), "1"]}}
+    documents = []
+    for more, fields in (({}, {}), ({"next": "127.0.0.1:1"}, {"shadow": {"worker": "next"}})):
+        about = [policy("tell", worker="understudy", **fields)]
+        path.write_text(source(workers=workers | more, validating=about))
+        done = run_process("review", "--policies", path, "--worker-wait", 1000, "-o", "json", reviewed)
+        assert done.code == ALLOWED
+        documents.append([json.loads(line) for line in done.out.splitlines()])
+    without, with_shadow = documents
+    assert [each["phase"] for each in without] == ["mutating", "validating"]
+    assert with_shadow == without
 
 
 # -------------------------------------------------------------------------------------- the examples, in full

@@ -51,7 +51,9 @@ def test_a_reader_that_has_left_is_no_verdict(arguments):
     finally:
         os.close(writer)
     assert ended.returncode == 2
-    assert ended.stderr == b""
+    # On a machine that is busy, the workers keep the command waiting, and it says so.
+    said = ended.stderr.splitlines()
+    assert [line for line in said if not line.startswith(b"waiting for the workers: ")] == []
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

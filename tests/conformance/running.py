@@ -6,10 +6,28 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.conformance import chains, conditions, matchings, patches, values
+from tests.conformance import (
+    chains,
+    conditions,
+    hook_answers,
+    hook_configurations,
+    hook_conversations,
+    matchings,
+    patches,
+    values,
+)
 from tests.conformance.cases import Case, CaseError, Result, read_cases
 
-ADAPTERS: tuple[ModuleType, ...] = (matchings, chains, conditions, patches, values)
+ADAPTERS: tuple[ModuleType, ...] = (
+    matchings,
+    chains,
+    conditions,
+    patches,
+    values,
+    hook_answers,
+    hook_configurations,
+    hook_conversations,
+)
 """Each has KIND, ``recognizes(case)`` and ``run(case)``."""
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.conformance.__main__ import main
 from tests.conformance.cases import Case
 from tests.conformance.chains import KIND_CHANGE, PATCH_FAILURE
+from tests.conformance.hook_conversations import DENIED_PATCH
 from tests.conformance.running import run_case, run_file
 
 CASES = Path(__file__).parent / "cases"
@@ -18,6 +19,9 @@ FILES = {
     "oracle_mutating_chain.json": ("chain", 129),
     "cel_matchconditions_env.json": ("condition", 124),
     "json_patch_quirks.json": ("patch", 40),
+    "shell_operator_hook_config.json": ("hook_config", 20),
+    "shell_operator_http_io.json": ("hook_http", 8),
+    "shell_operator_response_file.json": ("hook_answer", 10),
 }
 
 DIFFERENCES = {
@@ -43,6 +47,12 @@ def test_the_deliberate_differences_are_the_listed_ones():
         if line.result.difference:
             found.setdefault(line.result.difference, set()).add(line.id)
     assert found == DIFFERENCES
+
+
+def test_of_a_hooks_answer_only_a_denials_patch_is_missing():
+    """The API server reads no patch of a denial, so it is not repeated; all else is as shell-operator answers it."""
+    lines = list(run_file(CASES / "shell_operator_http_io.json"))
+    assert {line.id: line.result.difference for line in lines if line.result.difference} == {7: DENIED_PATCH}
 
 
 @pytest.mark.parametrize("name", ["json_patch_tests.json", "json_patch_spec_tests.json"])

@@ -160,17 +160,6 @@ def test_a_report_of_check_is_what_check_says(block, monkeypatch):
     assert CliRunner().invoke(main, ["check", path]).output == block.text
 
 
-def test_the_warning_about_webhooks_is_what_check_says(tmp_path, monkeypatch):
-    """The warning that docs/policies.md shows is the one about the webhook that it shows."""
-    monkeypatch.chdir(tmp_path)
-    Path("quota.yaml").write_text(named("docs/policies.md", "quota.yaml"))
-    output = CliRunner().invoke(main, ["check", "quota.yaml"]).output
-    begin = "warning: quota.yaml:"
-    shown = [each.text for each in blocks("text", pages_of="docs/policies.md") if each.text.startswith(begin)]
-    assert shown
-    assert all(text in output for text in shown)
-
-
 async def served(folder, path, review="1-pod-create.json", paths=("mutate", "validate")):
     """What a gateway that serves a configuration answers, by path, to one of the example reviews."""
     settings = Settings(

@@ -10,6 +10,7 @@ from admission_worker.command import command
 from admission_worker.samples.sample_worker import worker
 from gateway.cli import main
 from gateway.telemetry import Metrics
+from gateway.telemetry.bridge_metrics import BridgeMetrics
 from tests.docs.pages import ROOT, pages
 from worker_conformance.command import main as kit
 
@@ -24,8 +25,10 @@ FOREIGN = {
     "kube-apiserver": {"--admission-control-config-file", "--max-mutating-requests-inflight"},
     "benchmarks": {"--seconds", "--rounds"},
     "etcd": {"--max-request-bytes"},
+    "hooks": {"--config"},
     "kubectl": {"--dry-run", "--from-file"},
     "npm": {"--omit", "--prefix"},
+    "shell_lib.sh": {"--required"},
 }
 """Flags of other programs that the pages speak of."""
 
@@ -92,7 +95,9 @@ def test_every_flag_exists(name):
 @pytest.mark.parametrize("name", pages())
 def test_every_environment_variable_exists(name):
     """A variable that a page names is that of a flag, or what the gateway tells a worker."""
-    gateways = {option.envvar for option in _options(main)}
+    said = [option.envvar for option in _options(main)]
+    variables = [name for each in said for name in ([each] if isinstance(each, str) else each or ())]
+    gateways = {name for each in variables for name in ([each] if isinstance(each, str) else each or ())}
     workers = {f"ADMISSION_WORKER_{str(option.name).upper()}" for option in _options(command(worker))}
     assert not set(_VARIABLE.findall(pages()[name].text)) - gateways - workers - SUPERVISED
 
@@ -100,9 +105,9 @@ def test_every_environment_variable_exists(name):
 @pytest.mark.parametrize("name", pages())
 def test_every_metric_exists(name):
     """A metric that a page names is one that /metrics shows."""
-    _, exposition = Metrics().exposition()
+    expositions = [made.exposition()[1].decode() for made in (Metrics(), BridgeMetrics((), ()))]
     known = set()
-    for family in text_string_to_metric_families(exposition.decode()):
+    for family in text_string_to_metric_families("".join(text.removesuffix("# EOF\n") for text in expositions)):
         known |= {
             family.name,
             f"{family.name}_total",

@@ -11,7 +11,6 @@ from docs.generator.contract import FILE
 from gateway.cli import main
 from gateway.deciding import Allow
 from gateway.policies import FailurePolicy, OnConflict, Selector, SideEffects
-from gateway.policies.later import POLICY, WORKER
 from gateway.policies.model import Requirement
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -55,14 +54,6 @@ def test_every_reason_code_says_what_to_do():
     """docs/denied.md has a section for each reason code."""
     anchors = written()["docs/denied.md"].anchors()
     assert {reason.value.lower() for reason in Reason} <= anchors
-
-
-def test_every_field_of_a_later_version_is_told():
-    """docs/status.md names each field that is refused because its feature comes later."""
-    text = written()["docs/status.md"].text
-    of_webhooks = {"clientConfig", "admissionReviewVersions"}
-    fields = {*(POLICY.keys() - of_webhooks), *WORKER}
-    assert not {name for name in fields if f"`{name}`" not in text}
 
 
 @pytest.mark.parametrize(

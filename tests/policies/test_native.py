@@ -389,10 +389,3 @@ def test_whole_numbers(load_documents, native):
     loaded = load_documents(native(webhook(timeoutSeconds=5.0)))
     assert not loaded.errors
     assert loaded.mutating[0].timeout == 5.0
-
-
-def test_warning_that_webhooks_cannot_be_asked(load_documents, native):
-    """Each configuration with webhooks is told once that they cannot be asked yet."""
-    loaded = load_documents(native(WEBHOOK, webhook(name="b.example.com")), native(WEBHOOK, phase="Validating"))
-    told = [warning for warning in loaded.warnings if "cannot be asked" in warning.message]
-    assert [str(warning.place) for warning in told] == ["0.json:1: webhooks", "1.json:1: webhooks"]

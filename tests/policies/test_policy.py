@@ -1,4 +1,4 @@
-"""One policy: defaults, validation, fields whose time has not come, settings."""
+"""One policy: defaults, validation, fields that there are none of, settings."""
 
 import json
 
@@ -150,18 +150,6 @@ def test_validation(one_policy, mistakes, change, expected):
     assert mistakes(loaded) == [f"policies[0]{expected}"]
     assert policy.fault == f"policies[0]{expected}"
     assert not loaded.fatal
-
-
-@pytest.mark.parametrize("field", ["shadow"])
-@pytest.mark.parametrize("value", [True, 0, "", "deny", ["/object"], {"ttl": "5m"}])
-def test_later_fields(one_policy, field, value):
-    """A field whose feature comes later is an error, whatever it says, if it asks for something."""
-    policy, loaded = one_policy({field: value})
-    (error,) = loaded.errors
-    assert error.place.path == f"policies[0].{field}"
-    assert error.message.startswith("Forbidden: ")
-    assert error.message.count("in this version") == 1
-    assert policy.fault == f"policies[0].{field}: {error.message}"
 
 
 @pytest.mark.parametrize("field", ["inputs", "writes", "cache", "onConflict", "shadow"])

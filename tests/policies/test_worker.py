@@ -1,8 +1,10 @@
 """Workers: how one is reached, and what becomes of the policies of one that cannot be."""
 
+import json
+
 import pytest
 
-from gateway.policies import GrpcTarget, Worker
+from gateway.policies import GrpcTarget, HookTarget, QueueTarget, ServiceReference, WebhookTarget, Worker
 from gateway.policies.targets import is_local, target_hosts
 
 
@@ -162,7 +164,10 @@ def test_targets_of_commands(load_documents, worker, mistakes, target, local):
         ({"spec": ...}, "spec: Required value"),
         ({"spec": None}, "spec: Required value"),
         ({"spec": []}, 'spec: Invalid value: "array": must be of type object'),
-        ({"spec.grpc": ...}, "spec.grpc: Required value"),
+        (
+            {"spec.grpc": ...},
+            "spec: Required value: must specify exactly one of grpc, queue, webhook, hook",
+        ),
         ({"spec.grpc": "x"}, 'spec.grpc: Invalid value: "string": must be of type object'),
         ({"spec.grpc.target": ...}, "spec.grpc.target: Required value"),
         ({"spec.grpc.target": ""}, "spec.grpc.target: Required value"),
@@ -204,12 +209,87 @@ def test_validation(load_documents, worker, mistakes, change, expected):
 
 
 @pytest.mark.parametrize("field", ["queue", "webhook", "hook"])
-@pytest.mark.parametrize("beside", [True, False])
-def test_later_transports(load_documents, worker, mistakes, field, beside):
-    """A transport that comes later is refused, beside grpc and instead of it, with nothing said about grpc."""
-    spec = {field: {}} | ({"grpc": {"target": "a:1"}} if beside else {})
-    (mistake,) = mistakes(load_documents(worker({"spec": spec})))
-    assert mistake.startswith(f"spec.{field}: Forbidden: ")
+def test_one_transport(load_documents, worker, mistakes, field):
+    """A Worker is reached in one way: two of them are a mistake, of which nothing else is said."""
+    (mistake,) = mistakes(load_documents(worker({"spec": {field: {}, "grpc": {"target": "a:1"}}})))
+    transports = ", ".join(sorted(["grpc", field], key=["grpc", "queue", "webhook", "hook"].index))
+    assert mistake.startswith("spec: Invalid value: ")
+    assert all(name in mistake for name in transports.split(", "))
+    assert "must specify exactly one of grpc, queue, webhook, hook" in mistake
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {"queue": {"stream": "admission:labels", "keyFile": "labels.key"}},
+            {"queue": QueueTarget(stream="admission:labels", key_file="labels.key", directory="/etc/policies")},
+        ),
+        (
+            {"webhook": {"url": "https://hooks.example.com/judge"}},
+            {"webhook": WebhookTarget(url="https://hooks.example.com/judge")},
+        ),
+        (
+            {
+                "webhook": {
+                    "service": {"namespace": "n", "name": "s", "path": "/p", "port": 8443},
+                    "caBundle": "UEVN",
+                    "admissionReviewVersions": ["v1beta1", "v1"],
+                }
+            },
+            {
+                "webhook": WebhookTarget(
+                    service=ServiceReference(namespace="n", name="s", path="/p", port=8443),
+                    ca_bundle=b"PEM",
+                    review_versions=("v1beta1", "v1"),
+                )
+            },
+        ),
+        ({"hook": {"path": "validate.sh"}}, {"hook": HookTarget(path="validate.sh", directory="/etc/policies")}),
+    ],
+)
+def test_other_transports(load_text, worker, spec, expected):
+    """A queue, a webhook and a hook are read; relative paths begin in the directory of the file."""
+    loaded = load_text(json.dumps(worker({"spec": spec})))
+    assert not loaded.errors
+    (found,) = loaded.workers.values()
+    assert {name: getattr(found, name) for name in ("grpc", "queue", "webhook", "hook")} == {
+        "grpc": None,
+        "queue": None,
+        "webhook": None,
+        "hook": None,
+    } | expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"queue": {"keyFile": "k"}}, "spec.queue.stream: Required value"),
+        ({"queue": {"stream": "s"}}, "spec.queue.keyFile: Required value"),
+        ({"queue": {"stream": "a b", "keyFile": "k"}}, 'spec.queue.stream: Invalid value: "a b": must be 1 to 200'),
+        ({"queue": {"stream": "{a}", "keyFile": "k"}}, 'spec.queue.stream: Invalid value: "{a}": must be 1 to 200'),
+        ({"queue": {"stream": "s" * 201, "keyFile": "k"}}, "spec.queue.stream: Invalid value: "),
+        ({"queue": {"stream": 1, "keyFile": "k"}}, "spec.queue.stream: Invalid value: "),
+        ({"queue": {"stream": "s", "keyFile": "a\0b"}}, "spec.queue.keyFile: Invalid value: "),
+        ({"queue": {"stream": "s", "keyFile": "k", "url": "redis://h"}}, "spec.queue.url: "),
+        ({"queue": []}, 'spec.queue: Invalid value: "array": must be of type object'),
+        ({"webhook": {}}, "spec.webhook: Required value: exactly one of url or service is required"),
+        ({"webhook": {"url": "http://h"}}, "spec.webhook.url: Invalid value: "),
+        (
+            {"webhook": {"url": "https://h", "admissionReviewVersions": ["v2"]}},
+            "spec.webhook.admissionReviewVersions: ",
+        ),
+        ({"hook": {}}, "spec.hook.path: Required value"),
+        ({"hook": {"path": ""}}, "spec.hook.path: Required value"),
+        ({"hook": {"path": "a\0b"}}, "spec.hook.path: Invalid value: "),
+    ],
+)
+def test_validation_of_other_transports(load_documents, worker, mistakes, spec, expected):
+    """Each mistake has its path; the Worker is left out."""
+    loaded = load_documents(worker({"spec": spec}))
+    (mistake,) = mistakes(loaded)
+    assert mistake.startswith(expected)
+    assert loaded.workers == {}
 
 
 @pytest.mark.parametrize(

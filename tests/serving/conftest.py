@@ -58,6 +58,8 @@ class Gate:
     def knows(self, target):
         return target.entry is None or target in self.entries
 
+    has_hooks = False
+
 
 def refuse(uid, api_version, code, message):
     return json.dumps({"uid": uid, "apiVersion": api_version, "code": code, "message": message}).encode()
@@ -167,7 +169,7 @@ def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
         judge = judge or Recorder()
         events = judge if isinstance(judge, Recorder) else Recorder()
         front = Front(judge=judge, refuse=refuse, gate=Gate(not_ready, entries), limits=Limits(**limits), events=events)
-        context = server_context(certificates.cert_file, certificates.key_file, client_ca)
+        context = server_context(certificates.cert_file, certificates.key_file, [client_ca] if client_ca else ())
         address = loop.run(front.start("127.0.0.1", 0, context))
         served = Served(loop, front, address, client_context, judge)
         running.append(served)

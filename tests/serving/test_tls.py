@@ -126,7 +126,7 @@ def test_a_client_certificate_is_required_where_there_is_a_ca(certificates, clie
     """With a client CA, a client without a certificate is refused, and one of that CA is served."""
     own = certificate(authority=True)
     (tmp_path / "clients.pem").write_bytes(own)
-    server = server_context(certificates.cert_file, certificates.key_file, tmp_path / "clients.pem")
+    server = server_context(certificates.cert_file, certificates.key_file, [tmp_path / "clients.pem"])
     assert server.verify_mode is ssl.CERT_REQUIRED
     with pytest.raises(OSError):
         handshake(server, client)
@@ -181,7 +181,7 @@ def test_a_client_ca_that_is_none_is_named(certificates, tmp_path, content):
     if content is not None:
         (tmp_path / "clients.pem").write_bytes(content)
     with pytest.raises(TlsError, match=r"CA for client certificates .*clients\.pem"):
-        server_context(certificates.cert_file, certificates.key_file, tmp_path / "clients.pem")
+        server_context(certificates.cert_file, certificates.key_file, [tmp_path / "clients.pem"])
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.caching import LookupResult, RedisFault
 from gateway.deciding import Allow, Deny, Failure, Source
-from gateway.policies import Cache, FailurePolicy, Phase
+from gateway.policies import Cache, FailurePolicy, Phase, Shadow
 from gateway.reasons import Reason
 from gateway.scopes import Inputs, Places
+from gateway.serving import shadow
 from gateway.serving.counting import CacheCounting, WorkerCounting
 from gateway.serving.limits import Limits
 from gateway.serving.patrol import DROPPED, FAILED, STABLE, UNSTABLE
 from gateway.serving.refusals import Refusal
 from gateway.telemetry import Metrics
 from gateway.telemetry.metrics import (
+    COMPARED,
     ENTRIES,
     LIMITS,
     LOOKUPS,
@@ -116,11 +118,14 @@ def test_failing_open_is_counted(metrics):
 
 
 def test_the_words_of_the_cache_are_those_of_the_cache():
-    """Each result of a lookup and each fault of Redis has its own series; and so have the results of a patrol."""
+    """Each result of a lookup and each fault of Redis has its own series; and so have the results of a patrol and
+    of a comparison.
+    """
     assert set(LOOKUPS) == set(LookupResult)
     assert set(REDIS_ERRORS) == set(RedisFault)
     assert set(PATROLS) == {STABLE, UNSTABLE, FAILED, DROPPED}
     assert set(PATROLLED) == {*PATROLS} - {DROPPED}
+    assert set(COMPARED) == {shadow.SAME, shadow.DIFFERENT, shadow.FAILED, shadow.DROPPED}
 
 
 @pytest.mark.parametrize("source", Source)
@@ -216,6 +221,19 @@ def test_patrols_are_counted(metrics):
     labels = {"phase": "mutating", "policy": one.qualified_name}
     assert value(metrics, "patrols_total", result="dropped") == 1
     assert value(metrics, "patrolled_policies_total", **labels, result="unstable") == 1
+
+
+def test_comparisons_with_shadows_are_counted(metrics):
+    """By policy and result, from 0 on; a policy without a shadow has none, and one that lost it has none any more."""
+    one = policy("one", shadow=Shadow(worker="next", policy="one"))
+    metrics.know([one, policy("two")])
+    labels = {"phase": "mutating", "policy": one.qualified_name}
+    assert [value(metrics, "shadow_comparisons_total", **labels, result=each) for each in COMPARED] == [0] * 4
+    metrics.compared(one, shadow.DIFFERENT)
+    assert value(metrics, "shadow_comparisons_total", **labels, result="different") == 1
+    assert 'shadow_comparisons_total{phase="mutating",policy="test/two' not in metrics.exposition()[1].decode()
+    metrics.forget_others([policy("one")])
+    assert "shadow_comparisons_total{" not in metrics.exposition()[1].decode()
 
 
 def test_who_does_not_match_is_not_counted(metrics):

@@ -250,7 +250,7 @@ def test_old_files_are_not_read_at_each_look(files, monkeypatch):
         os.utime(file, (old, old))
     credentials.changed()
     with monkeypatch.context() as blind:
-        blind.setattr(module, "_read", lambda path: pytest.fail("read"))
+        blind.setattr(module, "file_content", lambda path: pytest.fail("read"))
         assert not credentials.changed()
     AUTHORITY.issue("gateway").write(files)
     assert [credentials.changed() for _ in range(2)] == [False, True]

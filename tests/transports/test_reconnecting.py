@@ -7,9 +7,9 @@ import grpc.aio
 
 from gateway.transports import TransportLimits
 from gateway.transports.agreement import Agreement
+from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.connection import Connection
-from gateway.transports.grpc.descriptions import Descriptions
 from gateway.transports.grpc.failures import Failures
 from tests.integration.running import until
 from tests.integration.workers import description

@@ -8,8 +8,6 @@ addresses   which addresses a target has
 """
 
 from gateway.transports.grpc.connection import Connection
-from gateway.transports.grpc.descriptions import Description
-from gateway.transports.grpc.introduction import WorkerError
 from gateway.transports.grpc.worker import GrpcWorker
 
-__all__ = ["Connection", "Description", "GrpcWorker", "WorkerError"]
+__all__ = ["Connection", "GrpcWorker"]

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from gateway.deciding import Answer, Ask, Failure
+from gateway.transports.descriptions import Description
 from gateway.transports.events import WorkerEvent
 from gateway.transports.grpc.attempts import Ending
 from gateway.transports.grpc.breaker import Call
 from gateway.transports.grpc.connection import Connection
-from gateway.transports.grpc.descriptions import Description
 from gateway.transports.grpc.replica import Replica
 
 if TYPE_CHECKING:

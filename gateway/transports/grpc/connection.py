@@ -29,15 +29,16 @@ from google.protobuf.message import DecodeError
 
 from gateway.deciding import Answer, Ask
 from gateway.transports.agreement import Agreement
+from gateway.transports.descriptions import Description, Descriptions
+from gateway.transports.errors import WorkerError
 from gateway.transports.grpc.attempts import Attempt, Ending
 from gateway.transports.grpc.backlog import Backlog
-from gateway.transports.grpc.descriptions import Description, Descriptions
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.grpc.health import HealthWatch
-from gateway.transports.grpc.introduction import SERVICE, Introduction, WorkerError
+from gateway.transports.grpc.introduction import SERVICE, Introduction
 from gateway.transports.grpc.stream import ReviewStream
 from gateway.transports.limits import TransportLimits
-from gateway.transports.messages import review_answer, review_request
+from gateway.transports.messages import Reading, review_answer, review_request
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 RETRY_SECONDS: Final = (0.25, 5.0)
@@ -100,6 +101,7 @@ class Connection:
         failures: names what goes wrong.
         backlog: of the worker.
         limits: see TransportLimits.
+        reading: makes answers of outcomes; None: as usual.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -113,6 +115,7 @@ class Connection:
         failures: Failures,
         backlog: Backlog,
         limits: TransportLimits,
+        reading: Reading | None = None,
     ) -> None:
         self.address = address
         self.state = State.CONNECTING
@@ -131,6 +134,7 @@ class Connection:
         self._failures = failures
         self._backlog = backlog
         self._limits = limits
+        self._reading = reading
         # Bytes in, bytes out: what cannot be parsed is the worker's failure, not an exception inside grpc.
         self._review: Any = channel.unary_unary(SERVICE + "Review")
         self._open_stream: Any = channel.stream_stream(SERVICE + "ReviewStream")
@@ -189,7 +193,11 @@ class Connection:
             metadata = (("traceparent", ask.traceparent),) if ask.traceparent else None
             content = await self._review(review_request(ask), timeout=max(left, 0.0), metadata=metadata)
             answer = review_answer(
-                ask, content, characters=self._limits.message_characters, meaningless=self._owner.meaningless
+                ask,
+                content,
+                characters=self._limits.message_characters,
+                meaningless=self._owner.meaningless,
+                reading=self._reading,
             )
         except grpc.aio.AioRpcError as error:
             late = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -7,15 +7,12 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from gateway import __version__
+from gateway.transports.errors import WorkerError
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 SERVICE: Final = "/admission.worker.v1.Worker/"
-
-
-class WorkerError(Exception):
-    """Describe or ValidateSettings did not succeed; ``str(error)`` says who and why."""
 
 
 class _UnimplementedError(Exception):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
+from gateway.transports.descriptions import Description
 from gateway.transports.grpc.breaker import Call, Circuit, CircuitBreaker
 from gateway.transports.grpc.connection import Connection
-from gateway.transports.grpc.descriptions import Description
 from gateway.transports.limits import TransportLimits
 
 MOST_BREAKERS: Final = 1000

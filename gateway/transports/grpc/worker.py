@@ -19,20 +19,21 @@ import structlog
 
 from gateway.deciding import Allow, Answer, Ask, Failure
 from gateway.transports.agreement import Agreement
+from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.grpc.addresses import resolve
 from gateway.transports.grpc.asking import Asking
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.breaker import Circuit
 from gateway.transports.grpc.connection import Connection, State
-from gateway.transports.grpc.descriptions import Description, Descriptions
 from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.grpc.fleet import Fleet
 from gateway.transports.grpc.hedging import SecondChances
+from gateway.transports.grpc.introduction import Introduction
 from gateway.transports.grpc.replica import Replica
 from gateway.transports.limits import TransportLimits
-from gateway.transports.messages import outcome_answer
+from gateway.transports.messages import Reading, outcome_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -56,6 +57,7 @@ class GrpcWorker:
         connections: how many at least; None: ``limits.worker_connections``.
         events: hears of what happens.
         resolving: gives the addresses of a target.
+        reading: makes answers of outcomes; None: as usual. A Failure may be asked again elsewhere.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first three by name
@@ -69,6 +71,7 @@ class GrpcWorker:
         connections: int | None = None,
         events: WorkerEvents | None = None,
         resolving: Callable[[str], Awaitable[tuple[str, ...]]] = resolve,
+        reading: Reading | None = None,
     ) -> None:
         self.name = name
         self.target = target
@@ -80,6 +83,7 @@ class GrpcWorker:
         self.chances = SecondChances(limits)
         """What an ask may cost beyond one call."""
         self._limits = limits
+        self._reading = reading
         dialler = dialler or Dialler(target, limits)
         self._events = events or NoWorkerEvents()
         self._failures = Failures(name, target, limits.message_characters, dialler.tls)
@@ -300,7 +304,7 @@ class GrpcWorker:
         if known is not None:
             return known
         try:
-            answer = outcome_answer(
+            answer = (self._reading or outcome_answer)(
                 ask, outcome, characters=self._limits.message_characters, meaningless=self.meaningless
             )
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
@@ -347,9 +351,9 @@ class GrpcWorker:
                 counted[connection.description] = counted.get(connection.description, 0) + 1
         return counted
 
-    def all_with(self, description: Description) -> tuple[Connection, ...]:
-        """The connections on which this was said."""
-        return tuple(each for each in self._fleet.connections() if each.description is description)
+    def all_with(self, description: Description) -> tuple[Introduction, ...]:
+        """Whom to ask about settings: the connections on which this was said."""
+        return tuple(each.introduction for each in self._fleet.connections() if each.description is description)
 
     def _look(self) -> None:
         """Something has changed: see who may be asked, and who waits for that."""
@@ -390,6 +394,7 @@ class GrpcWorker:
             failures=self._failures,
             backlog=self._backlog,
             limits=self._limits,
+            reading=self._reading,
         )
 
     def _opened(self, address: str, policy: str, how: Circuit) -> None:

@@ -3,8 +3,8 @@
 from contextlib import asynccontextmanager
 
 from gateway.transports import TransportLimits
+from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc.connection import State
-from gateway.transports.grpc.descriptions import Descriptions
 from gateway.transports.grpc.worker import GrpcWorker
 from tests.integration.running import until
 from tests.integration.workers import description

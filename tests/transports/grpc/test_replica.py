@@ -7,11 +7,11 @@ import pytest
 
 from gateway.transports import TransportLimits
 from gateway.transports.credentials import CredentialsError
+from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc import fleet as module
 from gateway.transports.grpc.addresses import ResolveError
 from gateway.transports.grpc.breaker import Call, Circuit
 from gateway.transports.grpc.connection import State
-from gateway.transports.grpc.descriptions import Descriptions
 from gateway.transports.grpc.replica import PATIENCE, TURN_SECONDS, Replica
 from tests.integration.running import until
 from tests.integration.workers import description

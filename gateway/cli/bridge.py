@@ -1,0 +1,205 @@
+"""``admission-gateway bridge``: feed a gRPC worker, in any language, from a queue.
+
+Exit codes: 0 after SIGTERM or SIGINT, with everything answered that it had taken; 2 it could not start, or the flags
+are wrong. A Redis or a worker that is not there is no reason not to start: it waits for them, and its log and
+``/readyz`` say so.
+"""
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+import uvloop
+
+from gateway.cli.options import ADDRESS, chosen_transport_limits, option, transport_limit_options
+from gateway.cli.serve import COULD_NOT, fail
+from gateway.policies import GrpcTarget, QueueTarget, SourceText, load
+from gateway.redis import RedisAddress, redis_address
+from gateway.serving.admin import AdminListener
+from gateway.serving.listener import ListenError
+from gateway.telemetry import configure_logs
+from gateway.telemetry.bridge_metrics import BridgeMetrics
+from gateway.transports import NoWorkerEvents, TransportLimits, WorkerEvent
+from gateway.transports.queue.bridge import Bridge
+from gateway.transports.queue.consuming import ConsumerLimits
+from gateway.transports.queue.judging import ConsumerEvent
+from gateway.transports.queue.sealing import QueueSeals
+
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_LIMITS: Final = ConsumerLimits()
+
+_WORKER_EVENTS: Final = (
+    WorkerEvent.CONNECTED,
+    WorkerEvent.DISCONNECTED,
+    WorkerEvent.RETRY,
+    WorkerEvent.HEDGE,
+    WorkerEvent.HEDGE_WON,
+    WorkerEvent.STRAY,
+    WorkerEvent.FLOODED,
+    WorkerEvent.STREAM_BROKE,
+    WorkerEvent.CIRCUIT_OPENED,
+    WorkerEvent.IN_FLIGHT,
+    WorkerEvent.BACKLOG,
+)
+"""What can happen with a gRPC worker. The others are those of other transports."""
+
+_FLAGS: Final = {
+    "spec.queue.stream": "--queue",
+    "spec.queue.keyFile": "--key-file",
+    "spec.grpc.target": "--worker",
+    "spec.grpc.connections": "--worker-connections",
+    "spec.grpc.tls.caFile": "--worker-tls-ca",
+    "spec.grpc.tls.certFile": "--worker-tls-cert",
+    "spec.grpc.tls.keyFile": "--worker-tls-key",
+    "spec.grpc.tls.serverName": "--worker-tls-server-name",
+}
+"""The fields of Workers that the flags stand for: one set of rules, and one set of words, for both."""
+
+
+@click.command()
+@option("--queue", metavar="STREAM", required=True, help="The queue: spec.queue.stream of the Worker.")
+@option("--key-file", type=_FILE, required=True, help="The queue's keys: the same file as spec.queue.keyFile.")
+@option("--redis", metavar="URL", required=True, help="The Redis in which the queue is.")
+@option("--worker", metavar="TARGET", required=True, help="The gRPC worker, as in spec.grpc.target.")
+@option("--worker-connections", type=int, help="How many connections to it, at least.")
+@option("--worker-tls-ca", type=_FILE, help="PEM: the authorities of the worker's certificate.")
+@option("--worker-tls-cert", type=_FILE, help="PEM: with what the bridge proves who it is.")
+@option("--worker-tls-key", type=_FILE, help="PEM: its private key.")
+@option("--worker-tls-server-name", help="The name in the worker's certificate; by default the target's host.")
+@option("--in-flight", type=click.IntRange(1, 100_000), default=_LIMITS.in_flight, help="Questions in hand at once.")
+@option(
+    "--in-flight-bytes",
+    type=click.IntRange(1),
+    default=_LIMITS.in_flight_bytes,
+    help="Bytes of questions and answers in hand beyond which no more are taken.",
+)
+@option("--admin-listen", type=ADDRESS, help="Health and metrics, over plain HTTP; without it, none.")
+@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
+@option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
+@transport_limit_options
+def bridge(**values: Any) -> None:
+    """Take questions from the queue STREAM, put them to the gRPC worker at TARGET, and write its answers back, until
+    SIGTERM or SIGINT; then answer what was taken and exit 0.
+
+    TLS to the worker is used as soon as one of the --worker-tls options is given.
+
+    Every limit of the calls to the worker has a flag of its own too; docs/reference/limits.md lists them.
+    """
+    limits = chosen_transport_limits(values)
+    queue, worker = _targets(values)
+    address = _address(values["redis"])
+    metrics = BridgeMetrics(ConsumerEvent, _WORKER_EVENTS)
+    stop_logs = configure_logs(level=values["log_level"], form=values["log_format"], dropped=metrics.log_line_dropped)
+    try:
+        seals = QueueSeals(queue.stream, values["key_file"])
+        if seals.why:
+            fail(seals.why, COULD_NOT)
+        uvloop.run(_bridge(address, queue, worker, seals, limits, metrics, values))
+    except ListenError as error:
+        fail(str(error), COULD_NOT)
+    finally:
+        stop_logs()
+
+
+def _targets(values: Mapping[str, Any]) -> tuple[QueueTarget, GrpcTarget]:
+    """Queue and worker, read as those of Worker documents are."""
+    tls = {
+        field: str(values[name])
+        for field, name in (
+            ("caFile", "worker_tls_ca"),
+            ("certFile", "worker_tls_cert"),
+            ("keyFile", "worker_tls_key"),
+            ("serverName", "worker_tls_server_name"),
+        )
+        if values[name] is not None
+    }
+    grpc: dict[str, Any] = {"target": values["worker"]} | ({"tls": tls} if tls else {})
+    if values["worker_connections"] is not None:
+        grpc["connections"] = values["worker_connections"]
+    queue = {"stream": values["queue"], "keyFile": str(values["key_file"])}
+    content = b"\n---\n".join(
+        _document(name, spec) for name, spec in (("queue", {"queue": queue}), ("worker", {"grpc": grpc}))
+    )
+    read = load([SourceText(name="", content=content, directory=str(Path.cwd()))])
+    for error in read.errors:
+        flag = next((flag for path, flag in _FLAGS.items() if error.place.path == path), "")
+        raise click.BadParameter(error.message, param_hint=flag or error.place.path)
+    queue_target, grpc_target = read.workers["queue"].queue, read.workers["worker"].grpc
+    assert queue_target is not None  # noqa: S101 - there was no error
+    assert grpc_target is not None  # noqa: S101 - the same
+    return queue_target, grpc_target
+
+
+def _document(name: str, spec: Mapping[str, Any]) -> bytes:
+    head = {"apiVersion": "admission-gateway.dev/v1alpha1", "kind": "Worker", "metadata": {"name": name}}
+    return msgspec.json.encode(head | {"spec": spec})
+
+
+def _address(url: str) -> RedisAddress:
+    try:
+        return redis_address(url)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--redis") from None
+
+
+class _WorkerCounting(NoWorkerEvents):
+    """Counts what happens with the worker. There is one."""
+
+    def __init__(self, metrics: BridgeMetrics) -> None:
+        self._metrics = metrics
+
+    def happened(self, worker: str, event: WorkerEvent, count: int = 1) -> None:
+        """Something happened with it."""
+        del worker
+        self._metrics.worker_event(event, count)
+
+    def connections(self, worker: str, change: int) -> None:
+        """So many more of its connections may be asked; less than 0: fewer."""
+        del worker
+        self._metrics.connections(change)
+
+
+async def _bridge(  # noqa: PLR0913, PLR0917 - what the command is given
+    address: RedisAddress,
+    queue: QueueTarget,
+    worker: GrpcTarget,
+    seals: QueueSeals,
+    limits: TransportLimits,
+    metrics: BridgeMetrics,
+    values: Mapping[str, Any],
+) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    made = Bridge(
+        address,
+        queue.stream,
+        seals=seals,
+        worker=worker,
+        limits=limits,
+        consumer_limits=ConsumerLimits(in_flight=values["in_flight"], in_flight_bytes=values["in_flight_bytes"]),
+        worker_events=_WorkerCounting(metrics),
+        consumer_events=metrics,
+    )
+    metrics.watch(lambda: made.in_hand, lambda: not made.why)
+    working = asyncio.create_task(made.run(stop))
+    try:
+        if values["admin_listen"] is None:
+            click.echo(f"bridging queue {queue.stream} to {worker.target}")
+            await working
+            return
+        admin = AdminListener(checks=lambda: {"queue": made.why or None}, metrics=metrics.exposition)
+        host, port = await admin.start(*values["admin_listen"])
+        shown = f"[{host}]" if ":" in host else host
+        click.echo(f"bridging queue {queue.stream} to {worker.target}; http://{shown}:{port}/readyz")
+        try:
+            await working
+        finally:
+            await admin.stop()
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)

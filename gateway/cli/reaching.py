@@ -1,0 +1,89 @@
+"""What ``serve`` and ``review`` reach workers with: the Redis of their queues, credentials for webhooks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from gateway.cli.options import option
+from gateway.redis import RedisAddress, redis_address
+from gateway.transports import Means
+from gateway.transports.webhook import (
+    AccessError,
+    WebhookAccess,
+    read_admission_configuration,
+    read_kubeconfig,
+    read_places,
+)
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+
+_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--queue-redis": {"metavar": "URL", "help": "The Redis that has the workers' queues; by default, --redis."},
+    "--webhook-kubeconfig": {
+        "type": _FILE,
+        "help": "Credentials for existing webhooks: a kubeconfig whose users are named HOST:PORT, as kube-apiserver's.",
+    },
+    "--admission-control-config-file": {
+        "type": _FILE,
+        "help": "The same, as kube-apiserver is told it: an AdmissionConfiguration that names kubeconfigs.",
+    },
+    "--resolve": {
+        "multiple": True,
+        "metavar": "NAME:PORT=HOST:PORT",
+        "help": "Where an existing webhook is dialled (NAME: name.namespace.svc, or a url's host); repeatable.",
+    },
+}
+
+
+def reaching_options(command: _F) -> _F:
+    """The options of ``chosen_means``."""
+    for flag, attributes in reversed(_OPTIONS.items()):
+        command = option(flag, **attributes)(command)
+    return command
+
+
+def chosen_means(values: dict[str, Any]) -> Means:
+    """The means among a command's parameters, which are taken out of them.
+
+    Raises:
+        click.UsageError: something that cannot be used, and why.
+    """
+    redis = _redis(values.pop("queue_redis"), values.get("redis"))
+    webhooks = _webhooks(
+        kubeconfig=values.pop("webhook_kubeconfig"),
+        configuration=values.pop("admission_control_config_file"),
+        resolve=values.pop("resolve"),
+    )
+    return Means(redis=redis, webhooks=webhooks)
+
+
+def _redis(of_queues: str | None, of_verdicts: str | None) -> RedisAddress | None:
+    """That of the queues, which is that of the cached verdicts where nobody says otherwise."""
+    try:
+        return redis_address(of_queues or of_verdicts or "") if of_queues or of_verdicts else None
+    except ValueError as error:
+        if of_queues:
+            raise click.UsageError(f"--queue-redis: {error}") from None
+        # The cache refuses it as well, in its own words.
+        return None
+
+
+def _webhooks(*, kubeconfig: Path | None, configuration: Path | None, resolve: Sequence[str]) -> WebhookAccess:
+    if kubeconfig is not None and configuration is not None:
+        raise click.UsageError(
+            "--webhook-kubeconfig and --admission-control-config-file say the same; give one of them"
+        )
+    try:
+        access = WebhookAccess() if configuration is None else read_admission_configuration(configuration)
+        if kubeconfig is not None:
+            users = read_kubeconfig(kubeconfig)
+            access = WebhookAccess(mutating=users, validating=users)
+        return replace(access, resolved=read_places(resolve))
+    except AccessError as error:
+        raise click.UsageError(str(error)) from None

@@ -1,0 +1,1 @@
+"""shell-operator's hooks: programs that are run, one process for each question, and judge by files."""

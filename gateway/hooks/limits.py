@@ -1,0 +1,23 @@
+"""What hooks may cost. The numbers, and the arithmetic that gave them, are those of ``TransportLimits``, whose names
+have ``hook_`` in front.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HookLimits:
+    """Bounds of the hooks of one process.
+
+    ``processes``: how many run at the same time, 0 for two on each core; ``waiting``: how many asks may wait for that;
+    ``config_seconds``: how long ``--config`` may take; ``output_bytes``: how much one may write to its outputs;
+    ``response_bytes``: the largest file with an answer that is read; ``message_characters``: how much of a hook's own
+    words is repeated in a message.
+    """
+
+    processes: int
+    waiting: int
+    config_seconds: float
+    output_bytes: int
+    response_bytes: int
+    message_characters: int

@@ -1,0 +1,177 @@
+"""Runs hooks: one process for each question, within the bounds that all hooks of this process share."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Final, Protocol
+
+import structlog
+
+from gateway.deciding import Answer
+from gateway.hooks import failures
+from gateway.hooks.context import binding_context
+from gateway.hooks.environment import clean_environment
+from gateway.hooks.files import RunFiles
+from gateway.hooks.limits import HookLimits
+from gateway.hooks.output import HookOutput, LogRoom
+from gateway.hooks.process import Ended, Fate, NotStartedError, run
+from gateway.hooks.seats import NoSeatError, Seats
+from gateway.hooks.verdicts import HookFailedError, verdict
+from gateway.policies import Phase
+
+_LOG: Final = structlog.get_logger(__name__)
+
+CONFIG: Final = "--config"
+"""The only argument that a hook is ever given."""
+
+CONFIG_BYTES: Final = 1_048_576
+"""Of what it prints then, both outputs together: a configuration of a thousand bindings has some 300 KiB."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What a hook is asked: which of its bindings, in which phase, about which ``document`` (see ``binding_context``),
+    with which ``snapshots``. ``uid`` is that of the review, for the log; the hook never sees it.
+    """
+
+    binding: str
+    phase: Phase
+    document: bytes
+    snapshots: bytes | None = None
+    uid: str = ""
+
+
+class RunEvents(Protocol):
+    """Hears of one hook's runs. Must not raise."""
+
+    def started(self) -> None:
+        """A process runs."""
+
+    def ended(self, *, killed: bool) -> None:
+        """It has ended; ``killed``: by the gateway."""
+
+    def refused(self) -> None:
+        """None was started: too many wait."""
+
+
+class HookRunner:
+    """Runs the hooks of one process.
+
+    Args:
+        limits: see HookLimits.
+    """
+
+    def __init__(self, limits: HookLimits) -> None:
+        self.limits = limits
+        self.seats = Seats(limits.processes, limits.waiting)
+        self._room = LogRoom()
+
+    async def config(self, hook: Path) -> Ended:
+        """What a hook prints with ``--config``; what it writes to its standard error is logged.
+
+        Raises:
+            NotStartedError: it cannot be started.
+        """
+        output = HookOutput(self._room, hook=str(hook), only_errors=True)
+        await self.seats.take(patient=True)
+        try:
+            return await run(
+                [str(hook), CONFIG],
+                environment=clean_environment(),
+                directory=hook.parent,
+                seconds=self.limits.config_seconds,
+                output_bytes=CONFIG_BYTES,
+                kept_bytes=CONFIG_BYTES,
+                heard=output.heard,
+            )
+        finally:
+            output.ended()
+            self.seats.give_back()
+
+    async def judge(self, hook: Path, question: Question, *, deadline: float, events: RunEvents) -> Answer:
+        """A hook's verdict, or why there is none. Cancelled, it ends the hook and leaves nothing behind.
+
+        Args:
+            hook: its path, from the root.
+            question: what it is asked.
+            deadline: when it is ended, by the monotonic clock.
+            events: hears of it.
+        """
+        try:
+            await self.seats.take()
+        except NoSeatError:
+            events.refused()
+            return failures.too_many(str(hook), self.seats.waiting)
+        try:
+            seconds = deadline - monotonic()
+            if seconds <= 0:
+                return failures.waited(str(hook), self.seats.processes)
+            return await self._ask(hook, question, seconds, events)
+        finally:
+            self.seats.give_back()
+
+    async def _ask(self, hook: Path, question: Question, seconds: float, events: RunEvents) -> Answer:
+        context = binding_context(question.binding, question.phase, question.document, question.snapshots)
+        try:
+            with RunFiles(context) as files:
+                ended = await self._run(hook, question, files, seconds, events)
+                return self._verdict(hook, question, files, ended)
+        except NotStartedError as error:
+            return failures.not_started(str(error))
+        except HookFailedError as error:
+            _LOG.warning(
+                "a hook has failed, so the request is denied",
+                hook=str(hook),
+                binding=question.binding,
+                uid=question.uid,
+                why=str(error),
+            )
+            return failures.HOOK_FAILED
+        except OSError as error:
+            return failures.unwritable(str(hook), error)
+
+    async def _run(self, hook: Path, question: Question, files: RunFiles, seconds: float, events: RunEvents) -> Ended:
+        output = HookOutput(self._room, hook=str(hook), binding=question.binding, uid=question.uid)
+        has_started, killed = False, True
+
+        def started() -> None:
+            nonlocal has_started
+            has_started = True
+            events.started()
+
+        try:
+            ended = await run(
+                [str(hook)],
+                environment=clean_environment(files.variables),
+                directory=hook.parent,
+                seconds=seconds,
+                output_bytes=self.limits.output_bytes,
+                kept_bytes=0,
+                heard=output.heard,
+                started=started,
+            )
+            killed = ended.fate is not Fate.ENDED
+            return ended
+        finally:
+            output.ended()
+            if has_started:
+                events.ended(killed=killed)
+
+    def _verdict(self, hook: Path, question: Question, files: RunFiles, ended: Ended) -> Answer:
+        match ended.fate:
+            case Fate.LATE:
+                return failures.late(str(hook), question.binding)
+            case Fate.FLOODED:
+                return failures.flooded(str(hook), self.limits.output_bytes)
+            case _ if ended.code > 0:
+                raise HookFailedError(f"it has ended with exit code {ended.code}")
+            case _ if ended.code < 0:
+                raise HookFailedError(f"it has been ended by signal {-ended.code}")
+            case _:
+                return verdict(
+                    files,
+                    hook=str(hook),
+                    binding=question.binding,
+                    phase=question.phase,
+                    limit=self.limits.response_bytes,
+                )

@@ -1,0 +1,34 @@
+"""``shadow``: who is asked besides a policy's worker, after the answer has left; compared, and never obeyed.
+
+A shadow is put the policy's own question: the same phase, inputs and writes. So it is a policy itself, which stands in
+no chain, and differs in who is asked, in which policy of theirs, with which settings. What becomes of its verdict is
+nothing: mode, failurePolicy, cache and the like say nothing about it.
+"""
+
+from dataclasses import replace
+
+from gateway.policies.model import FailurePolicy, Mode, OnConflict, Policy, ReinvocationPolicy
+
+_MARK = " (shadow)"
+"""Behind the name of its policy, in logs: no policy's own name has blanks."""
+
+
+def shadow_of(policy: Policy) -> Policy | None:
+    """The policy as its shadow is asked; None if it has no shadow, or a mistake, with which nobody is asked."""
+    shadow = policy.shadow
+    if shadow is None or policy.fault is not None:
+        return None
+    return replace(
+        policy,
+        name=policy.name + _MARK,
+        worker=shadow.worker,
+        policy=shadow.policy,
+        settings=shadow.settings,
+        shadow=None,
+        # By itself in front of the object, as the comparison wants it: what it would change is seen, and no more.
+        mode=Mode.ENFORCE,
+        failure_policy=FailurePolicy.FAIL,
+        reinvocation_policy=ReinvocationPolicy.NEVER,
+        on_conflict=OnConflict.ALLOW,
+        cache=None,
+    )

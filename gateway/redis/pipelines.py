@@ -1,0 +1,58 @@
+"""Several commands in one write, as no transaction; to a cluster, in one write for each of its nodes."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from redis import exceptions
+from redis.asyncio import RedisCluster
+
+from gateway.redis.clients import Client
+
+Command = tuple[Any, ...]
+"""A command and its arguments, for a pipeline."""
+
+
+async def answers_to(client: Client, commands: Sequence[Command]) -> list[Any]:
+    """The answers, each at its command's place; an exception in the place of an answer is an error of that command, or
+    of its node.
+
+    Args:
+        client: a server's or a cluster's.
+        commands: each with the name that it is about in the second place.
+
+    Raises:
+        Exception: redis-py's, where nobody answers.
+    """
+    return await (_spread(client, commands) if isinstance(client, RedisCluster) else _pipeline(client, commands))
+
+
+async def _pipeline(client: Client, commands: Sequence[Command]) -> list[Any]:
+    pipeline = client.pipeline(transaction=False)
+    for command in commands:
+        pipeline.execute_command(*command)
+    answers: list[Any] = await pipeline.execute(raise_on_error=False)
+    return answers
+
+
+async def _spread(client: RedisCluster, commands: Sequence[Command]) -> list[Any]:
+    """One pipeline to each node. In redis-py's own, a node that refuses connections fails the commands of all."""
+    answers: list[Any] = [None] * len(commands)
+    places: dict[str, list[int]] = {}
+    for index, command in enumerate(commands):
+        try:
+            node = client.get_node_from_key(command[1])
+        except exceptions.RedisError as error:
+            answers[index] = error
+        else:
+            places.setdefault("" if node is None else node.name, []).append(index)
+    said = await asyncio.gather(
+        *(_pipeline(client, [commands[index] for index in indexes]) for indexes in places.values()),
+        return_exceptions=True,
+    )
+    for indexes, each in zip(places.values(), said, strict=True):
+        if isinstance(each, asyncio.CancelledError):
+            raise each
+        for number, index in enumerate(indexes):
+            answers[index] = each if isinstance(each, BaseException) else each[number]
+    return answers

@@ -1,0 +1,28 @@
+"""What the commands that serve nothing are told: all texts of a source, loaded once."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from gateway.policies import Configuration, SourceText, load
+from gateway.sources.files import STDIN, read, read_stream
+from gateway.sources.hooks import HookDirectory
+
+
+def load_configuration(
+    paths: Sequence[Path], *, stdin: BinaryIO | None = None, hooks: HookDirectory | None = None
+) -> Configuration:
+    """What the files, directories and hooks say together; ``-`` is ``stdin``, if that may be read.
+
+    Raises:
+        SourceError: something cannot be read. Mistakes *in* the files are in the Configuration's ``errors``.
+    """
+    texts: list[SourceText] = []
+    others = [path for path in paths if stdin is None or path != STDIN]
+    if others or not (len(others) < len(paths) or hooks is not None):
+        texts += read(others)
+    if stdin is not None and STDIN in paths:
+        texts.append(read_stream(stdin))
+    if hooks is not None:
+        texts.append(hooks.read_now()[0])
+    return load(texts)

@@ -1,0 +1,88 @@
+"""A worker as a configuration asks it, whatever its transport: grpc, queue, webhook or hook.
+
+All of them are ``Asked``. Those that hold several policies and say what these are (all but a webhook) are
+``Introduced`` as well: they give descriptions, and judge settings.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gateway.deciding import Answer, Ask
+from gateway.transports.agreement import Agreement
+from gateway.transports.descriptions import Description
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+
+
+class SettingsJudge(Protocol):
+    """Somebody of a worker who can be asked about settings."""
+
+    async def validate_settings(self, policy: str, settings: bytes) -> pb.ValidateSettingsResponse:
+        """What the worker says of a policy's settings.
+
+        Raises:
+            WorkerError: it cannot be reached, fails, or answers with something else.
+        """
+
+
+class Asked(Protocol):
+    """Puts asks to one worker."""
+
+    @property
+    def name(self) -> str:
+        """The Worker's name, for messages."""
+
+    @property
+    def target(self) -> str:
+        """Where it is, as people are told."""
+
+    def ask(
+        self, ask: Ask, answered: Callable[[Answer], None], fits: frozenset[Description] | None = None
+    ) -> Callable[[], object]:
+        """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
+
+        Args:
+            ask: the question. One that is not cancellable has side effects: it is sent once, and never broken off.
+            answered: called with the answer; whatever goes wrong is a Failure.
+            fits: whoever answers must be described by one of these; None: anybody.
+
+        Returns:
+            What cancels the ask. Then ``answered`` is not called any more.
+        """
+
+    async def idle(self) -> None:
+        """Return when nothing is open."""
+
+    async def close(self) -> None:
+        """Break off what is open, and leave nothing behind."""
+
+
+class Introduced(Asked, Protocol):
+    """Says of itself which policies it holds."""
+
+    @property
+    def agreement(self) -> Agreement:
+        """Hears of answers in another version than the described one."""
+
+    @property
+    def live(self) -> tuple[Description, ...]:
+        """What those who can be asked say of themselves; more than one while the worker is being updated."""
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether an answer has contradicted what was described, which has not been described anew since."""
+
+    @property
+    def why(self) -> str:
+        """Why it cannot be asked at all; empty if it can."""
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Call this whenever who can be asked, or what they say of themselves, may have changed."""
+
+    def unlisten(self, listener: Callable[[], object]) -> None:
+        """Don't any more."""
+
+    def described(self) -> dict[Description, int]:
+        """Which descriptions those have who can be asked, and how many have each."""
+
+    def all_with(self, description: Description) -> tuple[SettingsJudge, ...]:
+        """Whom to ask about settings, of those who are described so."""

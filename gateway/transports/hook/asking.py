@@ -1,0 +1,101 @@
+"""One ask to a hook: it waits for a process, is answered once, and is open until nothing of its process is left.
+
+At its deadline it is answered, whatever its process does; ending that takes a moment longer. Cancelled, it ends its
+process, unless the policy has side effects: then the process goes on, until the deadline at most.
+"""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from gateway.deciding import Answer, Ask
+from gateway.hooks import failures
+from gateway.transports.events import WorkerEvent
+
+if TYPE_CHECKING:
+    from gateway.transports.hook.worker import HookWorker
+
+_LOG: Final = structlog.get_logger(__name__)
+
+_LONGEST_SECONDS: Final = 86_400.0
+"""As far as a timer reaches: a day is longer than any ask."""
+
+
+class HookAsking:
+    """One ask.
+
+    Args:
+        worker: whose.
+        ask: the question.
+        answered: called once with the answer, unless it is cancelled.
+    """
+
+    def __init__(self, worker: "HookWorker", ask: Ask, answered: Callable[[Answer], None]) -> None:
+        self._worker = worker
+        self._ask = ask
+        self._answered: Callable[[Answer], None] | None = answered
+        self._has_started = False
+        left = min(max(ask.deadline - monotonic(), 0.0), _LONGEST_SECONDS)
+        self._alarm = asyncio.get_running_loop().call_later(left, self._late)
+        self._task = asyncio.create_task(self._judge())
+        self._task.add_done_callback(self._ended)
+
+    def cancel(self) -> None:
+        """Nobody waits any more."""
+        self._answered = None
+        if self._ask.cancellable or not self._has_started:
+            self._task.cancel()
+
+    async def break_off(self) -> None:
+        """End it, side effects or not, and return when nothing of it is left."""
+        self._answered = None
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+
+    # -------------------------------------------------------------------------------------------- as RunEvents
+
+    def started(self) -> None:
+        """A process runs."""
+        self._has_started = True
+        self._worker.count(WorkerEvent.HOOK_RUN)
+        self._worker.processes(1)
+
+    def ended(self, *, killed: bool) -> None:
+        """It has ended."""
+        self._worker.processes(-1)
+        if killed:
+            self._worker.count(WorkerEvent.HOOK_KILLED)
+
+    def refused(self) -> None:
+        """None was started."""
+        self._worker.count(WorkerEvent.HOOK_REFUSED)
+
+    # ------------------------------------------------------------------------------------------------- its end
+
+    async def _judge(self) -> None:
+        try:
+            answer = await self._worker.judge(self._ask, self)
+        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
+            _LOG.exception("asking a hook failed inside the gateway", worker=self._worker.name, uid=self._ask.uid)
+            answer = failures.internal(self._worker.target, error)
+        self._tell(answer)
+
+    def _late(self) -> None:
+        if self._has_started:
+            # The process' own limit is this very moment: it is being ended.
+            self._tell(failures.late(self._worker.target, self._ask.policy.policy))
+        else:
+            self._tell(failures.waited(self._worker.target, self._worker.seats))
+            self._task.cancel()
+
+    def _tell(self, answer: Answer) -> None:
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(answer)
+
+    def _ended(self, _task: object) -> None:
+        self._alarm.cancel()
+        self._worker.left(self)

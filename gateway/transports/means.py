@@ -1,0 +1,16 @@
+"""What the process has been given to reach workers with, whatever the configuration says."""
+
+from dataclasses import dataclass, field
+
+from gateway.redis import RedisAddress
+from gateway.transports.webhook import WebhookAccess
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Means:
+    """``redis`` is where the queues are, None where there is none; ``webhooks`` is how existing webhooks are found, and
+    what the gateway proves itself with there.
+    """
+
+    redis: RedisAddress | None = None
+    webhooks: WebhookAccess = field(default_factory=WebhookAccess)

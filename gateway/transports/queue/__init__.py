@@ -1,0 +1,26 @@
+"""A worker behind a queue: what is asked goes into Redis Streams, bridges take it from there and ask their gRPC worker.
+
+both      names     what everything is called in Redis
+          wire      what stands there
+          sealing   how it is sealed
+          clock     Redis' clock, by which everybody's deadlines are said
+gateway   worker    takes asks, or refuses them; says who is there
+          exchange  asks out, answers in, a look at the queue each second
+          asks      what is open
+          outbox    what is to be written
+          crowd     who is there, by what they say of themselves
+          lane      how much waits, and how fast it goes
+          link      the connections to Redis
+bridge    bridge    a gRPC worker, fed from the queue
+          consumer  takes asks, has them answered, writes the answers
+          sorting   what becomes of an entry
+          hands     what is in hand, and what was answered lately
+          answering how answers get into Redis
+          heartbeat how it says that it is there, and claims what others have left
+          commands  what it says to Redis
+          relaying  how it asks the worker
+"""
+
+from gateway.transports.queue.worker import QueueWorker
+
+__all__ = ["QueueWorker"]

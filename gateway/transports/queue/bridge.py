@@ -1,0 +1,112 @@
+"""A bridge: a gRPC worker, in any language, that is fed from a queue. It is scaled by adding bridges.
+
+    gateway  --asks-->  Redis  --one of the bridges-->  worker
+    gateway  <--replies--  Redis  <--the same bridge--  worker
+
+A bridge stands in the queue as its worker describes itself; it is there while the worker is. What it does with what it
+takes: ``consumer``; how it asks the worker: ``relaying``.
+"""
+
+import asyncio
+
+from gateway.policies import GrpcTarget
+from gateway.policies.targets import socket_path
+from gateway.redis import RedisAddress
+from gateway.transports.credentials import WorkerCredentials
+from gateway.transports.events import WorkerEvents
+from gateway.transports.grpc import GrpcWorker
+from gateway.transports.grpc.dialling import Dialler
+from gateway.transports.limits import TransportLimits
+from gateway.transports.queue.consumer import Consumer
+from gateway.transports.queue.consuming import ConsumerLimits
+from gateway.transports.queue.judging import ConsumerEvents
+from gateway.transports.queue.relaying import Relaying, relayed
+from gateway.transports.queue.sealing import QueueSeals
+
+
+class Bridge:
+    """One bridge, connected from when it is made in the running loop.
+
+    Args:
+        address: of Redis.
+        stream: the queue's name.
+        seals: of the queue.
+        worker: where the worker is; its ``command`` is not started.
+        limits: of the calls to the worker.
+        consumer_limits: of what is in hand.
+        worker_events: hears of what happens with the worker, under the queue's name.
+        consumer_events: hears of what happens to what is taken.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but the first two by name
+        self,
+        address: RedisAddress,
+        stream: str,
+        *,
+        seals: QueueSeals,
+        worker: GrpcTarget,
+        limits: TransportLimits | None = None,
+        consumer_limits: ConsumerLimits | None = None,
+        worker_events: WorkerEvents | None = None,
+        consumer_events: ConsumerEvents | None = None,
+    ) -> None:
+        limits = limits or TransportLimits()
+        path = socket_path(worker.target, worker.directory)
+        target = worker.target if path is None else f"unix:{path}"
+        self._worker = GrpcWorker(
+            stream,
+            target,
+            limits,
+            dialler=Dialler(target, limits, WorkerCredentials(stream, worker.tls, worker.directory)),
+            connections=worker.connections,
+            events=worker_events,
+            reading=relayed,
+        )
+        self._consumer = Consumer(
+            address,
+            stream,
+            seals=seals,
+            judging=Relaying(self._worker),
+            limits=consumer_limits,
+            events=consumer_events,
+        )
+
+    @property
+    def name(self) -> str:
+        """Its name in the consumer group."""
+        return self._consumer.name
+
+    @property
+    def why(self) -> str:
+        """Why it takes no work from the queue; empty if it does."""
+        return self._consumer.why
+
+    @property
+    def in_hand(self) -> int:
+        """Questions that the worker is asked now, and answers that wait to be written."""
+        return self._consumer.in_hand
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Take work until ``stop`` is set, and then answer what was taken; a second time it is set, leave at once."""
+        working = asyncio.create_task(self._consumer.run())
+        try:
+            for end in (self._consumer.stop, working.cancel):
+                await _first(working, stop)
+                stop.clear()
+                end()
+            await asyncio.gather(working, return_exceptions=True)
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            await self._worker.close()
+        if not working.cancelled():
+            # What went wrong must not end as exit code 0.
+            working.result()
+
+
+async def _first(working: "asyncio.Task[None]", stop: asyncio.Event) -> None:
+    """Return when either has come."""
+    told = asyncio.create_task(stop.wait())
+    await asyncio.wait((working, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    await asyncio.gather(told, return_exceptions=True)

@@ -1,0 +1,202 @@
+"""One consumer of a queue: takes asks from its lane, has them judged, and answers them.
+
+* It takes from the lane of what its worker claims, as many as it has room for; nothing while nobody can be asked.
+* What is in hand is renewed each second, and claimed by others if it is not (``heartbeat``). So whatever was taken is
+  answered by somebody, or its deadline passes: an ask is delivered **at least once**, and put to a worker twice at
+  most; one with side effects, once (``sorting``).
+* An answer and the end of its entry are one transaction (``answering``).
+* While Redis is away the worker goes on, and answers wait until their deadlines are over. What Redis has forgotten,
+  groups and presence, is made again.
+* Whoever is told to stop takes no more, answers what it has, and leaves nothing of its own behind.
+"""
+
+import asyncio
+import secrets
+from contextlib import suppress
+from time import monotonic
+from typing import Final
+
+import structlog
+from redis import exceptions
+
+from gateway.redis import RedisAddress, close_client
+from gateway.redis.homes import home_client
+from gateway.transports.queue.answering import Answering
+from gateway.transports.queue.commands import Commands, NoGroupError
+from gateway.transports.queue.consuming import PART, Condition, ConsumerLimits, Consuming
+from gateway.transports.queue.hands import Entry, Hands
+from gateway.transports.queue.heartbeat import Heartbeat
+from gateway.transports.queue.judging import ConsumerEvents, Judging, NoConsumerEvents
+from gateway.transports.queue.names import Names
+from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.sorting import Sorting
+
+_LOG: Final = structlog.get_logger(__name__)
+
+RECONNECT_SECONDS: Final = (0.1, 1.0)
+"""First and longest pause before Redis is connected to again."""
+
+SETTLED_SECONDS: Final = 10.0
+"""How long a connection must have held for the pause to begin anew with the first."""
+
+_CONNECTIONS: Final = 4
+"""One reads, one writes, one beats; one is spare."""
+
+
+class Consumer:
+    """Takes work from one queue.
+
+    Args:
+        address: of Redis.
+        stream: the queue's name.
+        seals: of the queue; read again here, when the file changes.
+        judging: answers what is taken, and says as whom.
+        limits: see ConsumerLimits.
+        events: hears of what happens.
+    """
+
+    def __init__(
+        self,
+        address: RedisAddress,
+        stream: str,
+        *,
+        seals: QueueSeals,
+        judging: Judging,
+        limits: ConsumerLimits | None = None,
+        events: ConsumerEvents | None = None,
+    ) -> None:
+        limits = limits or ConsumerLimits()
+        events = NoConsumerEvents() if events is None else events
+        # It says nothing of this machine: it can be read in Redis.
+        name = secrets.token_hex(16)
+        self._address = address
+        self._own = Consuming(
+            name=name,
+            names=Names(stream),
+            seals=seals,
+            judging=judging,
+            limits=limits,
+            events=events,
+            condition=Condition(stream, name, address.shown, events),
+            hands=Hands(limits.in_flight, limits.in_flight_bytes),
+        )
+        self._sorting = Sorting(self._own)
+        self._answering = Answering(self._own)
+        self._heartbeat = Heartbeat(self._own, self._sorting, self._answering)
+        self._lane = ""
+        judging.listen(self._changed)
+
+    @property
+    def name(self) -> str:
+        """Under which it stands in the group."""
+        return self._own.name
+
+    @property
+    def why(self) -> str:
+        """Why it takes no work from the queue; empty if it does."""
+        return self._own.condition.why
+
+    @property
+    def in_hand(self) -> int:
+        """Questions that the worker is asked now, and answers that wait to be written."""
+        return self._own.hands.in_hand
+
+    def stop(self) -> None:
+        """Take no more. ``run`` returns when what is in hand is answered; each ask has its deadline, so that ends."""
+        self._heartbeat.is_stopping = True
+        self._changed()
+        self._own.emptied.set()
+
+    async def run(self) -> None:
+        """Take work until told to stop. Whatever happens to Redis, it goes on."""
+        pause = RECONNECT_SECONDS[0]
+        try:
+            while True:
+                began = monotonic()
+                try:
+                    await self._connect_and_serve()
+                except Exception as error:  # noqa: BLE001 - told, and tried again: nobody else would
+                    self._lost(error)
+                else:
+                    return
+                self._answering.give_up_late()
+                if self._heartbeat.is_stopping and not self._own.hands.in_hand:
+                    return
+                pause = RECONNECT_SECONDS[0] if monotonic() - began > SETTLED_SECONDS else pause
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, RECONNECT_SECONDS[1])
+        finally:
+            await self._sorting.close()
+
+    def _changed(self) -> None:
+        """As whom it takes work may have changed."""
+        self._own.beat.set()
+        self._own.takeable.set()
+
+    def _lost(self, error: Exception) -> None:
+        self._own.condition.lost(error)
+        ours = error.split(_REDIS)[1] if isinstance(error, ExceptionGroup) else None
+        if ours is not None or not isinstance(error, (*_REDIS, ExceptionGroup)):
+            _LOG.error("taking work from a queue failed inside the bridge", exc_info=ours or error)
+
+    # --------------------------------------------------------------------------------------------- one session
+
+    async def _connect_and_serve(self) -> None:
+        own = self._own
+        seconds = own.limits.answer_seconds
+        client = await home_client(self._address, own.names.workers, seconds=seconds, connections=_CONNECTIONS)
+        try:
+            redis = Commands(client, own.names, own.name, seconds)
+            await self._heartbeat.begin(redis)
+            await self._serve(redis)
+            with suppress(*_REDIS, NoGroupError):  # what stays is removed by others
+                await self._leave(redis)
+        finally:
+            with suppress(*_REDIS):
+                async with asyncio.timeout(seconds):
+                    await close_client(client)
+
+    async def _serve(self, redis: Commands) -> None:
+        """Take, answer and beat, until told to stop and nothing is in hand."""
+        own = self._own
+        own.writable.set()  # what the session before has left
+        async with asyncio.TaskGroup() as group:
+            others = [group.create_task(each.keep(redis)) for each in (self._heartbeat, self._answering)]
+            await self._take(redis)
+            while not own.hands.is_empty:
+                own.emptied.clear()
+                await own.emptied.wait()
+            for other in others:
+                other.cancel()
+
+    async def _take(self, redis: Commands) -> None:
+        own, recovered = self._own, ""
+        while not self._heartbeat.is_stopping:
+            introduced, count = self._heartbeat.introduced, self._sorting.appetite
+            if introduced is None or not count:
+                own.takeable.clear()
+                await own.takeable.wait()
+                continue
+            self._lane = introduced.lane
+            try:
+                if recovered != self._lane:
+                    await self._recover(redis)
+                    recovered = self._lane
+                await self._sorting.received(redis, self._lane, await redis.read(self._lane, count))
+            except NoGroupError:
+                await redis.make_group(self._lane)
+
+    async def _recover(self, redis: Commands) -> None:
+        """Take up what was delivered to this consumer by a read whose answer was lost on the way: nobody else knows."""
+        pending = await redis.pending(self._lane, PART)
+        wanted = [each for each in pending if not self._own.hands.holds(Entry(self._lane, each.id))]
+        await self._sorting.received(redis, self._lane, await redis.claim(self._lane, wanted))
+
+    async def _leave(self, redis: Commands) -> None:
+        await redis.run([("HDEL", self._own.names.workers, self._own.name)])
+        if self._lane:
+            await redis.leave(self._lane)
+
+
+_REDIS: Final = (exceptions.RedisError, OSError, TimeoutError)
+"""What redis-py raises, and what a server that is away is."""

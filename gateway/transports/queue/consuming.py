@@ -1,0 +1,100 @@
+"""What the parts of a consumer share: who it is, what it has in hand, Redis' clock, and how they wake each other."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from gateway.redis import reason_of
+from gateway.transports.queue.clock import RedisClock
+from gateway.transports.queue.hands import Hands
+from gateway.transports.queue.judging import ConsumerEvent, ConsumerEvents, Judging
+from gateway.transports.queue.names import Names
+from gateway.transports.queue.sealing import QueueSeals
+
+_LOG: Final = structlog.get_logger(__name__)
+
+FULL: Final = "Redis is full, and evicts nothing: presence and answers wait for memory; raise its maxmemory"
+"""Why no work is taken."""
+
+_LOST: Final = "Redis cannot be used"
+
+PART: Final = 1000
+"""Entries that one command is about, at most: it takes Redis a millisecond."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConsumerLimits:
+    """Bounds of a consumer."""
+
+    in_flight: int = 100
+    """Questions that are in hand at once. At 10 ms each that is 10,000 a second, more than one process passes on; and
+    a worker that takes longer seldom works on more at a time."""
+
+    in_flight_bytes: int = 134_217_728
+    """Bytes of questions and answers in hand beyond which no more are taken: six documents of the largest size, 20 MB
+    each. What one read brings may come on top; it is bounded by what a lane may hold."""
+
+    answer_seconds: float = 3.0
+    """How long Redis may take to connect, or to answer: whoever has not been heard of for so long is taken for dead."""
+
+
+class Condition:
+    """Whether work is taken from the queue, and why not; logged when it changes.
+
+    Args:
+        stream: the queue's name.
+        consumer: who takes it.
+        scheme: what may be said of where Redis is.
+        events: hears that Redis was lost.
+    """
+
+    def __init__(self, stream: str, consumer: str, scheme: str, events: ConsumerEvents) -> None:
+        self.why = "Redis has not been reached yet"
+        """Why no work is taken; empty if it is."""
+        self._stream = stream
+        self._consumer = consumer
+        self._scheme = scheme
+        self._events = events
+
+    def become(self, why: str, *, expected: bool = False) -> None:
+        """From now on this is why no work is taken; empty: it is taken. ``expected``: nobody has to do anything."""
+        before, self.why = self.why, why
+        if why == before or (why.startswith(_LOST) and before.startswith(_LOST)):
+            return  # its reasons may change with each attempt
+        if why:
+            log = _LOG.info if expected else _LOG.warning
+            log("no work is taken from the queue", stream=self._stream, why=why, scheme=self._scheme)
+        else:
+            _LOG.info("work is taken from the queue", stream=self._stream, consumer=self._consumer)
+
+    def lost(self, error: BaseException) -> None:
+        """Redis cannot be used."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        self._events.happened(ConsumerEvent.REDIS_LOST)
+        self.become(f"{_LOST}: {reason_of(error)}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Consuming:
+    """One consumer's own. An event is set for whoever waits for it, who clears it."""
+
+    name: str
+    names: Names
+    seals: QueueSeals
+    judging: Judging
+    limits: ConsumerLimits
+    events: ConsumerEvents
+    condition: Condition
+    hands: Hands
+    clock: RedisClock = field(default_factory=RedisClock)
+    beat: asyncio.Event = field(default_factory=asyncio.Event)
+    """There is something to say of itself at once."""
+    takeable: asyncio.Event = field(default_factory=asyncio.Event)
+    """There may be room, or somebody to ask."""
+    writable: asyncio.Event = field(default_factory=asyncio.Event)
+    """There is something to write."""
+    emptied: asyncio.Event = field(default_factory=asyncio.Event)
+    """There may be nothing in hand."""

@@ -1,0 +1,148 @@
+"""How a consumer says that it is there, keeps what it has, and takes over what dead ones have left.
+
+Each second: Redis' time, the consumer's presence, and a renewal of all entries in hand, in one pipeline. Then what
+nobody has renewed for three seconds is claimed, as far as there is room; and now and then consumers are removed from
+the group that are gone for good.
+
+Nobody can be asked, or it is stopping: then its presence is removed at once, so that no gateway counts on it.
+"""
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from redis import exceptions
+
+from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
+from gateway.transports.queue.answering import Answering
+from gateway.transports.queue.commands import FORGOTTEN_SECONDS, Commands, NoGroupError, is_no_group
+from gateway.transports.queue.consuming import FULL, PART, Consuming
+from gateway.transports.queue.hands import Entry
+from gateway.transports.queue.judging import ConsumerEvent, Introduced
+from gateway.transports.queue.sorting import Sorting
+from gateway.transports.queue.wire import sealed_presence
+
+_LOG: Final = structlog.get_logger(__name__)
+
+BEAT_SECONDS: Final = 1.0
+"""How often a consumer says that it is there, renews what it has, and looks for what dead ones have left."""
+
+DEAD_SECONDS: Final = 3.0
+"""How long an entry must not have been renewed to be claimed: two renewals may be late."""
+
+TIDY_SECONDS: Final = 10.0
+"""How often consumers that are gone for good are looked for."""
+
+GONE_SECONDS: Final = 60.0
+"""How long a consumer without entries must not have been heard of to be removed from the group."""
+
+
+class Heartbeat:
+    """Of one consumer.
+
+    Args:
+        consuming: the consumer.
+        sorting: gets what is claimed.
+        answering: knows how much was answered.
+    """
+
+    def __init__(self, consuming: Consuming, sorting: Sorting, answering: Answering) -> None:
+        self._own = consuming
+        self._sorting = sorting
+        self._answering = answering
+        self._tidied = monotonic()
+        self.is_stopping = False
+
+    @property
+    def introduced(self) -> Introduced | None:
+        """As whom it takes work now; None: it does not."""
+        return None if self.is_stopping else self._own.judging.introduced
+
+    async def begin(self, redis: Commands) -> None:
+        """The first beat. Raises what ``Commands`` raise."""
+        own = self._own
+        sent = monotonic()
+        seconds, microseconds = await redis.time()
+        own.clock.sample(sent, monotonic(), seconds, microseconds)
+        await self._say(redis)
+
+    async def keep(self, redis: Commands) -> None:
+        """Beat until cancelled. Raises what ``Commands`` raise."""
+        own = self._own
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEAT_SECONDS):
+                    await own.beat.wait()
+            own.beat.clear()
+            own.seals.refresh()
+            await self._say(redis)
+            introduced = self.introduced
+            if introduced is not None:
+                with suppress(NoGroupError):  # whoever takes makes it
+                    await self._claim(redis, introduced.lane)
+                    await self._tidy(redis, introduced.lane)
+
+    async def _say(self, redis: Commands) -> None:
+        own, introduced = self._own, self.introduced
+        commands: list[Any] = [("TIME",)]
+        if introduced is None:
+            commands.append(("HDEL", own.names.workers, own.name))
+        else:
+            commands += [
+                ("HSET", own.names.workers, own.name, self._presence(introduced)),
+                ("EXPIRE", own.names.workers, FORGOTTEN_SECONDS),
+                ("EXPIRE", own.names.asks(introduced.lane), FORGOTTEN_SECONDS),
+            ]
+        sent = monotonic()
+        (time, said, *others) = await redis.run([*commands, *redis.renewals(own.hands.entries)])
+        received = monotonic()
+        for answer in (time, said, *others):
+            if isinstance(answer, Exception) and not _is_passing(answer):
+                raise answer
+        own.clock.sample(sent, received, int(time[0]), int(time[1]))
+        if isinstance(said, Exception):
+            own.condition.become(FULL)
+        elif introduced is not None:
+            own.condition.become("")
+        else:
+            # Whether the worker is just being started or has died, says its own part of the log.
+            why = "it is stopping" if self.is_stopping else "the worker is not described yet, or gone"
+            own.condition.become(why, expected=True)
+
+    def _presence(self, introduced: Introduced) -> bytes:
+        own = self._own
+        presence = q.Presence(
+            description=introduced.description,
+            at=own.clock.now(),
+            lane=introduced.lane,
+            in_flight=own.hands.in_work,
+            capacity=own.limits.in_flight,
+            answered=self._answering.answered,
+        )
+        return sealed_presence(own.seals, own.name, presence)
+
+    async def _claim(self, redis: Commands, lane: str) -> None:
+        own = self._own
+        room = own.hands.room
+        if not room:
+            return
+        dead = await redis.pending(lane, PART, idle=DEAD_SECONDS)
+        # Its own, too: those of a read whose answer was lost on the way.
+        wanted = [each for each in dead if not own.hands.holds(Entry(lane, each.id))][:room]
+        claimed = await redis.claim(lane, wanted, idle=DEAD_SECONDS)
+        if claimed:
+            own.events.happened(ConsumerEvent.CLAIMED, len(claimed))
+            _LOG.info("entries of a consumer that is gone are taken over", entries=len(claimed))
+        await self._sorting.received(redis, lane, claimed)
+
+    async def _tidy(self, redis: Commands, lane: str) -> None:
+        if monotonic() - self._tidied >= TIDY_SECONDS:
+            self._tidied = monotonic()
+            await redis.remove_dead(lane, GONE_SECONDS)
+
+
+def _is_passing(answer: Exception) -> bool:
+    """Whether an error is nothing to connect anew for: there is no group, which is made again, or no memory."""
+    return is_no_group(answer) or isinstance(answer, exceptions.OutOfMemoryError)

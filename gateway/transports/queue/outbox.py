@@ -1,0 +1,204 @@
+"""What a gateway has to write into Redis: asks, what it takes back, and the trimming of what it has read.
+
+Everything of one turn of the loop leaves in one pipeline, up to a size, the oldest ask in any case; while one is under
+way, the next one gathers. A pipeline is no transaction: an ask that Redis refuses costs no other one.
+
+An ask that was taken back before it was written is never written; afterwards its entry is deleted, as soon as Redis has
+said where it stands. That is for the sake of the length only: whoever has taken it works on it.
+"""
+
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+from redis import exceptions
+
+from gateway.redis import Command
+from gateway.transports.queue.asks import OpenAsk
+from gateway.transports.queue.clock import RedisClock
+from gateway.transports.queue.lane import Lane
+from gateway.transports.queue.names import Names
+from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.wire import EXPIRED_MS, Requests
+
+_ENVELOPE_BYTES: Final = 256
+"""Of an ask, beside its document and settings: names, a uid, the seal, the command."""
+
+MOVED: Final = (exceptions.ReadOnlyError, exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError)
+"""Errors by which a server says that another one is the right one now: the ask was not taken, and can be put there."""
+
+
+class Batch(NamedTuple):
+    """One pipeline: its commands, and the asks that are in it, each with its command's place."""
+
+    commands: list[Command]
+    asks: list[tuple[int, OpenAsk]]
+    lengths: list[tuple[int, str]]
+
+
+class Outbox:
+    """Gathers it.
+
+    Args:
+        names: of the queue.
+        instance: this gateway's name.
+        seals: seals.
+        clock: Redis' time.
+        batch_bytes: up to which size asks are gathered into one pipeline.
+    """
+
+    def __init__(self, names: Names, instance: str, seals: QueueSeals, clock: RedisClock, batch_bytes: int) -> None:
+        self._names = names
+        self._instance = instance
+        self._seals = seals
+        self._clock = clock
+        self._batch_bytes = batch_bytes
+        self._requests = Requests()
+        self._unsent: deque[OpenAsk] = deque()
+        self._taken_back: dict[str, list[bytes]] = {}
+        self._read_to: bytes | None = None
+        self.lanes: dict[str, Lane] = {}
+
+    def __bool__(self) -> bool:
+        """Whether something waits. What has been read alone need not be told: it goes with the next pipeline."""
+        return bool(self._unsent or self._taken_back)
+
+    @property
+    def unsent(self) -> int:
+        """How many asks wait to be written."""
+        return len(self._unsent)
+
+    def lane(self, name: str) -> Lane:
+        """What is known of a lane."""
+        known = self.lanes.get(name)
+        if known is None:
+            known = self.lanes[name] = Lane()
+        return known
+
+    def put(self, ask: OpenAsk) -> None:
+        """Write it."""
+        ask.is_waiting = True
+        self.lane(ask.lane).unsent += 1
+        self._unsent.append(ask)
+
+    def put_again(self, asks: list[OpenAsk]) -> None:
+        """Write these once more, before all others, and delete where they stood."""
+        for ask in reversed(asks):
+            if ask.entry is not None:
+                self._taken_back.setdefault(ask.lane, []).append(ask.entry)
+                ask.entry = None
+            if not ask.is_waiting:
+                ask.is_waiting = True
+                self.lane(ask.lane).unsent += 1
+            ask.is_sent = False
+            self._unsent.appendleft(ask)
+
+    def take_back(self, ask: OpenAsk) -> None:
+        """Nobody waits for its answer."""
+        self.rest(ask)
+        if ask.entry is not None:
+            self._taken_back.setdefault(ask.lane, []).append(ask.entry)
+
+    def rest(self, ask: OpenAsk) -> None:
+        """It waits no more: Redis has it, or it is done."""
+        if ask.is_waiting:
+            ask.is_waiting = False
+            self.lane(ask.lane).unsent -= 1
+
+    def answered(self, ask: OpenAsk) -> None:
+        """It is answered: whoever did so has taken it out of its lane in the same moment."""
+        self.rest(ask)
+        lane = self.lane(ask.lane)
+        lane.length = max(lane.length - 1, 0)
+
+    def has_read(self, entry: bytes) -> None:
+        """Replies have been read up to this one."""
+        self._read_to = entry
+
+    def batch(self) -> Batch:
+        """The pipeline that is due."""
+        commands: list[Command] = []
+        for lane, entries in self._taken_back.items():
+            commands.append(("XDEL", self._names.asks(lane), *entries))
+        self._taken_back = {}
+        if self._read_to is not None:
+            commands.append(("XTRIM", self._names.replies(self._instance), "MINID", _behind(self._read_to)))
+            self._read_to = None
+        sent = self._add_asks(commands)
+        lengths: list[tuple[int, str]] = []
+        for lane in {ask.lane: None for _, ask in sent}:
+            lengths.append((len(commands), lane))
+            commands.append(("XLEN", self._names.asks(lane)))
+        return Batch(commands, sent, lengths)
+
+    def _add_asks(self, commands: list[Command]) -> list[tuple[int, OpenAsk]]:
+        sent: list[tuple[int, OpenAsk]] = []
+        if not self._unsent:
+            return sent
+        now = self._clock.now()
+        room = self._batch_bytes
+        trimmed: set[str] = set()
+        instance, unsent = self._instance, self._unsent
+        while unsent:
+            ask = unsent[0]
+            if ask.is_done:
+                unsent.popleft()
+                continue
+            room -= ask.size + _ENVELOPE_BYTES
+            if room < 0 and sent:
+                break
+            unsent.popleft()
+            lane = ask.lane
+            if not ask.expiry:
+                ask.expiry = self._clock.at(ask.deadline)
+            content = ask.asker.request(self._requests)
+            sealed = self._seals.seal_ask(lane, instance, (ask.number, ask.expiry), content, now)
+            # What has expired is removed by whoever comes next; "~": as far as that costs nothing.
+            trim: Command = ("*",) if lane in trimmed else ("MINID", "~", now - EXPIRED_MS, "*")
+            trimmed.add(lane)
+            ask.is_sent = True
+            sent.append((len(commands), ask))
+            fields = ("d", ask.expiry, "g", instance, "i", ask.number, "m", sealed)
+            commands.append(("XADD", self._names.asks(lane), *trim, *fields))
+        self._requests.forget()
+        return sent
+
+    def written(self, batch: Batch, answers: list[Any]) -> tuple[list[tuple[OpenAsk, BaseException]], Exception | None]:
+        """Take down what Redis said to a pipeline.
+
+        Returns:
+            The asks that it refused, and why; and by which error it says that it is not the right server any more: then
+            those that it did not take for that reason wait to be written to the right one.
+        """
+        refused: list[tuple[OpenAsk, BaseException]] = []
+        moved: list[OpenAsk] = []
+        elsewhere: Exception | None = None
+        for place, ask in batch.asks:
+            answer = answers[place]
+            if isinstance(answer, bytes):
+                ask.entry = answer
+                ask.was_taken = True
+                if ask.is_waiting:
+                    ask.is_waiting = False
+                    self.lane(ask.lane).unsent -= 1
+                elif ask.is_done:
+                    # It was given up, or answered: then it is gone already, and to delete it does nothing.
+                    self._taken_back.setdefault(ask.lane, []).append(answer)
+            elif ask.is_done:
+                pass
+            elif isinstance(answer, MOVED):
+                elsewhere = answer
+                moved.append(ask)
+            else:
+                refused.append((ask, answer))
+        for place, lane in batch.lengths:
+            length = answers[place]
+            if isinstance(length, int):
+                self.lane(lane).length = length
+        self.put_again(moved)
+        return refused, elsewhere
+
+
+def _behind(entry: bytes) -> str:
+    """The id right behind an entry's: the first that is kept."""
+    milliseconds, _, number = entry.partition(b"-")
+    return f"{milliseconds.decode()}-{int(number) + 1}"

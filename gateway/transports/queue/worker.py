@@ -1,0 +1,328 @@
+"""One worker behind a queue: what it is asked goes into Redis, bridges take it from there, and their answers come back.
+
+* An ask waits in Redis until its deadline, whoever dies meanwhile: a bridge, for another one claims what it had; Redis,
+  for what may be repeated is put again when it is back. The first answer counts.
+* It is refused at once where it could only wait in vain: no bridge is there, Redis is away, too much is in the queue.
+* An ask that Redis has not taken after ``queue_redis_seconds`` has failed.
+* A policy with side effects is put once. If nobody knows what became of it, it runs into its deadline.
+
+Whom an ask is put to, nobody here chooses: any bridge of its lane may take it, and in a lane there may be several
+versions. That all of them claim the same is certain; that all of them accept the policy's settings is not.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+import structlog
+
+from gateway.deciding import Answer, Ask, Failure
+from gateway.policies.model import QueueTarget
+from gateway.redis import RedisAddress
+from gateway.transports.agreement import Agreement
+from gateway.transports.asked import SettingsJudge
+from gateway.transports.descriptions import Description
+from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
+from gateway.transports.limits import TransportLimits
+from gateway.transports.outcomes import Outcomes
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue.asks import Asker, OpenAsk, OpenAsks, Reviewing, ValidatingSettings
+from gateway.transports.queue.exchange import Exchange
+from gateway.transports.queue.failures import Failures
+from gateway.transports.queue.names import Names
+from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.wire import EXPIRED_MS, settings_request
+
+_LOG: Final = structlog.get_logger(__name__)
+
+LONGEST_SECONDS: Final = EXPIRED_MS / 1000 - 1
+"""Whatever the deadline of an ask is, it is in the queue no longer: what is older is trimmed."""
+
+NO_REDIS: Final = "it is behind a queue, and no Redis is given; name it by --queue-redis or --redis"
+
+
+class QueueWorker:
+    """Asks one worker.
+
+    Args:
+        name: the Worker's name, for messages.
+        target: its queue.
+        limits: see TransportLimits.
+        redis: where the queue is; None: nobody has said.
+        events: hears of what happens.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target: QueueTarget,
+        limits: TransportLimits,
+        *,
+        redis: RedisAddress | None,
+        events: WorkerEvents | None = None,
+    ) -> None:
+        self.name = name
+        self.target = f"queue {target.stream}"
+        self.agreement = Agreement(limits.worker_settle_seconds)
+        self.is_doubted = False
+        self._limits = limits
+        self._events = NoWorkerEvents() if events is None else events
+        self._failures = Failures(name, self.target, limits.message_characters)
+        self._outcomes = Outcomes(name, limits.message_characters, self._failures.internal)
+        self._seals = QueueSeals(target.stream, Path(target.directory) / target.key_file)
+        self._listeners: list[Callable[[], object]] = []
+        self._unplaced: dict[OpenAsk, frozenset[Description] | None] = {}
+        self._usable = 0
+        self._is_closed = False
+        self._events.arrived(name)
+        self._refused = OpenAsks()
+        self._exchange = (
+            None
+            if redis is None
+            else Exchange(
+                names=Names(target.stream),
+                seals=self._seals,
+                address=redis,
+                limits=limits,
+                failures=self._failures,
+                count=self._count,
+                changed=self._look,
+                told=lambda length, seconds: self._events.queue(name, length, seconds),
+            )
+        )
+
+    # ---------------------------------------------------------------------------------------------- for asks
+
+    def ask(
+        self, ask: Ask, answered: Callable[[Answer], None], fits: frozenset[Description] | None = None
+    ) -> Callable[[], object]:
+        """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
+
+        Args:
+            ask: the question.
+            answered: called with the answer.
+            fits: descriptions of which somebody in the lane must have one; None: any.
+
+        Returns:
+            What cancels the ask. Then ``answered`` is not called any more.
+        """
+        reviewing = Reviewing(ask, answered, self._outcomes, self._failures)
+        size = len(ask.document.content) + len(ask.policy.settings)
+        made = self._put(reviewing, size=size, deadline=ask.deadline, may_repeat=ask.cancellable, fits=fits)
+
+        def cancel() -> None:
+            reviewing.is_silenced = True
+            if made.may_repeat:
+                self._give_up(made)
+
+        return cancel
+
+    async def validate_settings(
+        self, policy: str, settings: bytes, fits: frozenset[Description] | None = None
+    ) -> pb.ValidateSettingsResponse:
+        """What the worker says of a policy's settings, whoever of it takes the question.
+
+        Raises:
+            WorkerError: nobody answers, or with something else.
+        """
+        asking = ValidatingSettings(settings_request(policy, settings), self._failures)
+        deadline = monotonic() + self._limits.describe_seconds
+        made = self._put(asking, size=len(settings), deadline=deadline, may_repeat=True, fits=fits)
+        try:
+            return await asking.result
+        finally:
+            self._give_up(made)
+
+    def _put(
+        self, asker: Asker, *, size: int, deadline: float, may_repeat: bool, fits: frozenset[Description] | None
+    ) -> OpenAsk:
+        now = monotonic()
+        exchange = self._exchange
+        refusal = self._refusal(size)
+        asks = self._refused if exchange is None or refusal is not None else exchange.open
+        made = asks.open(
+            asker, size=size, since=now, deadline=min(deadline, now + LONGEST_SECONDS), may_repeat=may_repeat
+        )
+        if exchange is None or refusal is not None:
+            self._refuse(made, refusal or self._failures.misconfigured(NO_REDIS))
+        elif not exchange.has_looked:
+            self._unplaced[made] = fits
+            exchange.watch()
+        else:
+            self._place(made, fits, now)
+        return made
+
+    def _place(self, made: OpenAsk, fits: frozenset[Description] | None, now: float) -> None:
+        """Choose a lane, and put it there, if it may be put there."""
+        exchange = self._exchange
+        assert exchange is not None  # noqa: S101 - nothing is open without one
+        lanes = exchange.crowd.lanes(fits)
+        if not lanes:
+            self._refuse(made, self._nobody(fits))
+            return
+        known = exchange.outbox.lane
+        name = lanes[0] if len(lanes) == 1 else min(lanes, key=lambda each: known(each).load)
+        refusal = self._lane_refusal(name, made.deadline - now)
+        if refusal is None:
+            made.lane = name
+            exchange.put(made)
+        else:
+            self._refuse(made, refusal)
+
+    def _refuse(self, made: OpenAsk, failure: Failure) -> None:
+        """Never inside the call that asks."""
+        asyncio.get_running_loop().call_soon(self._fail, made, failure)
+
+    def _fail(self, made: OpenAsk, failure: Failure) -> None:
+        if made.is_done:
+            return
+        self._forget(made)
+        made.asker.failed(failure)
+
+    def _give_up(self, made: OpenAsk) -> None:
+        self._unplaced.pop(made, None)
+        if made.lane and self._exchange is not None:
+            self._exchange.give_up(made)
+        else:
+            self._forget(made)
+
+    def _forget(self, made: OpenAsk) -> None:
+        """One that has never been put."""
+        self._unplaced.pop(made, None)
+        if self._exchange is not None:
+            self._exchange.open.close(made)
+        self._refused.close(made)
+
+    # ---------------------------------------------------------------------------------------------- refusals
+
+    def _refusal(self, size: int) -> Failure | None:
+        """Why an ask cannot be taken on, wherever it would go."""
+        exchange, limits = self._exchange, self._limits
+        if exchange is None:
+            return self._failures.misconfigured(NO_REDIS)
+        if self._seals.why:
+            return self._failures.misconfigured(self._seals.why)
+        if exchange.link.is_away(limits.queue_redis_seconds):
+            return self._failures.redis_away(exchange.link.why)
+        if len(exchange.open) >= limits.worker_in_flight:
+            self._count(WorkerEvent.IN_FLIGHT)
+            return self._failures.too_many(limits.worker_in_flight)
+        held = exchange.open.bytes
+        if held and held + size > limits.queue_open_bytes:
+            self._count(WorkerEvent.QUEUE_OPEN_BYTES)
+            return self._failures.too_much(held, limits.queue_open_bytes)
+        return None
+
+    def _lane_refusal(self, name: str, left: float) -> Failure | None:
+        """Why an ask cannot go by a lane."""
+        assert self._exchange is not None  # noqa: S101 - there is a lane
+        lane, limits = self._exchange.outbox.lane(name), self._limits
+        if lane.waiting >= limits.queue_length:
+            self._count(WorkerEvent.QUEUE_LENGTH)
+            return self._failures.too_long(lane.waiting, limits.queue_length)
+        if lane.bytes > limits.queue_bytes:
+            self._count(WorkerEvent.QUEUE_BYTES)
+            return self._failures.too_large(lane.bytes, limits.queue_bytes)
+        backlog = lane.backlog(left)
+        if backlog is not None:
+            self._count(WorkerEvent.QUEUE_SLOW)
+            return self._failures.too_slow(backlog, left)
+        return None
+
+    def _nobody(self, fits: frozenset[Description] | None) -> Failure:
+        if fits is None or not self.live:
+            return self._failures.nobody()
+        return self._failures.other_version()
+
+    # ------------------------------------------------------------------------------------------ its standing
+
+    @property
+    def live(self) -> tuple[Description, ...]:
+        """What those who are there say of themselves; more than one while the worker is being updated."""
+        return () if self._exchange is None else self._exchange.crowd.live
+
+    @property
+    def why(self) -> str:
+        """Why it cannot be asked at all; empty if it can, or if nobody knows yet."""
+        exchange = self._exchange
+        if exchange is None:
+            return self._failures.misconfigured(NO_REDIS).message
+        if self._seals.why:
+            return self._failures.misconfigured(self._seals.why).message
+        if exchange.link.why:
+            return self._failures.redis_away(exchange.link.why).message
+        return self._failures.nobody().message if exchange.has_looked and not exchange.crowd.live else ""
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Call this whenever somebody has come, gone, or been described anew."""
+        self._listeners.append(listener)
+
+    def unlisten(self, listener: Callable[[], object]) -> None:
+        """Don't any more."""
+        self._listeners.remove(listener)
+
+    def described(self) -> dict[Description, int]:
+        """Which descriptions those have who are there, and how many have each."""
+        return {} if self._exchange is None else self._exchange.crowd.described()
+
+    def all_with(self, description: Description) -> tuple[SettingsJudge, ...]:
+        """Whom to ask about settings: whoever in that lane takes the question."""
+        return (_LaneJudge(self, description),) if description in self.live else ()
+
+    def _look(self) -> None:
+        if self._is_closed or self._exchange is None:
+            return
+        usable = len(self._exchange.crowd.bridges)
+        if usable != self._usable:
+            change, self._usable = usable - self._usable, usable
+            self._events.connections(self.name, change)
+            self._count(WorkerEvent.CONNECTED if change > 0 else WorkerEvent.DISCONNECTED, abs(change))
+            if not usable:
+                _LOG.warning("a worker is lost: no bridge of its queue is there", worker=self.name, target=self.target)
+        if self._exchange.has_looked:
+            now, unplaced = monotonic(), self._unplaced
+            self._unplaced = {}
+            for made, fits in unplaced.items():
+                if not made.is_done:
+                    self._place(made, fits, now)
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _count(self, event: WorkerEvent, number: int = 1) -> None:
+        self._events.happened(self.name, event, number)
+
+    # --------------------------------------------------------------------------------------------------- end
+
+    async def idle(self) -> None:
+        """Return when nothing is open. Each ask has its deadline, so this ends."""
+        while len(self._refused) or (self._exchange is not None and len(self._exchange.open)):
+            await self._refused.idle.wait()
+            if self._exchange is not None:
+                await self._exchange.open.idle.wait()
+
+    async def close(self) -> None:
+        """Break off what is open, and all connections."""
+        self._is_closed = True
+        for made in self._refused:
+            self._forget(made)
+        self._unplaced.clear()
+        if self._exchange is not None:
+            await self._exchange.close()
+        self._events.connections(self.name, -self._usable)
+        self._events.gone(self.name)
+
+
+class _LaneJudge:
+    """Asks those who are described so about settings; as a SettingsJudge does."""
+
+    __slots__ = ("_fits", "_worker")
+
+    def __init__(self, worker: QueueWorker, description: Description) -> None:
+        self._worker = worker
+        self._fits = frozenset((description,))
+
+    async def validate_settings(self, policy: str, settings: bytes) -> pb.ValidateSettingsResponse:
+        """See SettingsJudge."""
+        return await self._worker.validate_settings(policy, settings, self._fits)

@@ -1,0 +1,124 @@
+"""The shadows of one configuration: described and asked like its policies, and in nobody's way.
+
+A shadow has a standing like any policy: its worker has to describe it, to claim no more than is granted, and to accept
+its settings. Whatever keeps it from that is its own trouble. So shadows have acquaintances of their own with the
+workers, even with those that policies are put to as well: settings that a worker is slow to judge, or refuses, hold up
+no policy. Nobody waits for a shadow, neither a start nor a reload.
+
+An answer in a version that nobody described is not held against the worker, as that of a policy would be: what a shadow
+answers keeps no policy from its cache.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Optional, cast
+
+from gateway.deciding import Ask, Reply, Standing
+from gateway.policies import Phase, Policy, Worker, shadow_of
+from gateway.transports.acquaintance import Acquaintance
+from gateway.transports.describing import unusable, webhook_standing
+from gateway.transports.standings import Standings
+
+if TYPE_CHECKING:
+    from gateway.transports.asked import Introduced
+    from gateway.transports.pool import ReachedWorker
+
+
+class Shadows:
+    """Knows the shadows, and asks them. An Asker.
+
+    Args:
+        policies: of the configuration.
+        characters: how much of a worker's own words is kept in one message.
+        changed: called in the loop whenever a standing has changed.
+    """
+
+    def __init__(self, policies: Iterable[Policy], characters: int, changed: Callable[[], object]) -> None:
+        self._characters = characters
+        self._changed = changed
+        self._policies: dict[str, list[Policy]] = {}
+        for policy in policies:
+            shadow = shadow_of(policy)
+            if shadow is not None:
+                self._policies.setdefault(shadow.worker, []).append(shadow)
+        self._standings = Standings(characters)
+        self._held: dict[str, ReachedWorker] = {}
+        self._acquaintances: dict[str, Acquaintance] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def workers(self) -> frozenset[str]:
+        """The names of the workers that they are put to."""
+        return frozenset(self._policies)
+
+    def standings(self, phase: Phase) -> Mapping[str, Standing]:
+        """The standing of each shadow of a phase, by its qualified name (``shadow_of``). One that is missing is not
+        described yet.
+        """
+        return self._standings.of(phase)
+
+    def known(self, ask: Ask) -> None:
+        """Nothing is: a shadow is asked."""
+
+    def ask(self, ask: Ask, reply: Reply) -> Callable[[], object]:
+        """Put ``ask`` to the shadow's worker, as Workers does."""
+        name = ask.policy.worker
+        acquaintance = self._acquaintances.get(name)
+        fits = None if acquaintance is None else acquaintance.fits(ask.policy, ask.version)
+        return self._held[name].connection.ask(ask, reply.answered, fits)
+
+    def reached(self, worker: Worker, reached: "ReachedWorker", before: Optional["Shadows"]) -> None:
+        """A worker can be asked from now on; ``before`` knows the shadows of the configuration that this one follows.
+
+        Whoever reaches it holds it until ``close`` has returned.
+        """
+        policies = self._policies.get(worker.name)
+        if policies is None:
+            return
+        self._held[worker.name] = reached
+        if worker.webhook is not None:
+            for policy in policies:
+                self._told(policy, webhook_standing(policy, worker))
+            self._changed()
+            return
+        acquaintance = self._acquaintances[worker.name] = Acquaintance(
+            worker=cast("Introduced", reached.connection),
+            configured=worker,
+            policies=policies,
+            characters=self._characters,
+            told=self._told,
+            known=lambda: None,
+            changed=self._changed,
+            failed=lambda why: self._undescribed(policies, why),
+            before=None if before is None else before.acquaintance(reached),
+        )
+        self._undescribed(
+            policies,
+            f"worker {worker.name!r} is not reached yet, at {reached.connection.target}; see whether it runs and "
+            "listens there",
+        )
+        self._tasks.append(asyncio.create_task(acquaintance.keep()))
+
+    def acquaintance(self, reached: "ReachedWorker") -> Acquaintance | None:
+        """What is known here of a worker, if it is one of those reached here that say anything of themselves."""
+        name = reached.connection.name
+        return self._acquaintances.get(name) if self._held.get(name) is reached else None
+
+    async def close(self) -> None:
+        """Listen to the workers no more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        self._acquaintances.clear()
+        self._held.clear()
+
+    def _told(self, policy: Policy, standing: Standing) -> None:
+        self._standings.set(policy, standing)
+
+    def _undescribed(self, policies: Iterable[Policy], why: str) -> None:
+        """None of them can be asked, but for those that could be before."""
+        for policy in policies:
+            if self._standings.described(policy) is None:
+                self._standings.set(policy, unusable(why), told=False)
+        self._changed()

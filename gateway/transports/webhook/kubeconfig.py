@@ -1,0 +1,160 @@
+"""A kubeconfig file, as far as kube-apiserver reads one for its webhooks: users, contexts, the current context.
+
+Relative files begin in the directory of the kubeconfig. What would have to be run or asked for a credential (exec,
+auth-provider) is refused at the start, and so is impersonation, which is for API servers: a webhook that was reached
+without them would be asked as somebody else than the operator means.
+"""
+
+import base64
+from pathlib import Path
+from typing import Final
+
+from gateway.policies import SourceText, wording
+from gateway.policies.base64_text import base64_mistake
+from gateway.policies.document import read_documents
+from gateway.policies.fields import Field, summary
+from gateway.policies.model import Place
+from gateway.transports.webhook.access import AccessError, Credentials, Users
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+"""A mounted Secret or ConfigMap holds at most 1 MiB."""
+
+_REFUSED: Final = {
+    "exec": "the gateway runs no credential plugin; have the token written into a tokenFile, which is read again",
+    "auth-provider": "auth provider not supported",
+    "as": "impersonation is for API servers, and means nothing to a webhook; remove it",
+    "as-uid": "impersonation is for API servers, and means nothing to a webhook; remove it",
+    "as-groups": "impersonation is for API servers, and means nothing to a webhook; remove it",
+    "as-user-extra": "impersonation is for API servers, and means nothing to a webhook; remove it",
+}
+
+
+def read_kubeconfig(path: Path) -> Users:
+    """The users in a kubeconfig file.
+
+    Raises:
+        AccessError: it cannot be read, is no kubeconfig, or has a user that the gateway cannot be.
+    """
+    document = read_document(path)
+    if document is None:
+        return Users()
+    document.mapping()
+    require_type(document, {"v1", None}, {"Config", None})
+    named = _users(document.get("users"), path.parent)
+    users = Users(named=named, current=_current(document, named))
+    refuse_mistakes(document, path)
+    return users
+
+
+def _users(field: Field, directory: Path) -> dict[str, Credentials]:
+    named: dict[str, Credentials] = {}
+    for item in field.items() or ():
+        if not item.mapping():
+            continue
+        name = item.get("name").text("") or ""
+        if name in named:
+            item.get("name").refuse(f"duplicate name {wording.quote(name)} in list")
+        named[name] = _credentials(item.get("user"), directory)
+    return named
+
+
+def _current(document: Field, named: dict[str, Credentials]) -> Credentials | None:
+    current = document.get("current-context").text("")
+    found = None
+    for item in document.get("contexts").items() or ():
+        name, user = item.get("name").text(""), item.get("context").get("user").text("")
+        if current and name == current and found is None:
+            found = named.get(user or "")
+    return found
+
+
+def _credentials(user: Field, directory: Path) -> Credentials:
+    if not user.absent:
+        user.mapping()
+    for name, why in _REFUSED.items():
+        if not user.get(name).absent:
+            user.get(name).refuse(why)
+    credentials = Credentials(
+        certificate=_data(user.get("client-certificate-data")),
+        certificate_file=_file(user.get("client-certificate"), directory),
+        key=_data(user.get("client-key-data")),
+        key_file=_file(user.get("client-key"), directory),
+        token=_header(user.get("token")),
+        token_file=_file(user.get("tokenFile"), directory),
+        username=user.get("username").text("") or "",
+        password=user.get("password").text("") or "",
+    )
+    has_certificate = bool(credentials.certificate or credentials.certificate_file)
+    if has_certificate != bool(credentials.key or credentials.key_file):
+        missing, present = ("client-key", "client-certificate")[:: 1 if has_certificate else -1]
+        user.get(present).refuse(f"there is no {missing}, and one is of no use without the other; give both")
+    if (credentials.username or credentials.password) and (credentials.token or credentials.token_file):
+        user.refuse("username/password or bearer token may be set, but not both")
+    return credentials
+
+
+def _data(field: Field) -> bytes:
+    text = field.text("") or ""
+    mistake = base64_mistake(text)
+    if mistake is not None:
+        # The text is not repeated: it may be half of a key.
+        field.refuse(f"illegal base64 data at input byte {mistake}")
+        return b""
+    return base64.b64decode(text)
+
+
+def _file(field: Field, directory: Path) -> str:
+    text = field.text("") or ""
+    return str(directory / text) if text else ""
+
+
+def _header(field: Field) -> str:
+    """A token, which goes into a header."""
+    text = field.text("") or ""
+    if text and not is_header(text):
+        field.refuse("a token is printable ASCII without blanks at its ends: it goes into a header")
+        return ""
+    return text
+
+
+def is_header(text: str) -> bool:
+    """Whether a text can be sent in a header."""
+    return text.isascii() and text.isprintable() and text == text.strip()
+
+
+# ----------------------------------------------------------------------------------------- files of Kubernetes' kinds
+
+
+def read_document(path: Path) -> Field | None:
+    """The first document of a file; None if it is empty.
+
+    Raises:
+        AccessError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise AccessError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise AccessError(f"{path}: has more than {MAX_FILE_BYTES} bytes; is it a configuration at all?")
+    nodes, mistake = read_documents(SourceText(name=str(path), content=content))
+    if mistake is not None:
+        raise AccessError(f"{path}:{mistake.line}: {mistake}")
+    if not nodes:
+        return None
+    return Field(node=nodes[0], place=Place(file=str(path), line=nodes[0].line), findings=[])
+
+
+def require_type(document: Field, versions: set[str | None], kinds: set[str | None]) -> None:
+    """Report another apiVersion or kind than one of these; None: it may be absent."""
+    for field, known in ((document.get("apiVersion"), versions), (document.get("kind"), kinds)):
+        said = field.text()
+        if (said or None) not in known and not (said is None and not field.absent):
+            field.refuse(wording.unsupported(said or "", sorted(filter(None, known))))
+
+
+def refuse_mistakes(document: Field, path: Path) -> None:
+    """Raise AccessError if any were reported."""
+    if document.findings:
+        raise AccessError(f"{path}:{document.findings[0].place.line}: {summary(document.findings)}")

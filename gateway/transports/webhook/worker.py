@@ -1,0 +1,239 @@
+"""One existing webhook, asked as kube-apiserver asks it.
+
+It has connections for each set of credentials that it is called with: one, unless mutating and validating calls have
+different ones. A webhook that hangs holds its own connections and asks, which are bounded, and nobody else's.
+"""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+import structlog
+
+from gateway.deciding import Answer, Ask, Failure
+from gateway.policies import Phase, WebhookTarget
+from gateway.transports.descriptions import Description
+from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
+from gateway.transports.grpc.backlog import Backlog
+from gateway.transports.limits import TransportLimits
+from gateway.transports.webhook.access import Credentials, WebhookAccess
+from gateway.transports.webhook.asking import Conversation
+from gateway.transports.webhook.client import Client
+from gateway.transports.webhook.endpoint import Endpoint
+from gateway.transports.webhook.failures import CallError, Failures
+from gateway.transports.webhook.places import Places
+from gateway.transports.webhook.proof import ProofError, Prover
+
+_LOG: Final = structlog.get_logger(__name__)
+
+SPOKEN: Final = ("v1", "v1beta1")
+"""The versions of AdmissionReview that the gateway speaks."""
+
+
+class WebhookWorker:
+    """Asks one webhook (an ``Asked``).
+
+    Args:
+        name: the Worker's name, for messages.
+        target: where it is, whom to believe, what it speaks.
+        limits: see TransportLimits.
+        access: what the gateway proves itself with, and where names are.
+        events: hears of what happens.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target: WebhookTarget,
+        limits: TransportLimits,
+        *,
+        access: WebhookAccess | None = None,
+        events: WorkerEvents | None = None,
+    ) -> None:
+        access = access or WebhookAccess()
+        self.name = name
+        self._endpoint = Endpoint(target)
+        self.target = self._endpoint.url
+        self._limits = limits
+        self._events = events or NoWorkerEvents()
+        # The first one in the list that is known, as CreateAdmissionObjects has it.
+        self._version = next((version for version in target.review_versions if version in SPOKEN), "")
+        places = Places(access.resolved)
+        host, port = places.place(self._endpoint.host, self._endpoint.port)
+        self._failures = Failures(name, f"{host}:{port}", self._endpoint.host, limits.message_characters)
+        self._backlog = Backlog(limits.worker_backlog_bytes)
+        self._lines: dict[Credentials, _Line] = {}
+        self._line_of: dict[Phase, _Line] = {}
+        for phase in Phase:
+            credentials = access.credentials(phase, self._endpoint.target)
+            line = self._lines.get(credentials)
+            if line is None:
+                line = self._lines[credentials] = _Line(
+                    prover=Prover(name, target.ca_bundle, credentials, limits.webhook_reload_seconds),
+                    client=Client(
+                        self._endpoint.authority,
+                        places,
+                        limits,
+                        self._failures,
+                        hold=self._hold,
+                        connections=self._connections_changed,
+                    ),
+                )
+            self._line_of[phase] = line
+        self._open: set[_Asking] = set()
+        self._connections = 0
+        self._is_closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._events.arrived(name)
+
+    def ask(
+        self,
+        ask: Ask,
+        answered: Callable[[Answer], None],
+        fits: frozenset[Description] | None = None,  # noqa: ARG002 - a webhook describes nothing
+    ) -> Callable[[], object]:
+        """See Asked."""
+        asking = _Asking(self, ask, answered, self._refusal(ask))
+        self._open.add(asking)
+        self._idle.clear()
+        return asking.cancel
+
+    def _refusal(self, ask: Ask) -> Failure | None:
+        """Why it cannot be taken on."""
+        if not self._version:
+            return self._failures.no_version(ask.policy.name)
+        if self._is_closed:
+            return self._failures.closed(ask.policy.name)
+        if len(self._open) >= self._limits.worker_in_flight:
+            self._events.happened(self.name, WorkerEvent.IN_FLIGHT)
+            return self._failures.too_many(self._limits.worker_in_flight)
+        if not self._backlog.has_room(ask.document.size):
+            self._events.happened(self.name, WorkerEvent.BACKLOG)
+            return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
+        return None
+
+    async def answer(self, ask: Ask) -> Answer:
+        """What the webhook says to an ask, or why it says nothing."""
+        line = self._line_of[ask.policy.phase]
+        conversation = Conversation(
+            ask=ask,
+            version=self._version,
+            endpoint=self._endpoint,
+            client=line.client,
+            failures=self._failures,
+            limits=self._limits,
+        )
+        left = ask.deadline - monotonic()
+        if left <= 0:
+            return self._failures.late(ask.policy.name, conversation.url)
+        size = ask.document.size
+        self._backlog.bytes += size
+        try:
+            async with asyncio.timeout(left):
+                return await conversation.answer(await line.prover.current())
+        except TimeoutError:
+            return self._failures.late(ask.policy.name, conversation.url)
+        except ProofError as error:
+            return self._failures.unusable(ask.policy.name, str(error))
+        except CallError as error:
+            return error.failure
+        finally:
+            self._backlog.bytes -= size
+            if conversation.again:
+                self._events.happened(self.name, WorkerEvent.RETRY, conversation.again)
+
+    def internal(self, ask: Ask, error: Exception) -> Failure:
+        """A mistake of ours."""
+        _LOG.exception("calling a webhook failed inside the gateway", worker=self.name, uid=ask.uid)
+        return self._failures.internal(error)
+
+    def left(self, asking: "_Asking") -> None:
+        """An ask is not open any more."""
+        self._open.discard(asking)
+        if not self._open:
+            self._idle.set()
+
+    def _hold(self, size: int) -> None:
+        if size > 0 and not self._backlog.has_room(size):
+            self._events.happened(self.name, WorkerEvent.BACKLOG)
+            raise CallError(self._failures.too_much(self._backlog.bytes, self._backlog.limit))
+        self._backlog.bytes += size
+
+    def _connections_changed(self, change: int) -> None:
+        if self._is_closed:
+            return
+        self._connections += change
+        self._events.connections(self.name, change)
+        self._events.happened(self.name, WorkerEvent.CONNECTED if change > 0 else WorkerEvent.DISCONNECTED)
+
+    async def idle(self) -> None:
+        """Return when nothing is open. Each ask has its deadline, so this ends."""
+        while self._open:
+            await self._idle.wait()
+
+    async def close(self) -> None:
+        """Break off what is open, and all connections."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for asking in tuple(self._open):
+            asking.break_off()
+        await asyncio.gather(*(asking.task for asking in tuple(self._open)), return_exceptions=True)
+        for line in self._lines.values():
+            await line.close()
+        self._events.connections(self.name, -self._connections)
+        self._events.gone(self.name)
+
+
+class _Line:
+    """A way to the webhook: the proof, and the connections that are made with it."""
+
+    def __init__(self, *, prover: Prover, client: Client) -> None:
+        self.prover = prover
+        self.client = client
+
+    async def close(self) -> None:
+        await self.prover.close()
+        await self.client.close()
+
+
+class _Asking:
+    """One ask while it is open."""
+
+    def __init__(
+        self, worker: WebhookWorker, ask: Ask, answered: Callable[[Answer], None], refusal: Failure | None
+    ) -> None:
+        self._worker = worker
+        self._ask = ask
+        self._answered = answered
+        self._refusal = refusal
+        self._is_heard = True
+        self.task = asyncio.get_running_loop().create_task(self._run())
+        # One that is cancelled before it begins never gets to its own end.
+        self.task.add_done_callback(lambda _: worker.left(self))
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more. A call with side effects goes on to its end."""
+        self._is_heard = False
+        if self._ask.cancellable:
+            self.task.cancel()
+
+    def break_off(self) -> None:
+        """It ends, whatever it is."""
+        self._is_heard = False
+        self.task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            answer = self._refusal or await self._worker.answer(self._ask)
+        except Exception as error:  # noqa: BLE001 - logged; whatever it is, somebody waits for an answer
+            answer = self._worker.internal(self._ask, error)
+        self._worker.left(self)
+        if not self._is_heard:
+            return
+        try:
+            self._answered(answer)
+        except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
+            _LOG.exception("telling an answer failed inside the gateway", uid=self._ask.uid)

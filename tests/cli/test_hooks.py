@@ -1,0 +1,216 @@
+"""Hooks on the command line, and shell-operator's own options: what they come to, and which mistakes are told."""
+
+import json
+import sys
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from gateway.cli.serve import serve
+from tests.sources.test_hooks import bash, write
+
+SERVICE = ("--service", "gw/gateway:8443")
+CERTIFICATE = ("--tls-cert", "/ours/tls.crt", "--tls-key", "/ours/tls.key")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A directory with one hook."""
+    bash(tmp_path / "hooks" / "hook")
+    return tmp_path / "hooks"
+
+
+@pytest.fixture
+def settings(monkeypatch, folder):
+    """What ``serve --hooks-dir`` would serve with, given these arguments and variables; or its error."""
+
+    class Reached(Exception):  # noqa: N818 - no error
+        pass
+
+    def keep(configuration, settings, *_arguments, **_more):
+        raise Reached(settings)
+
+    def made(*arguments, **env):
+        monkeypatch.setattr(sys.modules["gateway.cli.serve"], "Gateway", keep)
+        done = CliRunner().invoke(serve, ["--hooks-dir", str(folder), *map(str, arguments)], env=env)
+        if isinstance(done.exception, Reached):
+            (settings,) = done.exception.args
+            return settings
+        raise click.ClickException(done.stderr)
+
+    return made
+
+
+# ------------------------------------------------------------------------------------------------------ the commands
+
+
+def test_check_tells_what_hooks_mean(run, folder):
+    """Like any other policies; a file that is forgotten is a warning."""
+    write(folder / "forgotten", "", mode=0o644)
+    done = run("check", "--hooks-dir", folder, "-o", "json")
+    report = json.loads(done.out)
+    (entry,) = report["phases"]["validating"]["entries"]
+    assert (done.code, entry["path"], entry["isolated"]) == (0, "/validate/a.example.com", True)
+    assert entry["policies"][0]["configuration"] == "shell-operator-hooks-hooks"
+    assert "chmod +x" in report["warnings"][0]["message"]
+
+
+def test_check_tells_all_that_is_wrong_with_hooks(run, folder):
+    """Exit 1, as for any mistake."""
+    write(folder / "b", "#!/bin/bash\nexit 1\n")
+    write(folder / "c", "#!/bin/bash\necho 'configVersion: v2'\n")
+    done = run("check", "--hooks-dir", folder)
+    assert done.code == 1
+    assert f"{folder}/b:1: ended with exit status 1" in done.out
+    assert f"{folder}/c --config:1: configVersion: Invalid value" in done.out
+
+
+def test_the_variable_is_shell_operators_too(run, folder):
+    """And ours."""
+    for variable in ("SHELL_OPERATOR_HOOKS_DIR", "ADMISSION_GATEWAY_HOOKS_DIR"):
+        assert run("check", env={variable: str(folder)}).code == 0
+
+
+@pytest.mark.parametrize("command", [("check",), ("render", *SERVICE), ("review", "review.json"), ("serve",)])
+def test_a_command_without_policies_and_hooks(run, command):
+    """Is told that it may have either."""
+    done = run(*command)
+    assert done.code == 2
+    assert "--hooks-dir, or both" in done.err
+
+
+@pytest.mark.parametrize(
+    "command", [("check",), ("render", *SERVICE), ("review", "review.json"), ("serve", *CERTIFICATE)]
+)
+def test_a_directory_that_cannot_be_read(run, tmp_path, command):
+    """Exit 2, and why."""
+    done = run(*command, "--hooks-dir", tmp_path / "missing")
+    assert done.code == 2
+    assert "missing: cannot be read: No such file or directory" in done.err
+
+
+def test_a_broken_hook_refuses_the_start(run, folder):
+    """Exit 1: who judges cannot be known."""
+    broken = write(folder / "b", "#!/bin/bash\nexit 1\n")
+    done = run("serve", "--hooks-dir", folder, *CERTIFICATE)
+    assert done.code == 1
+    assert f"error: {broken}:1: ended with exit status 1" in done.err
+    assert "nothing is served" in done.err
+
+
+def test_render_registers_as_shell_operator_does(run, folder, certificates):
+    """Its options name Service and CA; the port is the one of a Service that says none."""
+    theirs = ("--namespace", "hooks", "--validating-webhook-service-name", "svc")
+    done = run("render", "--hooks-dir", folder, *theirs, "--validating-webhook-ca", certificates.ca_file)
+    _, validating = yaml.safe_load_all(done.out)
+    (webhook,) = validating["webhooks"]
+    assert (done.code, done.err) == (0, "")
+    service = {"namespace": "hooks", "name": "svc", "path": "/validate/a.example.com", "port": 443}
+    assert webhook["clientConfig"]["service"] == service
+    assert webhook["clientConfig"]["caBundle"]
+
+
+def test_render_prefers_our_options(run, folder):
+    """Where both are given."""
+    done = run("render", "--hooks-dir", folder, *SERVICE, "--namespace", "hooks")
+    _, validating = yaml.safe_load_all(done.out)
+    assert validating["webhooks"][0]["clientConfig"]["service"]["name"] == "gateway"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--validating-webhook-service-name", "svc"), "give --namespace too"),
+        (("--namespace", "A"), "RFC 1123 label"),
+        (("--namespace", "a", "--validating-webhook-service-name", "a.b"), "must not contain dots"),
+        (("--validating-webhook-configuration-name", "A", *SERVICE), "RFC 1123 subdomain"),
+    ],
+)
+def test_nonsense_is_refused_by_render(run, folder, options, expected):
+    """With what is wrong in it."""
+    done = run("render", "--hooks-dir", folder, *options)
+    assert done.code == 2
+    assert expected in " ".join(done.err.split())
+
+
+# ------------------------------------------------------------------------------------------------- shell-operator's
+
+
+def test_nothing_of_shell_operators_is_assumed(settings):
+    """Without its options, everything is as it always is."""
+    made = settings(*CERTIFICATE)
+    assert made.listen == ("127.0.0.1", 8443)
+    assert made.client_cas == ()
+    assert made.hooks == "shell-operator-hooks-hooks"
+
+
+def test_any_of_its_options_brings_its_defaults(settings):
+    """As a Deployment of it that names its Service alone would have them."""
+    made = settings(VALIDATING_WEBHOOK_SERVICE_NAME="svc")
+    assert made.listen == ("0.0.0.0", 9680)  # noqa: S104 - as they are there
+    assert (str(made.tls_cert), str(made.tls_key)) == ("/validating-certs/tls.crt", "/validating-certs/tls.key")
+
+
+def test_its_options_and_variables_mean_the_same_here(settings):
+    """Address, port, certificate, key, clients' authorities, the name of the configuration."""
+    made = settings(
+        "--validating-webhook-listen-port=1234",
+        "--validating-webhook-server-key=/theirs/key",
+        VALIDATING_WEBHOOK_LISTEN_ADDRESS="::1",
+        VALIDATING_WEBHOOK_SERVER_CERT="/theirs/cert",
+        VALIDATING_WEBHOOK_CLIENT_CA="/theirs/one\n/theirs/two",
+        VALIDATING_WEBHOOK_CONFIGURATION_NAME="mine",
+        SHELL_OPERATOR_NAMESPACE="hooks",
+    )
+    assert made.listen == ("::1", 1234)
+    assert (str(made.tls_cert), str(made.tls_key)) == ("/theirs/cert", "/theirs/key")
+    assert [str(path) for path in made.client_cas] == ["/theirs/one", "/theirs/two"]
+    assert made.hooks == "mine-hooks"
+
+
+def test_our_options_win(settings):
+    """Where both are given, on the command line or in the environment."""
+    made = settings(
+        *CERTIFICATE,
+        "--client-ca=/ours/ca",
+        "--validating-webhook-listen-port=1234",
+        "--validating-webhook-server-cert=/theirs/cert",
+        "--validating-webhook-client-ca=/theirs/ca",
+        ADMISSION_GATEWAY_LISTEN="127.0.0.1:1",
+    )
+    assert made.listen == ("127.0.0.1", 1)
+    assert (str(made.tls_cert), str(made.tls_key)) == ("/ours/tls.crt", "/ours/tls.key")
+    assert [str(path) for path in made.client_cas] == ["/ours/ca"]
+
+
+def test_development_certificates_stand_in_for_the_default_ones(settings, tmp_path):
+    """But not for those that somebody has named."""
+    assert settings("--tls-dev-dir", tmp_path / "dev", VALIDATING_WEBHOOK_LISTEN_PORT="1").tls_cert is None
+    with pytest.raises(click.ClickException, match="give either it, or --validating-webhook-server-cert"):
+        settings("--tls-dev-dir", tmp_path / "dev", VALIDATING_WEBHOOK_SERVER_CERT="/theirs/cert")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("listen-port", "65536", "65536"),
+        ("listen-port", "port", "'port'"),
+        ("listen-address", "a host", "'a host' is no host name"),
+        ("failure-policy", "Maybe", "'Maybe'"),
+        ("configuration-name", "-", "RFC 1123 subdomain"),
+    ],
+)
+def test_nonsense_is_refused(settings, name, value, expected):
+    """Whether it is an option or a variable."""
+    with pytest.raises(click.ClickException, match=expected):
+        settings(f"--validating-webhook-{name}={value}", *CERTIFICATE)
+    with pytest.raises(click.ClickException, match=expected):
+        settings(*CERTIFICATE, **{f"VALIDATING_WEBHOOK_{name.upper().replace('-', '_')}": value})
+
+
+def test_a_failure_policy_that_changes_nothing_is_told(run, folder):
+    """As behind shell-operator, which takes the option and gives hooks Fail."""
+    done = run("serve", "--hooks-dir", folder, "--validating-webhook-failure-policy", "Ignore")
+    assert "failure-policy Ignore changes nothing" in done.err

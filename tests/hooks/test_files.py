@@ -1,0 +1,105 @@
+"""The files of a run: private, bounded when they are read, and gone afterwards, whatever the hook did to them."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from gateway.hooks.files import RunFiles, TooLargeError
+
+NAMES = {
+    "BINDING_CONTEXT_PATH",
+    "VALIDATING_RESPONSE_PATH",
+    "ADMISSION_RESPONSE_PATH",
+    "CONVERSION_RESPONSE_PATH",
+    "METRICS_PATH",
+    "KUBERNETES_PATCH_PATH",
+}
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """Where the files are made."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    yield tmp_path
+    assert list(tmp_path.iterdir()) == []
+
+
+def response(files):
+    return Path(files.variables["ADMISSION_RESPONSE_PATH"])
+
+
+def test_all_files_are_there_empty_and_nobody_elses():
+    """But for the question; both names of the answer are one file."""
+    with RunFiles(b"question") as files:
+        variables = files.variables
+        assert variables.keys() == NAMES
+        assert variables["ADMISSION_RESPONSE_PATH"] == variables["VALIDATING_RESPONSE_PATH"]
+        for name in NAMES:
+            content = Path(variables[name]).read_bytes()
+            assert content == (b"question" if name == "BINDING_CONTEXT_PATH" else b"")
+        assert stat.S_IMODE(response(files).parent.stat().st_mode) == 0o700
+
+
+def test_what_was_written_is_read():
+    """Each by its own name."""
+    with RunFiles(b"") as files:
+        for name in NAMES - {"BINDING_CONTEXT_PATH", "VALIDATING_RESPONSE_PATH"}:
+            Path(files.variables[name]).write_text(name)
+        assert files.response(100) == b"ADMISSION_RESPONSE_PATH"
+        assert files.conversion(100) == b"CONVERSION_RESPONSE_PATH"
+        assert files.metrics(100) == b"METRICS_PATH"
+        assert files.patches(100) == b"KUBERNETES_PATCH_PATH"
+
+
+def test_no_more_is_read_than_a_bound():
+    """A gigabyte is not even begun with; it takes no room on the disk here either."""
+    with RunFiles(b"") as files:
+        with response(files).open("wb") as file:
+            file.truncate(1 << 30)
+        with pytest.raises(TooLargeError, match="more than 1000 bytes"):
+            files.response(1000)
+        response(files).write_bytes(b"x" * 1000)
+        assert len(files.response(1000)) == 1000
+
+
+@pytest.mark.parametrize("become", [os.mkfifo, Path.mkdir, lambda path: None], ids=["pipe", "directory", "gone"])
+def test_what_is_no_file_any_more_cannot_be_read(become):
+    """And nobody waits for it."""
+    with RunFiles(b"") as files:
+        response(files).unlink()
+        become(response(files))
+        with pytest.raises(OSError):
+            files.response(1000)
+
+
+def test_a_file_put_in_its_place_is_read():
+    """As a hook that writes elsewhere and moves it does."""
+    with RunFiles(b"") as files:
+        other = response(files).with_name("other")
+        other.write_text("moved")
+        other.replace(response(files))
+        assert files.response(1000) == b"moved"
+
+
+def test_whatever_is_left_in_there_is_removed():
+    """Also a directory that was closed to its own user."""
+    with RunFiles(b"") as files:
+        closed = response(files).parent / "closed"
+        closed.mkdir()
+        (closed / "file").touch()
+        closed.chmod(0)
+
+
+def test_an_error_inside_does_not_leave_them():
+    """They go with the block."""
+    with pytest.raises(ZeroDivisionError), RunFiles(b""):
+        raise ZeroDivisionError
+
+
+def test_a_directory_that_is_not_there_is_an_error(monkeypatch):
+    """That names itself."""
+    monkeypatch.setattr("tempfile.tempdir", "/nonexistent")
+    with pytest.raises(FileNotFoundError), RunFiles(b""):
+        pass

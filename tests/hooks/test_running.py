@@ -1,0 +1,292 @@
+"""Real hooks, in bash and Python, judged by what they leave: shell-operator's answers, and its failures."""
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure
+from gateway.hooks.failures import HOOK_FAILED, NO_ANSWER
+from gateway.hooks.running import HookRunner, Question
+from gateway.policies import Phase
+from gateway.reasons import Reason
+from tests.hooks.scripts import (
+    MUTATING,
+    PATIENCE,
+    VALIDATING,
+    answering,
+    bash_hook,
+    executable,
+    gone,
+    limits,
+    pid_in,
+    python_hook,
+)
+
+PATCH = [{"op": "add", "path": "/spec/replicas", "value": 333}]
+ENCODED = base64.b64encode(json.dumps(PATCH).encode()).decode()
+DOCUMENT = b'{"operation":"CREATE","object":{"spec":{"image":"a"}}}'
+
+
+class Heard:
+    """A RunEvents that remembers."""
+
+    def __init__(self):
+        self.told = []
+
+    def started(self):
+        self.told.append("started")
+
+    def ended(self, *, killed):
+        self.told.append("killed" if killed else "ended")
+
+    def refused(self):
+        self.told.append("refused")
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """Where the files of runs are made. None is left, whatever happens."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(directory))
+    yield directory
+    assert list(directory.iterdir()) == []
+
+
+async def judged(hook, *, phase=Phase.VALIDATING, seconds=PATIENCE, events=None, runner=None, **fields):
+    """What a hook says, or why it says nothing."""
+    question = Question(
+        binding=VALIDATING if phase is Phase.VALIDATING else MUTATING, phase=phase, document=DOCUMENT, uid="u1"
+    )
+    runner = runner or HookRunner(limits(**fields))
+    return await runner.judge(hook, question, deadline=time.monotonic() + seconds, events=events or Heard())
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ({"allowed": True}, Allow()),
+        ({"allowed": True, "message": "unheard", "warnings": ["w"]}, Allow(warnings=("w",))),
+        ({"allowed": False, "message": "no way"}, Deny(code=403, message="no way", reason="")),
+        ({"allowed": False}, Deny(code=403, message="", reason="")),
+        ({}, Deny(code=403, message="", reason="")),
+        ({"message": "m", "warnings": ["w"], "patch": "W10="}, Deny(message="m", reason="", warnings=("w",))),
+        ({"allowed": False, "status": {"code": 403, "message": "no"}}, Deny(code=403, message="no", reason="")),
+        ({"allowed": False, "status": {"code": 409, "message": "no"}}, Deny(code=409, message="no", reason="")),
+        ("", HOOK_FAILED),
+        ("{", HOOK_FAILED),
+        ("[]", HOOK_FAILED),
+        ({"allowed": "yes"}, HOOK_FAILED),
+        ({"allowed": True, "patch": PATCH}, HOOK_FAILED),
+    ],
+)
+async def test_an_answer_is_followed_as_by_shell_operator(tmp_path, answer, verdict):
+    """Denials with 403, missing allowed included; what cannot be read denies too."""
+    assert await judged(bash_hook(tmp_path, answering(answer))) == verdict
+
+
+async def test_a_patch_goes_on_as_it_is(tmp_path):
+    """Its bytes are for kube-apiserver's rules, not for ours."""
+    hook = bash_hook(tmp_path, answering({"allowed": True, "patch": ENCODED}))
+    change = Change(kind=ChangeKind.KUBERNETES_PATCH, content=json.dumps(PATCH).encode())
+    assert await judged(hook, phase=Phase.MUTATING) == Allow(change=change)
+
+
+async def test_a_patch_without_operations_is_no_change(tmp_path):
+    """It says nothing."""
+    assert await judged(bash_hook(tmp_path, answering({"allowed": True, "patch": "W10="})), phase=Phase.MUTATING) == (
+        Allow()
+    )
+
+
+async def test_a_validating_hook_must_not_change_anything(tmp_path):
+    """kube-apiserver would refuse the answer: a failure, in its words."""
+    answer = await judged(bash_hook(tmp_path, answering({"allowed": True, "patch": ENCODED})))
+    assert isinstance(answer, Failure)
+    assert answer.reason is Reason.INVALID_RESPONSE
+    assert "validating webhook may not return response.patch" in answer.message
+
+
+async def test_either_path_leads_to_the_answer(tmp_path):
+    """VALIDATING_RESPONSE_PATH, and ADMISSION_RESPONSE_PATH."""
+    hook = bash_hook(tmp_path, """echo '{"allowed":true}' > "$ADMISSION_RESPONSE_PATH" """)
+    assert await judged(hook) == Allow()
+
+
+async def test_a_hook_in_python_sees_the_whole_contract(tmp_path):
+    """No arguments, its own directory, the context, and every variable that shell-operator gives; no other."""
+    body = """
+context = json.load(open(os.environ["BINDING_CONTEXT_PATH"]))
+json.dump({"allowed": True, "warnings": [json.dumps([
+    sys.argv[1:], os.getcwd(), context[0]["binding"], context[0]["type"], context[0]["review"]["request"]["object"],
+    sorted(name for name in os.environ if name.endswith("_PATH")), os.environ.get("ADMISSION_GATEWAY_SECRET"),
+])]}, open(os.environ["ADMISSION_RESPONSE_PATH"], "w"))
+"""
+    os.environ["ADMISSION_GATEWAY_SECRET"] = "s"
+    try:
+        answer = await judged(python_hook(tmp_path / "deep", body))
+    finally:
+        del os.environ["ADMISSION_GATEWAY_SECRET"]
+    paths = ["ADMISSION_RESPONSE", "BINDING_CONTEXT", "CONVERSION_RESPONSE", "KUBERNETES_PATCH", "METRICS"]
+    assert json.loads(answer.warnings[0]) == [
+        [],
+        str((tmp_path / "deep").resolve()),
+        VALIDATING,
+        "Validating",
+        {"spec": {"image": "a"}},
+        [f"{path}_PATH" for path in [*paths, "VALIDATING_RESPONSE"]],
+        None,
+    ]
+
+
+async def test_no_answer_is_a_denial_with_500(tmp_path):
+    """In shell-operator's words."""
+    assert await judged(bash_hook(tmp_path, "exit 0")) == NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("exit 1", "exit code 1"),
+        ("kill -SEGV $$", "signal 11"),
+        (f"{answering({'allowed': True})}\nexit 3", "exit code 3"),
+        (f"{answering({'allowed': True})}\necho '{{' > $METRICS_PATH", "METRICS_PATH"),
+        (f"{answering({'allowed': True})}\necho '[]' > $CONVERSION_RESPONSE_PATH", "CONVERSION_RESPONSE_PATH"),
+        (
+            f"{answering({'allowed': True})}\necho 'operation: Delete' > $KUBERNETES_PATCH_PATH",
+            "which this gateway cannot",
+        ),
+        ("rm $VALIDATING_RESPONSE_PATH", "cannot be read"),
+        ("rm $VALIDATING_RESPONSE_PATH; mkfifo $VALIDATING_RESPONSE_PATH", "cannot be read"),
+    ],
+)
+async def test_a_failed_hook_denies_and_the_log_says_why(tmp_path, log, body, why):
+    """403 "Hook failed", and nothing of it is dropped silently."""
+    assert await judged(bash_hook(tmp_path, body)) == HOOK_FAILED
+    entry = next(entry for entry in log if "has failed" in entry["event"])
+    assert why in entry["why"]
+    assert (entry["uid"], entry["binding"]) == ("u1", VALIDATING)
+
+
+async def test_metrics_are_read_and_thrown_away(tmp_path):
+    """Nobody collects them; the hook goes on working."""
+    body = f"""echo '{{"name":"a","add":1}}' >> $METRICS_PATH\n{answering({"allowed": True})}"""
+    assert await judged(bash_hook(tmp_path, body)) == Allow()
+
+
+async def test_output_goes_to_the_log_with_its_uid(tmp_path, log):
+    """Both streams, line by line."""
+    await judged(bash_hook(tmp_path, f"echo one; echo two >&2\n{answering({'allowed': True})}"))
+    lines = {(entry["stream"], entry["line"], entry["uid"], entry["binding"]) for entry in log}
+    assert lines == {("stdout", "one", "u1", VALIDATING), ("stderr", "two", "u1", VALIDATING)}
+
+
+async def test_one_that_never_ends_is_a_timeout(tmp_path):
+    """Not a denial: what shell-operator has no words for is a failure. It is killed."""
+    events = Heard()
+    answer = await judged(bash_hook(tmp_path, "echo $$ > own; sleep 1e6"), seconds=1.0, events=events)
+    assert answer.reason is Reason.WORKER_TIMEOUT
+    assert events.told == ["started", "killed"]
+    await gone(await pid_in(tmp_path / "own"))
+
+
+async def test_one_that_floods_its_output_is_a_failure(tmp_path):
+    """With the limit in the message."""
+    answer = await judged(bash_hook(tmp_path, "yes"), output_bytes=100_000)
+    assert answer.reason is Reason.WORKER_FAILURE
+    assert "100000 bytes" in answer.message
+
+
+async def test_much_output_within_the_bound_is_no_mistake(tmp_path):
+    """A hook that traces works."""
+    body = f"head -c 5000000 /dev/zero | tr '\\0' x; {answering({'allowed': True})}"
+    assert await judged(bash_hook(tmp_path, body)) == Allow()
+
+
+async def test_a_gigabyte_of_answer_is_a_failure(tmp_path):
+    """It is not even read."""
+    answer = await judged(bash_hook(tmp_path, "truncate -s 1G $VALIDATING_RESPONSE_PATH"))
+    assert answer.reason is Reason.INVALID_RESPONSE
+    assert "hook_response_bytes" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [("#!/bin/bash\n", 0o644), ("#!/nowhere/bash\n", 0o755), ("echo\n", 0o755), (None, 0)],
+    ids=["mode", "interpreter", "format", "missing"],
+)
+async def test_one_that_cannot_be_started_is_unavailable(tmp_path, text, mode):
+    """Its policy's failurePolicy decides; no process is counted."""
+    hook = tmp_path / "hook.sh"
+    if text is not None:
+        executable(hook, text).chmod(mode)
+    events = Heard()
+    answer = await judged(hook, events=events)
+    assert answer.reason is Reason.WORKER_UNAVAILABLE
+    assert str(hook) in answer.message
+    assert events.told == []
+
+
+async def test_one_killed_by_somebody_else_has_failed(tmp_path):
+    """Out of memory, say: a denial, as for shell-operator."""
+    task = asyncio.create_task(judged(bash_hook(tmp_path, "echo $$ > own; sleep 1e6 & wait")))
+    os.kill(await pid_in(tmp_path / "own"), signal.SIGKILL)
+    assert await task == HOOK_FAILED
+
+
+async def test_cancelled_nothing_is_left(tmp_path):
+    """No process, no file, no seat taken."""
+    runner, events = HookRunner(limits()), Heard()
+    hook = bash_hook(tmp_path, "echo $$ > own; (setsid sh -c 'echo $$ > away; exec sleep 1e6' &); sleep 1e6")
+    task = asyncio.create_task(judged(hook, runner=runner, events=events))
+    pids = [await pid_in(tmp_path / name) for name in ("own", "away")]
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    for pid in pids:
+        await gone(pid)
+    assert (runner.seats.taken, events.told) == (0, ["started", "killed"])
+
+
+async def test_no_more_run_than_there_are_seats(tmp_path):
+    """Each waits for its turn."""
+    body = "echo + >> count; test $(grep -c + count) = $(($(grep -c - count) + 1)) || exit 9; sleep 0.05\n"
+    hook = bash_hook(tmp_path, f"{body}{answering({'allowed': True})}\necho - >> count")
+    (tmp_path / "count").touch()
+    runner = HookRunner(limits(processes=1))
+    assert await asyncio.gather(*(judged(hook, runner=runner) for _ in range(8))) == [Allow()] * 8
+
+
+async def test_too_many_are_refused_at_once(tmp_path):
+    """By a failure of its own."""
+    hook = bash_hook(tmp_path, "touch started; until test -e go; do sleep 0.01; done; exit 1")
+    runner, refused = HookRunner(limits(processes=1, waiting=1)), Heard()
+    tasks = [asyncio.create_task(judged(hook, runner=runner)) for _ in range(2)]
+    await asyncio.sleep(0)
+    answer = await judged(hook, runner=runner, events=refused)
+    assert (answer.reason, refused.told) == (Reason.OVERLOADED, ["refused"])
+    (tmp_path / "go").touch()
+    assert await asyncio.gather(*tasks) == [HOOK_FAILED] * 2
+
+
+async def test_one_whose_time_is_over_before_it_has_a_seat_is_not_started(tmp_path):
+    """It says what it has waited for."""
+    hook = bash_hook(tmp_path, "touch started")
+    answer = await judged(hook, seconds=-1.0)
+    assert answer.reason is Reason.WORKER_TIMEOUT
+    assert "hook_processes" in answer.message
+    assert not (tmp_path / "started").exists()
+
+
+async def test_a_disk_that_cannot_be_written_is_our_failure(tmp_path, monkeypatch):
+    """With a hint to the directory."""
+    monkeypatch.setattr("tempfile.tempdir", "/nonexistent")
+    answer = await judged(bash_hook(tmp_path, "exit 0"))
+    monkeypatch.undo()
+    assert answer.reason is Reason.INTERNAL
+    assert "TMPDIR" in answer.message

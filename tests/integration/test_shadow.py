@@ -1,0 +1,357 @@
+"""Shadows with real workers: a next version is compared with the one in force, and nothing else hears of it."""
+
+import asyncio
+import base64
+import json
+import re
+from pathlib import Path
+
+import pytest
+import structlog
+
+from gateway.deciding import Described
+from gateway.policies import shadow_of
+from tests.authorities import Authority
+from tests.integration.client import Client, message, post
+from tests.integration.running import configuration, policy, source, until
+from tests.integration.workers import ALLOW, Hanging, always, answer, deny, patch, pb, scripted, status
+from tests.traffic import recording
+from tests.transports.webhook.servers import Hook, http, json_patch, review, served, server_context
+
+UNDERSTUDY = Path(__file__).parent / "understudy.py"
+DIFFERS = "a shadow judges otherwise than its policy"
+FAILS = "a shadow could not judge what its policy judged; told again when it fails for another reason"
+MUTATING = recording("pod-create.0m")
+VALIDATING = recording("pod-create.1v")
+NOBODY = "127.0.0.1:1"
+SHADOW = {"shadow": {"worker": "next"}}
+QUICK = ("--reload-interval", 0.02, "--worker-wait", 30)
+
+
+def understudy(version):
+    """The worker of a version, started by the gateway."""
+    return {"command": ["python", str(UNDERSTUDY), version]}
+
+
+def compared(served, name, result, phase="validating"):
+    """How many comparisons of a policy came to this result."""
+    labels = {"phase": phase, "policy": f"test/{name}.test.example.com", "result": result}
+    return served.metric("shadow_comparisons_total", **labels)
+
+
+def results(served, name, phase="validating"):
+    """All results of a policy that were ever come to."""
+    found = {result: compared(served, name, result, phase) for result in ("same", "different", "failed", "dropped")}
+    return {result: number for result, number in found.items() if number}
+
+
+# ------------------------------------------------------------------------------------ a process, and two versions
+
+
+@pytest.fixture
+def two_versions(serve, tmp_path):
+    """Serve with Workers understudy (version 1) and next (version 2)."""
+
+    def start(mutating=(), validating=(), *flags):
+        workers = {"understudy": understudy("1"), "next": understudy("2")}
+        path = tmp_path / "policies.yaml"
+        path.write_text(source(workers=workers, mutating=mutating, validating=validating))
+        return serve("--policies", path, "--log-format", "json", *QUICK, *flags).ready()
+
+    return start
+
+
+async def test_a_next_version_is_compared_with_the_one_in_force(two_versions, trust):
+    """The same, another change, another verdict: counted for each policy, differences in the log, nobody obeyed."""
+    own = {"worker": "understudy"} | SHADOW
+    process = two_versions(
+        [policy(name, **own) for name in ("steady", "moving")], [policy(name, **own) for name in ("tell", "strict")]
+    )
+    # The next version may still be starting: nobody has waited for it.
+    described = {
+        process.logged("a policy can be asked", policy=f"test/{name}.test.example.com (shadow)")["version"]
+        for name in ("steady", "moving", "tell", "strict")
+    }
+    assert described == {"2"}
+    with Client(process.port, trust) as client:
+        mutated = client.send(message(MUTATING)).response
+        judged = client.send(message(VALIDATING)).response
+    assert (mutated["allowed"], judged["allowed"]) == (True, True)
+    assert mutated["warnings"] == ["version 1 labels"]
+    assert judged["auditAnnotations"]["tell.test.example.com_version"] == "1"
+    await until(lambda: results(process, "steady", "mutating") == {"same": 1})
+    await until(lambda: results(process, "moving", "mutating") == {"different": 1})
+    await until(lambda: results(process, "tell") == {"same": 1})
+    await until(lambda: results(process, "strict") == {"different": 1})
+    moving = process.logged(DIFFERS, policy="test/moving.test.example.com")
+    assert moving["verdict"][0] == moving["shadow_verdict"][0] == "allows"
+    assert [re.sub(".*= ", "", told) for _, told in (moving["verdict"], moving["shadow_verdict"])] == ['"1"', '"2"']
+    strict = process.logged(DIFFERS, policy="test/strict.test.example.com")
+    assert (strict["verdict"], strict["shadow_verdict"]) == (["allows"], ["denies (422): not with version 2"])
+    assert (strict["worker"], strict["version"]) == ("understudy", "1")
+    assert (strict["shadow_worker"], strict["shadow_version"]) == ("next", "2")
+    assert process.mistakes() == []
+
+
+async def test_settings_that_the_next_version_refuses(two_versions, trust):
+    """The policy is served; the shadow fails, and the log says why."""
+    own = {"worker": "understudy", "settings": {"refused_by": "2"}} | SHADOW
+    process = two_versions((), [policy("tell", **own)])
+    refused = process.logged("a policy cannot be asked", policy="test/tell.test.example.com (shadow)")
+    assert "refuses the settings: settings/refused_by: not with version 2" in refused["why"]
+    with Client(process.port, trust) as client:
+        assert client.send(message(VALIDATING)).response["allowed"]
+    await until(lambda: results(process, "tell") == {"failed": 1})
+    assert "refuses the settings" in process.logged(FAILS)["why"]
+    assert process.admin("/readyz") == "ok\n"
+
+
+async def test_no_share_compares_nothing(two_versions, trust):
+    """`--shadow-share 0`: the shadow is described, and asked nothing."""
+    process = two_versions((), [policy("tell", worker="understudy", **SHADOW)], "--shadow-share", 0)
+    process.logged("a policy can be asked", policy="test/tell.test.example.com (shadow)")
+    with Client(process.port, trust) as client:
+        for _ in range(3):
+            assert client.send(message(VALIDATING)).response["allowed"]
+    assert results(process, "tell") == {}
+    process.terminate()
+    assert process.exit_code() == 0
+    assert process.mistakes() == []
+
+
+# ------------------------------------------------------------------------------------- shadows that come and go
+
+
+def cached(**fields):
+    """A policy file: the policy ``tell``, cached for an hour, perhaps with a shadow."""
+    own = {"worker": "understudy", "cache": {"ttl": "1h"}, "inputs": ["/object/metadata/labels"]}
+    return source(
+        workers={"understudy": understudy("1"), "next": understudy("2")}, validating=[policy("tell", **own, **fields)]
+    )
+
+
+async def test_a_shadow_that_comes_and_goes_flushes_nothing(serve, tmp_path, trust):
+    """The policy's verdict is the cached one, before, with and after the shadow, which is compared with it."""
+    path = tmp_path / "policies.yaml"
+    path.write_text(cached())
+    process = serve("--policies", path, *QUICK).ready()
+    sources = {"phase": "validating", "policy": "test/tell.test.example.com"}
+
+    def answers(which):
+        return process.metric("policy_answers_total", **sources, source=which)
+
+    async def asked_again(loaded):
+        await until(lambda: process.metric("configuration_reloads_total", result="loaded") == loaded)
+        with Client(process.port, trust) as client:
+            assert client.send(post(VALIDATING.body, "/validate?timeout=10s")).response["allowed"]
+
+    await asked_again(0)
+    path.write_text(cached(**SHADOW))
+    await asked_again(1)
+    assert (answers("asked"), answers("memory")) == (1, 1)
+    # Its worker is there already, and described it at once or will soon: then the cached verdict is compared.
+    await until(lambda: sum(results(process, "tell").values()) == 1)
+    path.write_text(cached())
+    await asked_again(2)
+    assert (answers("asked"), answers("memory")) == (1, 2)
+    await until(lambda: "shadow_comparisons_total{" not in process.admin("/metrics"))
+    assert process.mistakes() == []
+
+
+async def test_a_shadow_that_nobody_reaches_holds_up_no_reload(serve, tmp_path, trust):
+    """A new configuration is in force although the worker that only a shadow names is nowhere."""
+    path = tmp_path / "policies.yaml"
+    path.write_text(cached())
+    process = serve("--policies", path, *QUICK).ready()
+    away = source(
+        workers={"understudy": understudy("1"), "next": NOBODY},
+        validating=[policy("tell", worker="understudy", **SHADOW)],
+    )
+    path.write_text(away)
+    await until(lambda: process.metric("configuration_reloads_total", result="loaded") == 1)
+    assert process.metric("configuration_reloads_total", result="waiting") == 0
+    with Client(process.port, trust) as client:
+        assert client.send(post(VALIDATING.body, "/validate?timeout=10s")).response["allowed"]
+    await until(lambda: results(process, "tell") == {"failed": 1})
+
+
+async def test_a_mistake_in_a_shadow(serve, tmp_path, trust):
+    """It is told at the start, which serves the policy without it; and a reload with one is refused as any mistake."""
+    path = tmp_path / "policies.yaml"
+    workers = {"understudy": understudy("1")}
+    path.write_text(source(workers=workers, validating=[policy("tell", worker="understudy", **SHADOW)]))
+    process = serve("--policies", path, *QUICK).ready()
+    told = process.err.find(lambda line: line.startswith("error: "))
+    assert told.endswith('policies[0].shadow.worker: Not found: "next"')
+    with Client(process.port, trust) as client:
+        assert client.send(post(VALIDATING.body, "/validate?timeout=10s")).response["allowed"]
+    path.write_text(source(workers=workers, validating=[policy("strict", worker="understudy", **SHADOW)]))
+    await until(lambda: process.metric("configuration_reloads_total", result="invalid") == 1)
+
+
+# ------------------------------------------------------------------------------------------ shadows that misbehave
+
+
+def shadowed(target, shadow, **fields):
+    """One policy of each phase, both with a shadow; and the same without."""
+    both = {"mutating": [policy("change", **fields)], "validating": [policy("judge", **fields)]}
+    bare = source(workers={"scripted": target, "next": shadow}, **both)
+    for each in both.values():
+        each[0].update(SHADOW)
+    return configuration(source(workers={"scripted": target, "next": shadow}, **both)), configuration(bare)
+
+
+def asked_of(request):
+    """Which policy an ask is put to."""
+    return pb.ReviewRequest.FromString(request).ask.policy
+
+
+async def labels_and_denies(request, context):
+    """``change`` sets labels, ``judge`` denies."""
+    labels = '[{"op": "add", "path": "/metadata/labels", "value": {"a": "1"}}]'
+    return patch(labels) if asked_of(request) == "change" else deny("no")
+
+
+async def denies_and_allows(request, context):
+    """The opposite."""
+    return deny("the shadow says no") if asked_of(request) == "change" else ALLOW
+
+
+async def test_a_shadow_is_never_obeyed(gateway):
+    """With a shadow that denies everything, every answer is byte for byte what it is without."""
+    answers = []
+    async with (
+        scripted("change", "judge", review=labels_and_denies) as target,
+        scripted("change", "judge", review=denies_and_allows) as shadow,
+    ):
+        for known in shadowed(target, shadow):
+            async with gateway(known) as served:
+                await until(lambda served=served: described(served))
+                answers.append([(await served.send(message(each))).body for each in (MUTATING, VALIDATING)])
+                if known.mutating[0].shadow is not None:
+                    await until(lambda served=served: results(served, "judge") == {"different": 1})
+                    await until(lambda served=served: results(served, "change", "mutating") == {"different": 1})
+    assert answers[0] == answers[1]
+    mutated, judged = (json.loads(body)["response"] for body in answers[0])
+    assert (mutated["allowed"], "patch" in mutated, judged["allowed"]) == (True, True, False)
+
+
+def described(served):
+    """Whether all shadows can be asked."""
+    chain = (*served.gateway.configuration.mutating, *served.gateway.configuration.validating)
+    shadows = [shadow for each in chain if (shadow := shadow_of(each)) is not None]
+    return all(
+        isinstance(served.gateway.workers.shadows.standings(each.phase).get(each.qualified_name), Described)
+        for each in shadows
+    )
+
+
+async def test_no_answer_waits_for_a_shadow(gateway):
+    """A shadow that never answers: the review is answered before it is asked, and the stop breaks it off."""
+    hanging = Hanging()
+    async with scripted("judge") as target, scripted("judge", review=hanging) as shadow:
+        known = configuration(
+            source(
+                workers={"scripted": target, "next": shadow},
+                validating=[policy("judge", timeoutSeconds=30, **SHADOW)],
+            )
+        )
+        async with gateway(known) as served:
+            await until(lambda: described(served))
+            for _ in range(3):
+                assert (await served.send(message(VALIDATING))).response["allowed"]
+            await asyncio.wait_for(hanging.asked.wait(), 10)
+            assert results(served, "judge") == {}
+            async with asyncio.timeout(10):
+                await served.gateway.stop(drain=False)
+                await hanging.cancelled.wait()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        (status(14, "draining"), "WORKER_UNAVAILABLE"),
+        (status(13, "broken"), "WORKER_FAILURE"),
+        (Hanging(), "WORKER_TIMEOUT"),
+    ],
+    ids=["unavailable", "broken", "slow"],
+)
+async def test_a_shadow_in_trouble_is_told_once(gateway, behaviour, reason):
+    """Counted each time, in the log once; the policy goes on."""
+    async with scripted("judge") as target, scripted("judge", review=behaviour) as shadow:
+        workers = {"scripted": target, "next": shadow}
+        known = configuration(source(workers=workers, validating=[policy("judge", timeoutSeconds=1, **SHADOW)]))
+        with structlog.testing.capture_logs() as logs:
+            async with gateway(known) as served:
+                await until(lambda: described(served))
+                for _ in range(3):
+                    assert (await served.send(message(VALIDATING))).response["allowed"]
+                await until(lambda: results(served, "judge") == {"failed": 3})
+    assert [entry["reason"] for entry in logs if entry["event"] == FAILS] == [reason]
+
+
+async def test_a_shadow_that_is_away_costs_nothing(gateway):
+    """Nobody waits for it at the start, and the policy is asked as if there were none."""
+    async with scripted("judge") as target:
+        known = configuration(
+            source(workers={"scripted": target, "next": NOBODY}, validating=[policy("judge", **SHADOW)])
+        )
+        with structlog.testing.capture_logs() as logs:
+            async with asyncio.timeout(30), gateway(known, wait=1_000_000) as served:
+                for _ in range(3):
+                    assert (await served.send(message(VALIDATING))).response["allowed"]
+                await until(lambda: results(served, "judge") == {"failed": 3})
+    told = [entry for entry in logs if entry["event"] == FAILS]
+    assert [(entry["reason"], entry["shadow_worker"]) for entry in told] == [("CONFIGURATION", "next")]
+
+
+@pytest.mark.parametrize("which", ["worker", "shadow"])
+async def test_a_webhook_has_a_shadow_or_is_one(gateway, tmp_path, which):
+    """Whoever moves from a webhook to a worker, or the other way round, compares them first."""
+    authority = Authority("webhooks")
+    pair = authority.issue("127.0.0.1").write(tmp_path)
+    hook = Hook(
+        lambda got: http(body=review(got, **json_patch({"op": "add", "path": "/metadata/labels/a", "value": "1"})))
+    )
+    merges = answer(allow=pb.Allow(merge_patch=b'{"metadata": {"labels": {"a": "1"}}}'))
+    async with served(hook, server_context(*pair)), scripted("judge", review=always(merges)) as target:
+        names = ["webhook", "scripted"] if which == "worker" else ["scripted", "webhook"]
+        about = policy("judge", worker=names[0], shadow={"worker": names[1]})
+        ca_bundle = base64.b64encode(authority.pem).decode()
+        webhook = {
+            "apiVersion": "admission-gateway.dev/v1alpha1",
+            "kind": "Worker",
+            "metadata": {"name": "webhook"},
+            "spec": {"webhook": {"url": hook.url, "caBundle": ca_bundle}},
+        }
+        text = source(workers={"scripted": target}, mutating=[about])
+        async with gateway(configuration(f"{text}---\n{json.dumps(webhook)}\n")) as running:
+            await until(lambda: described(running))
+            answered = await running.send(message(MUTATING))
+            assert answered.response["allowed"], answered
+            await until(lambda: results(running, "judge", "mutating") == {"same": 1})
+    (asked,) = hook.got
+    assert asked.uid != json.loads(MUTATING.body)["request"]["uid"]
+
+
+async def test_side_effects_are_had_once(gateway):
+    """Of a policy that acts on anything but dry runs, dry runs are compared, and nothing else."""
+    asks = []
+
+    async def review(request, context):
+        asks.append(request)
+        return patch("[]")
+
+    async with scripted("judge") as target, scripted("judge", review=review) as shadow:
+        about = policy("judge", sideEffects="NoneOnDryRun", **SHADOW)
+        known = configuration(source(workers={"scripted": target, "next": shadow}, mutating=[about]))
+        async with gateway(known) as served:
+            await until(lambda: described(served))
+            body = json.loads(MUTATING.body)
+            for dry_run in (False, True):
+                body["request"]["dryRun"] = dry_run
+                content = post(json.dumps(body).encode(), "/mutate?timeout=10s")
+                assert (await served.send(content)).response["allowed"]
+            await until(lambda: results(served, "judge", "mutating") == {"same": 1})
+            await served.gateway._shadowing.idle()
+    assert len(asks) == 1

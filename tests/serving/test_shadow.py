@@ -1,0 +1,444 @@
+"""Shadows: what another worker would have said is asked afterwards, compared, and obeyed by nobody."""
+
+import asyncio
+import json
+
+import pytest
+
+from gateway.deciding import Allow, Deny, Described, Failure, make_plan
+from gateway.patching import PatchLimits
+from gateway.policies import Mode, Phase, ReinvocationPolicy, Shadow, SideEffects, shadow_of
+from gateway.reasons import Reason
+from gateway.scopes import Inputs, Places, Writes
+from gateway.serving import shadow as shadowing
+from gateway.serving import shadow_log, shadow_room
+from gateway.serving.shadow import DIFFERENT, DROPPED, FAILED, SAME, Shadowing
+from gateway.serving.shadow_room import COMPARISONS, COMPARISONS_OF_ONE, HELD_BYTES
+from tests.integration.running import until
+from tests.world import decide, label, patch, policy, request
+
+DIFFERS = "a shadow judges otherwise than its policy"
+FAILS = "a shadow could not judge what its policy judged; told again when it fails for another reason"
+AWAY = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
+
+
+def shadowed(name, **fields):
+    """A policy whose shadow is policy NAME-next of worker "next"."""
+    return policy(name, shadow=Shadow(worker="next", policy=f"{name}-next"), **fields)
+
+
+class Stage:
+    """A generation with these policies; their shadows answer as ``behaviours`` say, by the name of their policy.
+
+    ``asked`` are those names with the documents, in order; ``held`` counts who holds it. Also counts, as ShadowEvents.
+    """
+
+    def __init__(self, policies, behaviours, standing=None):
+        self.policies = policies
+        self.behaviours = behaviours
+        self.standing = standing or Described(version="2")
+        self.namespaces = {}
+        self.asked = []
+        self.cancelled = 0
+        self.held = 0
+        self.results = []
+
+    @property
+    def shadows(self):
+        return self
+
+    def shadow_plan(self, about):
+        if not any(each is about for each in self.policies):
+            return None
+        shadow = shadow_of(about)
+        return make_plan(about.phase, (shadow,), {shadow.qualified_name: self.standing}, registered=True)
+
+    def begin(self):
+        self.held += 1
+
+    def end(self):
+        self.held -= 1
+
+    def compared(self, about, result):
+        self.results.append((about.policy, result))
+
+    def known(self, ask):
+        return None
+
+    def ask(self, ask, reply):
+        document = json.loads(ask.document.content)
+        self.asked.append((ask.policy.policy, document))
+        behaviour = self.behaviours[ask.policy.policy]
+        answer = behaviour(document) if callable(behaviour) else behaviour
+        if answer is None:
+            return self._cancel
+        return asyncio.get_running_loop().call_soon(reply.answered, answer).cancel
+
+    def _cancel(self):
+        self.cancelled += 1
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """No pause before a comparison."""
+    monkeypatch.setattr(shadowing, "AFTER_SECONDS", 0.0)
+
+
+async def compared(policies, behaviours, shadows, *, on=None, in_force=None, standing=None, **fields):
+    """Decide a review, and compare."""
+    decision, _ = decide(policies, behaviours, on=on)
+    stage = Stage(policies if in_force is None else in_force, shadows, standing)
+    shadow = Shadowing(lambda: stage, stage, key=b"k" * 32, **fields)
+    shadow.decided(decision)
+    async with asyncio.timeout(10):
+        await shadow.idle()
+    assert stage.held == 0
+    return stage
+
+
+def logged(logs, event):
+    return [entry for entry in logs if entry["event"] == event]
+
+
+RESHAPED = Allow(
+    change=label("a").change, warnings=("this one warns",), audit_annotations={"key": "value"}, version="2"
+)
+REPLACED = patch({"op": "add", "path": "/metadata/labels", "value": {"a": "1"}})
+
+
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize(
+    ("said", "shadow", "result"),
+    [
+        (Allow(), Allow(), SAME),
+        (Allow(), Allow(warnings=("w",), audit_annotations={"k": "v"}), SAME),
+        (Deny(message="no"), Deny(message="never", reason="Invalid", warnings=("w",)), SAME),
+        (Deny(code=403), Deny(code=422), DIFFERENT),
+        (Deny(code=0), Deny(code=200), SAME),
+        (Allow(), Deny(), DIFFERENT),
+        (Deny(), Allow(), DIFFERENT),
+        (Allow(), AWAY, FAILED),
+    ],
+)
+async def test_what_becomes_of_the_request_is_compared(phase, said, shadow, result):
+    """Allowed or denied, and with which code; whatever people read is no difference."""
+    stage = await compared([shadowed("a", phase=phase)], {"a": said}, {"a-next": shadow})
+    assert stage.results == [("a", result)]
+    assert [name for name, _ in stage.asked] == ["a-next"]
+
+
+@pytest.mark.parametrize(
+    ("said", "shadow", "result"),
+    [
+        (label("a"), RESHAPED, SAME),
+        (label("a"), REPLACED, SAME),
+        (label("a"), label("a", "2"), DIFFERENT),
+        (label("a"), label("b"), DIFFERENT),
+        (label("a"), Allow(), DIFFERENT),
+        (Allow(), label("a"), DIFFERENT),
+        (label("a"), patch({"op": "add", "path": "/metadata/labels/a", "value": 1}), FAILED),
+        (Allow(), patch({"op": "remove", "path": "/metadata/labels/none"}), FAILED),
+        (Allow(), patch({"op": "replace", "path": "/metadata/name", "value": "other"}), FAILED),
+    ],
+)
+async def test_the_objects_that_are_left_are_compared(said, shadow, result):
+    """Not how a change is said; one that is refused is a failure, as it is for a policy."""
+    stage = await compared([shadowed("a")], {"a": said}, {"a-next": shadow})
+    assert stage.results == [("a", result)]
+
+
+async def test_true_is_not_one():
+    """Equal is what JSON calls equal."""
+    stage = await compared(
+        [shadowed("a")],
+        {"a": patch({"op": "add", "path": "/spec", "value": {"a": True, "b": 1}})},
+        {"a-next": patch({"op": "add", "path": "/spec", "value": {"a": 1, "b": 1.0}})},
+    )
+    assert stage.results == [("a", DIFFERENT)]
+
+
+async def test_a_shadow_sees_what_its_policy_saw():
+    """The object as those before the policy left it; not as it came, not as it left, not as a shadow wants."""
+    policies = [shadowed("a"), shadowed("b", index=1), shadowed("c", index=2)]
+    says = {name: label(name) for name in "abc"}
+    stage = await compared(policies, says, {f"{name}-next": label("other") for name in "abc"})
+    seen = {name: document["object"]["metadata"]["labels"] for name, document in stage.asked}
+    assert seen == {"a-next": {}, "b-next": {"a": "1"}, "c-next": {"a": "1", "b": "1"}}
+    assert sorted(stage.results) == [("a", DIFFERENT), ("b", DIFFERENT), ("c", DIFFERENT)]
+
+
+async def test_the_document_is_the_very_same():
+    """Where nobody has changed anything, the shadow is sent what its policy was sent: the API server's own bytes."""
+    chosen = shadowed("a")
+    decision, world = decide([chosen], {"a": Allow()})
+    contents = []
+
+    class Recording(Stage):
+        def ask(self, ask, reply):
+            contents.append(ask.document.content)
+            return super().ask(ask, reply)
+
+    stage = Recording([chosen], {"a-next": Allow()})
+    shadow = Shadowing(lambda: stage, stage, key=b"k" * 32)
+    shadow.decided(decision)
+    await shadow.idle()
+    assert contents == [world.asks[0][1].document.content]
+
+
+async def test_a_shadow_sees_as_much_as_it_claims():
+    """What its worker described narrows the document, and what it may change."""
+    narrow = Described(
+        version="2",
+        inputs=Inputs(places=Places([("object", "metadata", "labels")])),
+        writes=Writes(granted=Places([("metadata", "labels", "b")])),
+    )
+    stage = await compared([shadowed("a")], {"a": label("a")}, {"a-next": label("a")}, standing=narrow)
+    ((_, document),) = stage.asked
+    assert document["object"] == {"metadata": {"labels": {}}}
+    assert stage.results == [("a", FAILED)]
+
+
+async def test_each_turn_of_a_policy_is_compared():
+    """One that was reinvoked is compared twice, on the object of each turn."""
+
+    def follow(document):
+        return label("a", document["object"]["metadata"]["labels"].get("b", "0"))
+
+    policies = [shadowed("a", reinvocation_policy=ReinvocationPolicy.IF_NEEDED), policy("b", index=1)]
+    stage = await compared(policies, {"a": follow, "b": label("b")}, {"a-next": follow})
+    assert stage.results == [("a", SAME)] * 2
+    labels = [document["object"]["metadata"]["labels"] for _, document in stage.asked]
+    assert labels == [{}, {"a": "0", "b": "1"}]
+
+
+async def test_what_is_not_enforced_is_compared():
+    """The change that a policy under audit would make is a change."""
+    stage = await compared([shadowed("a", mode=Mode.AUDIT)], {"a": label("a")}, {"a-next": label("a")})
+    assert stage.results == [("a", SAME)]
+
+
+async def test_a_request_without_an_object_is_compared():
+    """A DELETE has none."""
+    on = request(operation="DELETE", object=None, oldObject={"metadata": {"name": "p"}})
+    stage = await compared([shadowed("a")], {"a": Allow()}, {"a-next": Allow()}, on=on)
+    assert stage.results == [("a", SAME)]
+    assert stage.asked[0][1]["object"] is None
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        [policy("a")],
+        [shadowed("a", rules=())],
+        [policy("b"), shadowed("a", index=1)],
+    ],
+    ids=["no shadow", "not matched", "behind a denial"],
+)
+async def test_without_a_verdict_nobody_is_asked(policies):
+    """Who has no shadow, or has not judged, is not compared."""
+    stage = await compared(policies, {"a": Allow(), "b": Deny()}, {})
+    assert (stage.asked, stage.results) == ([], [])
+
+
+@pytest.mark.parametrize("answer", [AWAY, patch({"op": "remove", "path": "/nothing"})], ids=["away", "invalid patch"])
+async def test_a_failure_is_compared_with_nothing(answer):
+    """An error is not a verdict: what the policy would have said, nobody knows."""
+    stage = await compared([shadowed("a")], {"a": answer}, {"a-next": Allow()})
+    assert (stage.asked, stage.results) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("effects", "dry_run", "asked"),
+    [
+        (SideEffects.NONE, False, True),
+        (SideEffects.NONE, True, True),
+        (SideEffects.NONE_ON_DRY_RUN, True, True),
+        (SideEffects.NONE_ON_DRY_RUN, False, False),
+    ],
+)
+async def test_side_effects_are_had_once(effects, dry_run, asked):
+    """A policy that changes something in the world with this request has no shadow for it."""
+    policies = [shadowed("a", side_effects=effects)]
+    stage = await compared(policies, {"a": Allow()}, {"a-next": Allow()}, on=request(dryRun=dry_run))
+    assert bool(stage.asked) is asked
+    assert bool(stage.results) is asked
+
+
+async def test_a_difference_is_told_with_both_verdicts(logs):
+    """Who judges otherwise, what each said, what each changed, and for which request."""
+    says = Allow(change=label("a").change, warnings=("old words",), version="1.4")
+    shadow = Deny(code=422, message="not any more", warnings=("new words",), version="2.0")
+    await compared([shadowed("a")], {"a": says}, {"a-next": shadow})
+    (entry,) = logged(logs, DIFFERS)
+    assert entry["verdict"] == ["allows", 'add /metadata/labels/a = "1"', "warns: old words"]
+    assert entry["shadow_verdict"] == ["denies (422): not any more", "warns: new words"]
+    assert (entry["policy"], entry["phase"], entry["source"]) == ("test/a.test.example.com", "mutating", "asked")
+    assert (entry["worker"], entry["version"]) == ("worker-a", "1.4")
+    assert (entry["shadow_worker"], entry["shadow_policy"], entry["shadow_version"]) == ("next", "a-next", "2.0")
+    assert (entry["uid"], entry["resource"], entry["namespace"], entry["log_level"]) == ("u1", "pods", "t", "warning")
+
+
+async def test_what_is_the_same_is_not_told(logs):
+    """The log has differences and failures."""
+    await compared([shadowed("a")], {"a": label("a")}, {"a-next": label("a")})
+    assert logs == []
+
+
+async def test_values_of_a_secret_are_hashed(logs):
+    """The log has the places, and whether values are equal; never a value."""
+    on = request(
+        {"metadata": {"name": "s", "labels": {}}, "data": {}}, kind={"group": "", "version": "v1", "kind": "Secret"}
+    )
+
+    def sealed(value):
+        return patch({"op": "add", "path": "/data/password", "value": value})
+
+    await compared([shadowed("a")], {"a": sealed("hunter2")}, {"a-next": sealed("hunter3")}, on=on)
+    (entry,) = logged(logs, DIFFERS)
+    assert entry["verdict"][1].startswith("add /data/password = (a value with the digest ")
+    assert entry["verdict"][1] != entry["shadow_verdict"][1]
+    assert "hunter" not in str(logs)
+
+
+async def test_a_line_is_bounded(logs):
+    """Whatever workers write."""
+    many = [{"op": "add", "path": f"/metadata/labels/l{n}", "value": "x" * 10_000} for n in range(30)]
+    shadow = Allow(change=patch(*many).change, warnings=("w" * 10_000,) * 100)
+    await compared([shadowed("a")], {"a": Deny(message="m" * 10_000)}, {"a-next": shadow})
+    (entry,) = logged(logs, DIFFERS)
+    assert len(entry["shadow_verdict"]) <= 42
+    assert max(map(len, entry["verdict"] + entry["shadow_verdict"])) <= 501
+
+
+async def test_a_failure_is_told_once_for_each_reason(logs):
+    """A shadow that is away for an hour is one line; when it is back and away again, that is news."""
+    chosen = shadowed("a")
+    decision, _ = decide([chosen], {"a": Allow()})
+    stage = Stage([chosen], {})
+    shadow = Shadowing(lambda: stage, stage, key=b"k" * 32)
+    late = Failure(reason=Reason.WORKER_TIMEOUT, message="late")
+    for answer in (AWAY, AWAY, late, AWAY, Allow(), AWAY):
+        stage.behaviours["a-next"] = answer
+        shadow.decided(decision)
+        await shadow.idle()
+    told = [(entry["reason"], entry["why"]) for entry in logged(logs, FAILS)]
+    away = ("WORKER_UNAVAILABLE", "away")
+    assert [reason for reason, _ in told] == [away[0], "WORKER_TIMEOUT", away[0], away[0]]
+    assert told[0] == away
+    assert [result for _, result in stage.results].count(FAILED) == 5
+
+
+async def test_what_is_known_of_failures_is_bounded(logs, monkeypatch):
+    """With more policies than are remembered, something is told again, and nothing grows."""
+    monkeypatch.setattr(shadow_log, "FAILING_KEPT", 2)
+    policies = [shadowed(name, phase=Phase.VALIDATING, index=index) for index, name in enumerate("abc")]
+    says = {name: Allow() for name in "abc"}
+    await compared(policies, says, {f"{name}-next": AWAY for name in "abc"})
+    assert len(logged(logs, FAILS)) == 3
+
+
+async def test_a_shadow_that_cannot_be_asked_fails(logs):
+    """One that is not described, or whose settings are refused, is a failure of the shadow alone."""
+    standing = Failure(reason=Reason.CONFIGURATION, message="worker 'next' refuses the settings")
+    stage = await compared([shadowed("a")], {"a": Allow()}, {}, standing=standing)
+    assert (stage.asked, stage.results) == ([], [("a", FAILED)])
+    assert logged(logs, FAILS)[0]["why"] == standing.message
+
+
+async def test_a_shadow_that_hangs_ends_with_its_policys_timeout():
+    """A comparison has an end, and then the call is broken off."""
+    stage = await compared([shadowed("a", timeout=0.01)], {"a": Allow()}, {"a-next": None})
+    assert stage.results == [("a", FAILED)]
+    assert stage.cancelled == 1
+
+
+async def test_a_policy_that_is_not_configured_any_more_is_not_compared():
+    """The configuration has changed since: the same name may be another policy."""
+    stage = await compared([shadowed("a")], {"a": Allow()}, {"a-next": Allow()}, in_force=[shadowed("a")])
+    assert (stage.asked, stage.results) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn", "asked"), [(0.0, 0.0, False), (0.5, 0.5, False), (0.5, 0.49, True), (1.0, 0.999, True)]
+)
+async def test_a_share_is_compared(share, drawn, asked):
+    """0 is none, 1 is all."""
+    stage = await compared([shadowed("a")], {"a": Allow()}, {"a-next": Allow()}, share=share, draw=lambda: drawn)
+    assert bool(stage.results) is asked
+
+
+async def test_a_shadow_that_hangs_takes_no_other_ones_room():
+    """So many comparisons of one policy are under way; what comes beyond is dropped, and the others go on."""
+    policies = [shadowed("a", phase=Phase.VALIDATING), shadowed("b", phase=Phase.VALIDATING, index=1)]
+    decision, _ = decide(policies, {"a": Allow(), "b": Allow()})
+    stage = Stage(policies, {"a-next": None, "b-next": Allow()})
+    shadow = Shadowing(lambda: stage, stage, key=b"k" * 32)
+    for number in range(COMPARISONS_OF_ONE + 3):
+        shadow.decided(decision)
+        await until(lambda judged=number + 1: stage.results.count(("b", SAME)) == judged)
+    await until(lambda: stage.held == COMPARISONS_OF_ONE)
+    assert stage.results.count(("a", DROPPED)) == 3
+    assert len(stage.results) == COMPARISONS_OF_ONE + 6
+    shadow.stop()
+    await shadow.idle()
+    assert stage.held == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "begun"),
+    [("COMPARISONS", 3, 3), ("COMPARISONS_OF_ONE", 2, 4), ("HELD_BYTES", 3, 3)],
+)
+async def test_what_is_under_way_is_bounded(monkeypatch, limit, value, begun):
+    """In number, for each policy and all together, and in bytes; what has ended makes room."""
+    policies = [shadowed("a", phase=Phase.VALIDATING), shadowed("b", phase=Phase.VALIDATING, index=1)]
+    decision, _ = decide(policies, {"a": Allow(), "b": Allow()})
+    size = sum(memoryview(raw).nbytes for raw in decision.request.members.values())
+    monkeypatch.setattr(shadow_room, limit, value * size if limit == "HELD_BYTES" else value)
+    stage = Stage(policies, {"a-next": Allow(), "b-next": Allow()})
+    shadow = Shadowing(lambda: stage, stage, key=b"k" * 32)
+    for _ in range(2):
+        for _ in range(5):
+            shadow.decided(decision)
+        assert stage.held == begun
+        await shadow.idle()
+    dropped = [name for name, result in stage.results if result == DROPPED]
+    assert len(dropped) == 2 * (10 - begun)
+
+
+def test_the_bounds_leave_room_for_each_other():
+    """One policy's share of the room is a part of it, and an update of the largest object that is stored fits."""
+    assert COMPARISONS_OF_ONE < COMPARISONS
+    assert HELD_BYTES > 2 * 1_572_864
+
+
+async def test_a_stopped_one_begins_nothing():
+    """A gateway that drains compares nothing."""
+    chosen = shadowed("a")
+    decision, _ = decide([chosen], {"a": Allow()})
+    stage = Stage([chosen], {"a-next": Allow()})
+    shadow = Shadowing(lambda: stage, stage, key=b"k" * 32)
+    shadow.stop()
+    shadow.decided(decision)
+    assert (stage.held, stage.results) == (0, [])
+
+
+async def test_changes_that_pass_the_limits_together_are_a_failure(logs):
+    """The patrol's rule: nobody can tell, and nothing is broken."""
+    policies = [policy("a"), shadowed("b", index=1)]
+    two = patch(*({"op": "add", "path": f"/metadata/labels/{name}", "value": "1"} for name in "xy"))
+    limits = PatchLimits(operations=1)
+    stage = await compared(policies, {"a": two, "b": Allow()}, {"b-next": Allow()}, patch_limits=limits)
+    assert (stage.results, logs) == ([("b", FAILED)], [])
+
+
+async def test_a_mistake_of_ours_is_logged_and_counted(logs):
+    """It ends one comparison, and nothing else."""
+    chosen = shadowed("a")
+    decision, _ = decide([chosen], {"a": Allow()})
+    stage = Stage([chosen], {"a-next": Allow()})
+    shadow = Shadowing(lambda: stage, stage, key=b"k" * 32)
+    shadow._as_it_was = lambda decision, number: 1 / 0
+    shadow.decided(decision)
+    await shadow.idle()
+    assert (stage.held, stage.results) == (0, [("a", FAILED)])
+    assert [entry["log_level"] for entry in logs] == ["error"]

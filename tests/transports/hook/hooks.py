@@ -1,0 +1,66 @@
+"""A hook as a worker, and asks to it."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from time import monotonic
+
+from gateway.deciding import Ask
+from gateway.documents import Document
+from gateway.policies import HookTarget, Phase
+from gateway.transports import NoWorkerEvents, TransportLimits
+from gateway.transports.hook import HookWorker
+from tests.hooks.scripts import PATIENCE, VALIDATING, until
+from tests.world import policy
+
+
+class Events(NoWorkerEvents):
+    """Remembers what happens."""
+
+    def __init__(self):
+        self.told = []
+        self.running = 0
+        self.usable = 0
+
+    def happened(self, worker, event, count=1):
+        self.told += [event.value] * count
+
+    def connections(self, worker, change):
+        self.usable += change
+
+    def processes(self, worker, change):
+        self.running += change
+
+    def gone(self, worker):
+        self.told.append("gone")
+
+
+@asynccontextmanager
+async def hooked(path, *, events=None, objects=(), described=True, **limits):
+    """A worker whose hook is at a path; described, unless that is not to be waited for."""
+    worker = HookWorker("hook", HookTarget(path=str(path), objects=objects), TransportLimits(**limits), events=events)
+    try:
+        if described:
+            await until(lambda: worker.live)
+        yield worker
+    finally:
+        await worker.close()
+
+
+def question(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=PATIENCE, cancellable=True, content=b"{}"):
+    return Ask(
+        id=1,
+        policy=policy("judge", phase=phase, worker="hook", policy=binding),
+        document=Document(content=content),
+        deadline=monotonic() + seconds,
+        uid="u1",
+        cancellable=cancellable,
+        version="1",
+    )
+
+
+async def asked(worker, ask=None):
+    """What a worker answers."""
+    answer = asyncio.get_running_loop().create_future()
+    worker.ask(ask or question(), answer.set_result)
+    async with asyncio.timeout(2 * PATIENCE):
+        return await answer

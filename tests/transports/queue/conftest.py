@@ -1,0 +1,36 @@
+"""A redis-server for each module, a key file, and what is logged."""
+
+import base64
+import os
+
+import pytest
+
+from tests.caching import servers
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory):
+    """One server for all tests of a module; it keeps what it is told through a restart."""
+    folder = tmp_path_factory.mktemp("redis")
+    with servers.server(folder, "--appendonly", "yes", "--appendfsync", "always") as made:
+        yield made
+
+
+@pytest.fixture
+def redis(redis_server):
+    """The module's server, empty and running, as every test finds it."""
+    if redis_server.process is None:
+        redis_server.start()
+    redis_server.resume()
+    with redis_server.client as client:
+        client.config_set("maxmemory", 0)
+        client.flushall()
+    return redis_server
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    """A file with one key."""
+    file = tmp_path / "queue-keys"
+    file.write_text(base64.b64encode(os.urandom(32)).decode() + "\n")
+    return file

@@ -1,0 +1,226 @@
+"""Both ends of a consumer: a gateway's side that writes and reads what really stands in Redis, and a judge that the
+test has in its hand.
+"""
+
+import asyncio
+import itertools
+import secrets
+from collections import Counter
+from contextlib import asynccontextmanager
+
+import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import ConstantBackoff
+
+from gateway.redis import redis_address
+from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue.consumer import Consumer
+from gateway.transports.queue.consuming import ConsumerLimits
+from gateway.transports.queue.judging import Introduced
+from gateway.transports.queue.names import GROUP, Names, lane_of
+from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.wire import read_presence, read_replies
+
+STREAM = "test"
+PATIENCE = 30.0
+DESCRIBED = pb.DescribeResponse(
+    worker="labels", version="1", policies=[pb.PolicyDescription(name="p", phases=[pb.PHASE_VALIDATING])]
+)
+LANE = lane_of(DESCRIBED)
+ALLOW = pb.Outcome(allow=pb.Allow(), version="1")
+QUICK = ConsumerLimits(answer_seconds=1.0)
+
+
+async def until(condition):
+    """Wait until something holds; it may be a coroutine function."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            held = condition()
+            if asyncio.iscoroutine(held):
+                held = await held
+            if held:
+                return held
+            await asyncio.sleep(0.005)
+
+
+def introduced(described=DESCRIBED):
+    """As whom a worker stands that describes itself so."""
+    return Introduced(description=described.SerializeToString(deterministic=True), lane=lane_of(described))
+
+
+class Asked:
+    """One ask that a judge was given."""
+
+    def __init__(self, ask, answered, until, once):
+        self.ask, self.until, self.once = ask, until, once
+        self._answered = answered
+
+    def answer(self, outcome=ALLOW):
+        self._answered(outcome)
+
+
+class Judge:
+    """A Judging. It answers at once, unless it ``holds``; ``asked`` is all that it was asked."""
+
+    def __init__(self, *, holds=False):
+        self.holds = holds
+        self.asked = []
+        self.introduced = introduced()
+        self.settings = pb.ValidateSettingsResponse()
+        self._listeners = []
+
+    def listen(self, listener):
+        self._listeners.append(listener)
+
+    def become(self, introduction):
+        self.introduced = introduction
+        for listener in self._listeners:
+            listener()
+
+    def judge(self, ask, answered, *, until, once):
+        self.asked.append(Asked(ask, answered, until, once))
+        if not self.holds:
+            asyncio.get_running_loop().call_soon(answered, ALLOW)
+
+    async def validate_settings(self, request):
+        self.asked.append(request)
+        return self.settings
+
+    @property
+    def documents(self):
+        return [each.ask.document for each in self.asked]
+
+
+class Events(Counter):
+    """A ConsumerEvents."""
+
+    def happened(self, event, count=1):
+        self[event.value] += count
+
+
+class Queue:
+    """A gateway's side of a queue."""
+
+    def __init__(self, url, key_file, stream=STREAM):
+        self.address = redis_address(url)
+        self.names = Names(stream)
+        self.seals = QueueSeals(stream, key_file)
+        self.key_file = key_file
+        self.gateway = secrets.token_hex(16)
+        # A server that was restarted has closed the test's own connections too.
+        self.client = redis.asyncio.Redis.from_url(url, retry=Retry(ConstantBackoff(0.05), 200))
+        self._numbers = itertools.count(1)
+
+    async def now(self):
+        seconds, microseconds = await self.client.time()
+        return seconds * 1000 + microseconds // 1000
+
+    async def listen(self):
+        """Make the stream in which replies come."""
+        name = self.names.replies(self.gateway)
+        number = await self.client.xadd(name, {"m": b""})
+        await self.client.xdel(name, number)
+        return self
+
+    async def put(self, document=b"{}", *, number=None, deadline=None, seconds=30.0, once=False, **changed):
+        """Put an ask; its id. ``deadline`` in Redis' milliseconds; ``changed`` are fields of the entry, changed."""
+        ask = pb.Ask(policy="p", phase=pb.PHASE_VALIDATING, settings=b"{}", document=document, uid="u")
+        return await self.put_request(
+            q.Request(ask=ask, once=once), number=number, deadline=deadline, seconds=seconds, **changed
+        )
+
+    async def put_request(self, request, *, number=None, deadline=None, seconds=30.0, lane=LANE, seals=None, **changed):
+        number = number or next(self._numbers).to_bytes(8, "big")
+        now = await self.now()
+        deadline = deadline or now + int(seconds * 1000)
+        content = request if isinstance(request, bytes) else request.SerializeToString()
+        sealed = (seals or self.seals).seal_ask(lane, self.gateway, (number, deadline), content, now)
+        fields = {"d": deadline, "g": self.gateway, "i": number, "m": sealed} | changed
+        await self.client.xadd(
+            self.names.asks(LANE), {name: value for name, value in fields.items() if value is not None}
+        )
+        return number
+
+    async def replies(self):
+        """All replies so far."""
+        found = []
+        for _, fields in await self.client.xrange(self.names.replies(self.gateway)):
+            message = read_replies(self.seals, self.gateway, fields[b"m"], await self.now())
+            assert message is not None
+            found += message.replies
+        return found
+
+    async def reply(self, number, count=1):
+        """The reply to an id, when there are so many; the first."""
+
+        async def those():
+            found = [reply for reply in await self.replies() if reply.id == number]
+            return found if len(found) >= count else None
+
+        return (await until(those))[0]
+
+    async def present(self):
+        """The presences by consumer name."""
+        everybody = await self.client.hgetall(self.names.workers)
+        return {name.decode(): read_presence(self.seals, name.decode(), sealed) for name, sealed in everybody.items()}
+
+    async def is_empty(self, lane=LANE):
+        """Whether nothing is in the lane, and nothing pending."""
+        name = self.names.asks(lane)
+        pending = await self.client.xpending(name, GROUP)
+        return await self.client.xlen(name) == 0 and pending["pending"] == 0
+
+    async def consumers(self, lane=LANE):
+        """The names in the group."""
+        return {each["name"].decode() for each in await self.client.xinfo_consumers(self.names.asks(lane), GROUP)}
+
+    async def pending(self, lane=LANE):
+        """Entries that are delivered and not done."""
+        return await self.client.xpending_range(self.names.asks(lane), GROUP, "-", "+", 100)
+
+
+class Running:
+    """A consumer that takes work."""
+
+    def __init__(self, queue, judge, limits):
+        self.judge = judge
+        self.events = Events()
+        self.consumer = Consumer(
+            queue.address, queue.names.stream, seals=queue.seals, judging=judge, limits=limits, events=self.events
+        )
+        self._queue = queue
+        self.task = None
+
+    @property
+    def name(self):
+        return self.consumer.name
+
+    def start(self):
+        self.task = asyncio.create_task(self.consumer.run())
+        return self
+
+    async def ready(self):
+        """Wait until it stands in the queue."""
+        await until(lambda: not self.consumer.why)
+        return self
+
+    async def die(self):
+        """As a process does that is killed: nothing is said to anybody."""
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+    async def stop(self):
+        self.consumer.stop()
+        async with asyncio.timeout(PATIENCE):
+            await self.task
+
+
+@asynccontextmanager
+async def consuming(queue, judge=None, *, limits=QUICK, ready=True):
+    """A consumer of the queue, killed at the end if it still runs."""
+    running = Running(queue, judge or Judge(), limits).start()
+    try:
+        yield await running.ready() if ready else running
+    finally:
+        await running.die()

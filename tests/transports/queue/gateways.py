@@ -1,0 +1,106 @@
+"""A gateway's end of a queue: a QueueWorker, questions to it, and those who wait for the answers."""
+
+import asyncio
+from collections import Counter
+from contextlib import asynccontextmanager
+from time import monotonic
+
+from gateway.deciding import Ask
+from gateway.documents import Document
+from gateway.policies import Phase
+from gateway.policies.model import QueueTarget
+from gateway.redis import redis_address
+from gateway.transports import TransportLimits
+from gateway.transports.queue import QueueWorker
+from tests.transports.queue.consumers import PATIENCE, STREAM, until
+from tests.world import policy
+
+POLICY = policy("p", phase=Phase.VALIDATING, policy="p", timeout=30.0, worker="labels")
+
+
+class Events(Counter):
+    """A WorkerEvents. ``usable`` and ``queues`` are what it was told last."""
+
+    usable = 0
+    length = 0
+    oldest = 0.0
+    gone_ = 0
+
+    def arrived(self, worker):
+        pass
+
+    def happened(self, worker, event, count=1):
+        self[event.value] += count
+
+    def connections(self, worker, change):
+        self.usable += change
+
+    def queue(self, worker, length, oldest_seconds):
+        self.length, self.oldest = length, oldest_seconds
+
+    def gone(self, worker):
+        self.gone_ += 1
+
+
+class Gateway:
+    """One QueueWorker; ``events`` are those that it tells of."""
+
+    def __init__(self, url, key_file, limits):
+        self.events = Events()
+        target = QueueTarget(stream=STREAM, key_file=key_file.name, directory=str(key_file.parent))
+        address = None if url is None else redis_address(url)
+        self.worker = QueueWorker("labels", target, TransportLimits(**limits), redis=address, events=self.events)
+        self._ids = 0
+
+    async def met(self, number=1):
+        """Wait until so many bridges are there."""
+        await until(lambda: self.events.usable == number)
+        return self
+
+    def put(self, document=b"{}", *, seconds=30.0, once=False, fits=None, about=POLICY):
+        """Put a question; who waits for its answer."""
+        self._ids += 1
+        ask = Ask(
+            id=self._ids,
+            policy=about,
+            document=Document(content=document),
+            deadline=monotonic() + seconds,
+            uid=f"uid-{self._ids}",
+            cancellable=not once,
+            version="1",
+        )
+        return Waiting(self.worker, ask, fits)
+
+    async def ask(self, document=b"{}", **fields):
+        """The answer to a question."""
+        return await self.put(document, **fields).answer()
+
+
+class Waiting:
+    """Who waits for an answer. ``answers`` are those that came."""
+
+    def __init__(self, worker, ask, fits):
+        self.answers = []
+        self._came = asyncio.Event()
+        self.cancel = worker.ask(ask, self._answered, fits)
+        assert not self.answers
+
+    def _answered(self, answer):
+        self.answers.append(answer)
+        self._came.set()
+
+    async def answer(self):
+        async with asyncio.timeout(PATIENCE):
+            await self._came.wait()
+        assert len(self.answers) == 1
+        return self.answers[0]
+
+
+@asynccontextmanager
+async def gateway(redis, key_file, **limits):
+    """A gateway at the queue."""
+    made = Gateway(redis if redis is None or isinstance(redis, str) else redis.url, key_file, limits)
+    try:
+        yield made
+    finally:
+        await made.worker.close()

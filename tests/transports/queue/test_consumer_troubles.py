@@ -1,0 +1,257 @@
+"""A consumer whose Redis is killed, restarted with or without its data, paused, filled, failed over, or a cluster."""
+
+import asyncio
+
+import pytest
+
+from gateway.redis import redis_address
+from gateway.transports.queue import answering, heartbeat
+from gateway.transports.queue.consuming import ConsumerLimits
+from tests.caching import servers
+from tests.docs.pages import blocks
+from tests.transports.queue.consumers import ALLOW, LANE, Judge, Queue, Running, consuming, until
+
+
+@pytest.fixture
+async def queue(redis, key_file):
+    """A gateway's side of a queue, on a server that keeps what it is told through a restart."""
+    made = await Queue(redis.url, key_file).listen()
+    yield made
+    await made.client.aclose()
+
+
+async def away(running):
+    """Wait until the consumer has noticed."""
+    await until(lambda: "Redis cannot be used" in running.consumer.why)
+
+
+async def restart(server, *, empty=False):
+    """As a node does that loses its power."""
+    await asyncio.to_thread(server.kill)
+    if empty:
+        for file in server.folder.iterdir():
+            file.unlink()
+    await asyncio.to_thread(server.start)
+
+
+async def test_a_redis_that_is_not_there_yet(tmp_path, key_file):
+    """The consumer waits for it, says why it takes nothing, and takes what is there when it comes."""
+    with servers.server(tmp_path) as server:
+        server.kill()
+        queue = Queue(server.url, key_file)
+        async with consuming(queue, ready=False) as running:
+            await away(running)
+            server.start()
+            await queue.listen()
+            assert (await queue.reply(await queue.put())).verdict == ALLOW
+            assert running.consumer.why == ""
+        await queue.client.aclose()
+
+
+async def test_a_restart_with_its_data(queue, redis):
+    """Nothing is lost: what was in hand is answered, once, and so is what was waiting."""
+    async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight=1, answer_seconds=1.0)) as running:
+        numbers = [await queue.put(b"in hand"), await queue.put(b"waiting", once=True)]
+        await until(lambda: running.judge.asked)
+        await asyncio.to_thread(redis.kill)
+        await away(running)
+        running.judge.asked[0].answer()
+        running.judge.holds = False
+        await asyncio.to_thread(redis.start)
+        for number in numbers:
+            assert (await queue.reply(number)).verdict == ALLOW
+        await until(queue.is_empty)
+        assert running.judge.documents == [b"in hand", b"waiting"]
+
+
+async def test_a_restart_without_its_data(queue, redis):
+    """Group and presence are made again; what is asked again is answered from what is in hand."""
+    async with consuming(queue, Judge(holds=True)) as running:
+        deadline = await queue.now() + 60_000
+        number = await queue.put(deadline=deadline)
+        await until(lambda: running.judge.asked)
+        await restart(redis, empty=True)
+        await queue.listen()
+        await queue.put(number=number, deadline=deadline)
+        await until(lambda: running.events["repeated"])
+        running.judge.asked[0].answer()
+        assert (await queue.reply(number)).verdict == ALLOW
+        await until(queue.is_empty)
+        assert len(running.judge.asked) == 1
+
+        async def present():
+            return running.name in await queue.present()
+
+        await until(present)
+
+
+async def test_data_that_vanishes_under_a_running_consumer(queue):
+    """FLUSHALL, too: the group is made again, and what is put then is answered."""
+    async with consuming(queue) as running:
+        await queue.reply(await queue.put())
+        await queue.client.flushall()
+        await queue.listen()
+        assert (await queue.reply(await queue.put())).verdict == ALLOW
+        assert running.events["redis_lost"] == 0
+
+
+async def test_a_redis_that_hangs(queue, redis):
+    """Its answers have a time limit; when it goes on, so does the consumer, and an answer of that time is written."""
+    limits = ConsumerLimits(answer_seconds=0.2)
+    async with consuming(queue, Judge(holds=True), limits=limits) as running:
+        number = await queue.put(seconds=60)
+        await until(lambda: running.judge.asked)
+        redis.pause()
+        running.judge.asked[0].answer()
+        await away(running)
+        redis.resume()
+        assert (await queue.reply(number)).verdict == ALLOW
+        await until(queue.is_empty)
+
+
+async def test_an_answer_that_is_late_when_redis_is_back(queue, redis):
+    """Nobody waits for it: it is dropped, and its entry is done."""
+    async with consuming(queue, Judge(holds=True)) as running:
+        await queue.put(seconds=5)
+        await until(lambda: running.judge.asked)
+        await asyncio.to_thread(redis.kill)
+        await away(running)
+        running.judge.asked[0].answer()
+        await until(lambda: running.events["late"] == 1)
+        assert running.consumer.in_hand == 0
+        await asyncio.to_thread(redis.start)
+        await until(queue.is_empty)
+        assert await queue.replies() == []
+
+
+async def test_stopping_while_redis_is_away(queue, redis):
+    """It waits for Redis as long as somebody waits for an answer, and no longer."""
+    async with consuming(queue, Judge(holds=True)) as running:
+        await queue.put(seconds=5)
+        await until(lambda: running.judge.asked)
+        await asyncio.to_thread(redis.kill)
+        await away(running)
+        running.consumer.stop()
+        running.judge.asked[0].answer()
+        async with asyncio.timeout(30):
+            await running.task
+
+
+async def test_a_full_redis(queue, redis, monkeypatch):
+    """Answers wait for memory, those that nobody waits for are given up, which frees some; then all are written."""
+    monkeypatch.setattr(answering, "FULL_SECONDS", 0.02)
+    async with consuming(queue, Judge(holds=True)) as running:
+        late, number = await queue.put(b"late", seconds=3), await queue.put(b"timely", seconds=100)
+        await until(lambda: len(running.judge.asked) == 2)
+        await queue.client.config_set("maxmemory", 1)
+        for asked in running.judge.asked:
+            asked.answer()
+        await until(lambda: "full" in running.consumer.why)
+        await until(lambda: running.events["late"] == 1)
+        assert await queue.client.xlen(queue.names.asks(LANE)) == 1
+        assert not running.task.done()
+        await queue.client.config_set("maxmemory", 0)
+        assert (await queue.reply(number)).verdict == ALLOW
+        assert late not in [reply.id for reply in await queue.replies()]
+        await until(queue.is_empty)
+        await until(lambda: not running.consumer.why)
+
+
+async def test_something_else_where_the_queue_should_be(queue, log):
+    """The log says so, and when it is gone the consumer works."""
+    await queue.client.set(queue.names.asks(LANE), "something else")
+    async with consuming(queue, ready=False) as running:
+        await until(lambda: running.events["redis_lost"] > 2)
+        await queue.client.delete(queue.names.asks(LANE))
+        assert (await queue.reply(await queue.put())).verdict == ALLOW
+    assert sum(entry["log_level"] == "error" for entry in log) == 0
+
+
+async def test_a_user_with_no_more_rights_than_documented(queue, redis, monkeypatch):
+    """The ACL of docs/queues.md is enough for all that a consumer does, claims and its departure included."""
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(heartbeat, "DEAD_SECONDS", 0.2)
+    monkeypatch.setattr(heartbeat, "TIDY_SECONDS", 0.0)
+    monkeypatch.setattr(heartbeat, "GONE_SECONDS", 0.1)
+    (block,) = [block for block in blocks("text", pages_of="docs/queues.md") if block.text.startswith("user bridge")]
+    rights = block.text.replace("{admission:scanner}", "{test}").replace("PASSWORD", "secret").split()
+    rights.remove("+client|setinfo")  # of Redis 7
+    await queue.client.execute_command("ACL", "SETUSER", *rights[1:])
+    limited = _Elsewhere(queue, redis.url.replace("redis://", "redis://bridge:secret@"))
+    first = Running(limited, Judge(holds=True), ConsumerLimits(answer_seconds=1.0)).start()
+    number = await queue.put()
+    await until(lambda: first.judge.asked)
+    await queue.client.xgroup_createconsumer(queue.names.asks(LANE), "workers", "gone")
+    await first.die()
+    second = Running(limited, Judge(), ConsumerLimits(answer_seconds=1.0)).start()
+    assert (await queue.reply(number)).verdict == ALLOW
+
+    async def tidied():
+        return await queue.consumers() <= {second.name}
+
+    await until(tidied)
+    await second.stop()
+    assert await queue.consumers() == set()
+    assert list(await queue.present()) == [first.name]
+    assert second.events["redis_lost"] == first.events["redis_lost"] == 0
+
+
+async def test_a_cluster(tmp_path, key_file):
+    """Everything of one queue is in one slot: its transactions work there."""
+    with servers.cluster(tmp_path) as nodes:
+        url = nodes[0].url.replace("redis://", "redis+cluster://")
+        probe = Queue(nodes[0].url, key_file)
+        number = await probe.client.execute_command("CLUSTER KEYSLOT", probe.names.workers)
+        await probe.client.aclose()
+        home = next(
+            node for node, end in zip(nodes, [16384 * part // 3 for part in (1, 2, 3)], strict=True) if number < end
+        )
+        queue = await Queue(home.url, key_file).listen()
+        running = Running(_Elsewhere(queue, url), Judge(), ConsumerLimits(answer_seconds=5.0)).start()
+        try:
+            await running.ready()
+            assert (await queue.reply(await queue.put())).verdict == ALLOW
+            await until(queue.is_empty)
+            await running.stop()
+            assert await queue.present() == {}
+        finally:
+            await running.die()
+            await queue.client.aclose()
+
+
+async def test_a_failover(tmp_path, key_file):
+    """Sentinels name another master: the consumer goes over to it, and answers there what it has in hand."""
+    with servers.sentinels(tmp_path) as (master, replica, watchers):
+        hosts = ",".join(f"127.0.0.1:{each.port}" for each in watchers)
+        queue = await Queue(master.url, key_file).listen()
+        elsewhere = _Elsewhere(queue, f"redis+sentinel://{hosts}/main")
+        running = Running(elsewhere, Judge(holds=True), ConsumerLimits(answer_seconds=1.0)).start()
+        after = Queue(replica.url, key_file)
+        after.gateway = queue.gateway
+        try:
+            await running.ready()
+            number = await queue.put(seconds=60)
+            await until(lambda: running.judge.asked)
+            await queue.client.execute_command("WAIT", 1, 10_000)
+            await asyncio.to_thread(master.kill)
+            running.judge.asked[0].answer()
+
+            async def promoted():
+                return (await after.client.info("replication"))["role"] == "master"
+
+            await until(promoted)
+            assert (await after.reply(number)).verdict == ALLOW
+            await until(after.is_empty)
+            assert len(running.judge.asked) == 1
+        finally:
+            await running.die()
+            await queue.client.aclose()
+            await after.client.aclose()
+
+
+class _Elsewhere:
+    """A queue that is reached by another URL."""
+
+    def __init__(self, queue, url):
+        self.address = redis_address(url)
+        self.names, self.seals = queue.names, queue.seals

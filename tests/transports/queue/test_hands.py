@@ -1,0 +1,154 @@
+"""What a consumer has in its hands, whatever happens in whatever order."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue import hands as module
+from gateway.transports.queue.hands import Entry, Hands, Key
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["come", "answer", "refuse", "drop", "write", "remove"]), st.integers(0, 5)), max_size=60
+)
+
+
+def key(number, deadline=1):
+    return Key("g", b"%d" % number, deadline)
+
+
+def reply(number, size=1):
+    return q.Reply(id=b"%d" % number, verdict=pb.Outcome(version="v" * size))
+
+
+class Played:
+    """Hands, and what should be in them."""
+
+    def __init__(self):
+        self.hands = Hands(1000, 1000)
+        self.came, self.done, self.asked, self.open = 0, [], [], []
+
+    def _entry(self):
+        self.came += 1
+        return Entry("lane", b"%d" % (self.came - 1))
+
+    def come(self, number):
+        entry = self._entry()
+        if not self.hands.again(key(number), entry, 0.0):
+            self.hands.take(key(number), entry, until=10.0, size=7)
+            self.asked.append(number)
+            self.open.append(number)
+
+    def refuse(self, number):
+        self.hands.put(key(100 + self.came), self._entry(), reply(number), 10.0)
+
+    def drop(self, number):
+        self.hands.drop(self._entry())
+
+    def answer(self, number):
+        if self.open:
+            self.hands.answer(key(self.open.pop(number % len(self.open))), reply(number), 0.0)
+
+    def write(self, number):
+        due = self.hands.due(number * 10)
+        self.done += [entry for answer in due for entry in answer.entries]
+        self.hands.done(due)
+
+    def remove(self, number):
+        removed = self.hands.dropped(number)
+        self.done += removed
+        self.hands.removed(removed)
+
+    def end(self):
+        while self.open:
+            self.answer(0)
+        while self.hands.due(1):
+            self.write(100)
+        self.remove(1000)
+
+
+@pytest.mark.property
+@given(STEPS)
+def test_every_entry_is_done_once(steps):
+    """Each entry that came is in hand until it is written or removed, and then is not; the bytes come out even; no
+    question is asked twice.
+    """
+    played = Played()
+    for step, number in steps:
+        getattr(played, step)(number)
+        assert len(played.hands.entries) == played.came - len(played.done)
+        assert played.hands.in_work == len(played.open)
+    played.end()
+    assert sorted(played.done) == sorted(Entry("lane", b"%d" % index) for index in range(played.came))
+    assert len(played.asked) == len(set(played.asked))
+    assert (played.hands.bytes, played.hands.in_hand, played.hands.is_empty) == (0, 0, True)
+
+
+def test_room():
+    """It is bounded in number and in bytes, of what is asked and of what is not written yet."""
+    hands = Hands(3, 100)
+    assert hands.room == 3
+    hands.take(key(1), Entry("l", b"1"), until=1.0, size=10)
+    hands.put(key(2), Entry("l", b"2"), reply(2), 1.0)
+    assert hands.room == 1
+    hands.answer(key(1), reply(1, 200), 0.0)
+    assert hands.room == 0
+    hands.done(hands.due(1000))
+    assert hands.room == 3
+
+
+def test_what_is_due_is_bounded_in_bytes():
+    """The oldest answers first, one in any case."""
+    hands = Hands(10, 1000)
+    for number in range(4):
+        hands.put(key(number), Entry("l", b"%d" % number), reply(number, 100), 1.0)
+    assert [answer.key for answer in hands.due(1)] == [key(0)]
+    assert [answer.key for answer in hands.due(230)] == [key(0), key(1)]
+
+
+def test_late_answers():
+    """Those whose deadline is over, wherever they stand."""
+    hands = Hands(10, 1000)
+    for number, until in enumerate((5.0, 1.0, 3.0)):
+        hands.put(key(number), Entry("l", b"%d" % number), reply(number), until)
+    late = hands.late(3.0)
+    assert [answer.key for answer in late] == [key(1), key(2)]
+    hands.done(late)
+    assert [answer.key for answer in hands.due(1000)] == [key(0)]
+
+
+def test_an_answer_is_remembered_until_its_deadline():
+    """Not longer, and only that question's."""
+    hands = Hands(10, 1000)
+    hands.take(key(1), Entry("l", b"1"), until=5.0, size=1)
+    hands.answer(key(1), reply(1), 0.0)
+    hands.done(hands.due(1))
+    assert not hands.again(key(1, deadline=2), Entry("l", b"2"), 1.0)
+    assert hands.again(key(1), Entry("l", b"3"), 4.0)
+    assert [answer.reply for answer in hands.due(1)] == [reply(1)]
+    assert not hands.again(key(1), Entry("l", b"4"), 5.0)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    """In number, in bytes, and no answer that is too long."""
+    monkeypatch.setattr(module, "REMEMBERED", 3)
+    monkeypatch.setattr(module, "REMEMBERED_BYTES", 900)
+    monkeypatch.setattr(module, "LONGEST_REMEMBERED", 500)
+    hands = Hands(100, 1_000_000)
+
+    def answered(number, size):
+        hands.take(key(number), Entry("l", b"%d" % number), until=9.0, size=1)
+        hands.answer(key(number), reply(number, size), 0.0)
+
+    def known():
+        return [number for number in range(20) if hands.again(key(number), Entry("x", b"%d" % number), 1.0)]
+
+    for number in range(5):
+        answered(number, 1)
+    assert known() == [2, 3, 4]
+    answered(5, 600)
+    assert known() == [2, 3, 4]
+    answered(6, 480)
+    answered(7, 480)
+    assert known() == [7]

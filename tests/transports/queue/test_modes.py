@@ -1,0 +1,96 @@
+"""Each kind of Redis that a URL can name carries a queue: a cluster, a socket, TLS, a user who may do little."""
+
+import contextlib
+import ssl
+
+import pytest
+
+from gateway.deciding import Allow
+from gateway.redis import redis_address
+from tests.authorities import Authority
+from tests.caching import servers
+from tests.transports.queue.consumers import Judge, Queue, consuming, until
+from tests.transports.queue.gateways import gateway
+
+NEEDED = (
+    "+time +pexpire +hlen +hscan +hdel +xlen +xpending +xadd +xdel +xtrim +xread +exists +del +client|setinfo +select"
+)
+"""What a gateway needs to be allowed."""
+
+
+@pytest.fixture
+async def queue(redis, key_file):
+    """The queue as somebody else sees it."""
+    made = Queue(redis.url, key_file)
+    yield made
+    await made.client.aclose()
+
+
+async def test_a_cluster(tmp_path, key_file):
+    """All that belongs to a queue is in one slot, on whichever node that is."""
+    with servers.cluster(tmp_path) as nodes:
+        url = f"redis+cluster://127.0.0.1:{nodes[0].port}"
+        queue = Queue(nodes[0].url, key_file)
+        queue.address = redis_address(url)
+        async with consuming(queue), gateway(url, key_file) as made:
+            await made.met()
+            waiting = [made.put() for _ in range(20)]
+            assert {type(await each.answer()) for each in waiting} == {Allow}
+            assert made.events["redis_lost"] == 0
+        await queue.client.aclose()
+
+
+async def test_tls(redis, queue, key_file, tmp_path):
+    """rediss:// with an authority of one's own."""
+    authority = Authority()
+    files = authority.issue("localhost").write(tmp_path)
+    ca = tmp_path / "ca.pem"
+    ca.write_bytes(authority.pem)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*files)
+    async with servers.behind_tls(redis.port, context) as port:
+        url = f"rediss://localhost:{port}?ssl_ca_certs={ca}"
+        async with consuming(queue), gateway(url, key_file) as made:
+            await made.met()
+            assert isinstance(await made.ask(), Allow)
+
+
+async def test_a_user_who_may_do_no_more_than_is_needed(redis, queue, key_file):
+    """Without MEMORY the queue's bytes are not known, and that is all."""
+    await queue.client.execute_command("ACL", "SETUSER", "gate", "on", ">secret", "~{test}:*", *NEEDED.split())
+    try:
+        url = f"redis://gate:secret@127.0.0.1:{redis.port}"
+        async with consuming(queue, Judge()), gateway(url, key_file) as made:
+            await made.met()
+            assert isinstance(await made.ask(), Allow)
+            assert made.events["redis_lost"] == 0
+    finally:
+        await queue.client.execute_command("ACL", "DELUSER", "gate")
+
+
+async def test_a_user_who_may_not_ask_is_told(redis, queue, key_file):
+    """Without XADD: a named failure, and no word of Redis' own about it."""
+    rights = [each for each in NEEDED.split() if each != "+xadd"]
+    await queue.client.execute_command("ACL", "SETUSER", "gate", "on", ">secret", "~{test}:*", *rights)
+    try:
+        url = f"redis://gate:secret@127.0.0.1:{redis.port}"
+        async with gateway(url, key_file) as made:
+            await until(lambda: made.worker.why)
+            assert "its ACL does not let this user do what is needed" in made.worker.why
+            assert "secret" not in made.worker.why
+    finally:
+        await queue.client.execute_command("ACL", "DELUSER", "gate")
+
+
+async def test_what_a_killed_gateway_leaves_is_forgotten(redis, queue, key_file):
+    """Its replies and its lane have an end, which is put off each second that it is there."""
+    async with contextlib.AsyncExitStack() as stack:
+        consumer = await stack.enter_async_context(consuming(queue))
+        made = await stack.enter_async_context(gateway(redis, key_file))
+        await made.met()
+        await made.ask()
+        replies = queue.names.replies(made.worker._exchange.instance)
+        assert 0 < await queue.client.pttl(replies) <= 60_000
+        await consumer.stop()
+        (lane,) = [name async for name in queue.client.scan_iter("{test}:asks:*")]
+        assert 0 < await queue.client.pttl(lane) <= 600_000

@@ -1,0 +1,229 @@
+"""How a bridge asks its worker: as a gateway would, and its outcomes come out as the worker gave them."""
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from time import monotonic
+
+import grpc
+import pytest
+
+from gateway.transports.grpc import GrpcWorker
+from gateway.transports.limits import TransportLimits
+from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue.names import lane_of
+from gateway.transports.queue.relaying import Relaying, relayed
+from tests.integration.conversations import Streams, answering
+from tests.integration.workers import Gate, always, answer, description, scripted, status
+from tests.transports.queue.consumers import until
+
+LIMITS = TransportLimits(worker_connections=1)
+
+
+class Asking:
+    """A Relaying in front of one or more addresses."""
+
+    def __init__(self, *targets, limits=LIMITS):
+        async def resolving(_):
+            return targets
+
+        self.worker = GrpcWorker("queue", targets[0], limits, resolving=resolving, reading=relayed)
+        self.relaying = Relaying(self.worker)
+
+    async def introduced(self):
+        return await until(lambda: self.relaying.introduced)
+
+    async def ask(self, document=b"{}", *, policy="p", once=False, seconds=30.0, phase=pb.PHASE_VALIDATING, **fields):
+        """What is said to an ask."""
+        said = asyncio.get_running_loop().create_future()
+        asked = pb.Ask(policy=policy, phase=phase, settings=b"{}", document=document, uid="u", **fields)
+        self.relaying.judge(asked, said.set_result, until=monotonic() + seconds, once=once)
+        assert not said.done()
+        return await asyncio.wait_for(said, 60)
+
+
+@asynccontextmanager
+async def relaying(*workers, limits=LIMITS):
+    """Of scripted workers, each given as keyword arguments of ``scripted``."""
+    async with AsyncExitStack() as stack:
+        targets = [await stack.enter_async_context(scripted("p", **worker)) for worker in workers]
+        asking = Asking(*targets, limits=limits)
+        try:
+            yield asking
+        finally:
+            await asking.worker.close()
+
+
+def outcome(content):
+    """The Outcome of a ReviewResponse."""
+    return pb.ReviewResponse.FromString(content).outcome
+
+
+DENIAL = {"deny": pb.Deny(code=418, message="no"), "warnings": ["w"], "audit_annotations": {"k": "v"}, "version": "9"}
+
+
+@pytest.mark.parametrize("by", ["stream", "call"])
+async def test_an_outcome_comes_out_as_it_was_given(by):
+    """By stream and by call, whatever is in it, and nothing is looked into."""
+    for content in (
+        answer(**DENIAL),
+        answer(
+            allow=pb.Allow(json_patch=b"no patch"), cache=pb.CacheHint(no_store=pb.CacheHint.NoStore()), version="1"
+        ),
+        answer(version="1"),
+        answer(failure=pb.Failure(message="sorry", reason=pb.FAILURE_REASON_UNKNOWN_POLICY), version="1"),
+    ):
+        ways = {"review": always(content)} | ({"stream": Streams(answering(content))} if by == "stream" else {})
+        async with relaying(ways) as asking:
+            await asking.introduced()
+            assert await asking.ask() == outcome(content)
+
+
+async def test_an_ask_goes_out_as_it_came_in():
+    """Policy, phase, settings, document and uid; the time that is left is the call's deadline."""
+    gate = Gate()
+    gate.open.set()
+    async with relaying({"review": gate}) as asking:
+        await asking.introduced()
+        await asking.ask(b'{"a":1}', phase=pb.PHASE_MUTATING, traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01")
+        (asked,) = gate.asks
+        assert (asked.policy, asked.phase, asked.settings) == ("p", pb.PHASE_MUTATING, b"{}")
+        assert (asked.document, asked.uid) == (b'{"a":1}', "u")
+
+
+async def test_a_version_that_is_not_named_is_the_described_one():
+    """The gateway knows one description of a bridge, and not that of the connection on which was answered."""
+    async with relaying(
+        {"review": always(answer(allow=pb.Allow())), "describe": always(description("p", version="7"))}
+    ) as a:
+        await a.introduced()
+        assert (await a.ask()).version == "7"
+
+
+async def test_it_stands_for_what_most_say_and_asks_only_those():
+    """Of three replicas two say the same: the third is not asked, and is what is stood for when it is alone."""
+    old = {"describe": always(description("p", version="old")), "review": always(answer(deny=pb.Deny()))}
+    new = {"describe": always(description("p", version="new")), "review": always(answer(allow=pb.Allow()))}
+    async with relaying(new, old, new) as asking:
+        await until(lambda: sum(asking.worker.described().values()) == 3)
+        introduced = asking.relaying.introduced
+        described = pb.DescribeResponse.FromString(introduced.description)
+        assert described.version == "new"
+        assert introduced.lane == lane_of(described)
+        assert {(await asking.ask()).version for _ in range(12)} == {"new"}
+
+
+async def test_a_worker_that_is_not_there():
+    """Nobody stands in the queue; an ask that comes all the same fails with the transport's own reason."""
+    asking = Asking("127.0.0.1:1")
+    try:
+        assert asking.relaying.introduced is None
+        said = await asking.ask(seconds=5)
+        assert isinstance(said, q.Error)
+        assert said.reason in {"WORKER_UNAVAILABLE", "WORKER_TIMEOUT"}
+        assert "'queue'" in said.message
+    finally:
+        await asking.worker.close()
+
+
+async def test_a_worker_that_goes(log):
+    """Whoever listens is told; nobody stands in the queue any more."""
+    heard = []
+    async with AsyncExitStack() as stack:
+        serving = scripted("p")
+        target = await serving.__aenter__()
+        asking = Asking(target)
+        stack.push_async_callback(asking.worker.close)
+        asking.relaying.listen(lambda: heard.append(asking.relaying.introduced))
+        await asking.introduced()
+        await serving.__aexit__(None, None, None)
+        await until(lambda: asking.relaying.introduced is None)
+        assert [each is None for each in heard] == [False, True]
+
+
+async def test_a_failure_may_be_asked_elsewhere():
+    """A replica that fails does not fail the ask, where another one judges."""
+    sorry, allow = answer(failure=pb.Failure(message="sorry")), answer(allow=pb.Allow())
+    failing, well = ({"stream": Streams(answering(said)), "review": always(said)} for said in (sorry, allow))
+    async with relaying(failing, well) as asking:
+        await until(lambda: sum(asking.worker.described().values()) == 2)
+        for _ in range(6):
+            assert (await asking.ask()).WhichOneof("verdict") == "allow"
+
+
+async def test_side_effects_are_had_once():
+    """A policy with side effects is put to one replica, whatever becomes of that."""
+    counted = []
+
+    async def lost(request, context):
+        counted.append(request)
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    async with relaying({"review": lost}, {"review": lost}) as asking:
+        await until(lambda: sum(asking.worker.described().values()) == 2)
+        said = await asking.ask(once=True)
+        assert (said.reason, len(counted)) == ("WORKER_UNAVAILABLE", 1)
+        counted.clear()
+        said = await asking.ask()
+        assert (said.reason, len(counted)) == ("WORKER_UNAVAILABLE", 2)
+
+
+@pytest.mark.parametrize(
+    ("review", "reason"),
+    [
+        (status(grpc.StatusCode.INTERNAL, "oops"), "WORKER_FAILURE"),
+        (status(grpc.StatusCode.UNAVAILABLE, "gone"), "WORKER_UNAVAILABLE"),
+        (always(b"\xff" * 50), "INVALID_RESPONSE"),
+        (Gate(), "WORKER_TIMEOUT"),
+    ],
+    ids=["status", "unavailable", "garbage", "late"],
+)
+async def test_what_goes_wrong_keeps_its_reason(review, reason):
+    """The gateway is told what it would have found itself."""
+    async with relaying({"review": review}) as asking:
+        await asking.introduced()
+        said = await asking.ask(seconds=1.0)
+        assert isinstance(said, q.Error)
+        assert said.reason == reason
+
+
+async def test_settings():
+    """They are put to a worker of the description that is stood for; without one the answer says why not."""
+    refusal = pb.ValidateSettingsResponse(errors=[pb.SettingsError(message="wrong")])
+    async with relaying({"validate": always(refusal.SerializeToString())}) as asking:
+        await asking.introduced()
+        request = pb.ValidateSettingsRequest(policy="p", settings=b'{"a":1}')
+        assert await asking.relaying.validate_settings(request) == refusal
+    async with relaying({"validate": status(grpc.StatusCode.INTERNAL, "oops")}) as asking:
+        await asking.introduced()
+        said = await asking.relaying.validate_settings(request)
+        assert "oops" in said.message
+    nobody = Asking("127.0.0.1:1")
+    assert isinstance(await nobody.relaying.validate_settings(request), q.Error)
+    await nobody.worker.close()
+
+
+async def test_a_phase_that_nobody_knows():
+    """It is not guessed."""
+    async with relaying({}) as asking:
+        await asking.introduced()
+        said = await asking.ask(phase=pb.PHASE_UNSPECIFIED)
+        assert "phase 0" in said.message
+
+
+async def test_another_version_in_an_answer_asks_for_a_new_description():
+    """The worker is described again: it may have been updated behind its address."""
+    versions = ["1"]
+
+    async def describe(request, context):
+        return description("p", version=versions[-1])
+
+    async def review(request, context):
+        return answer(allow=pb.Allow(), version=versions[-1])
+
+    async with relaying({"describe": describe, "review": review}) as asking:
+        before = await asking.introduced()
+        versions.append("2")
+        assert (await asking.ask()).version == "2"
+        await until(lambda: asking.relaying.introduced != before)
+        assert pb.DescribeResponse.FromString(asking.relaying.introduced.description).version == "2"

@@ -1,0 +1,177 @@
+"""Redis is killed, restarted with and without its data, paused, filled, failed over: what depends on it fails or waits,
+nothing that may be repeated is lost, and nothing with side effects is done twice.
+"""
+
+import asyncio
+
+import pytest
+
+from gateway.deciding import Allow
+from gateway.reasons import Reason
+from gateway.redis import redis_address
+from tests.caching import servers
+from tests.transports.queue.consumers import Judge, Queue, consuming, until
+from tests.transports.queue.gateways import gateway
+
+
+@pytest.fixture
+async def queue(redis, key_file):
+    """The queue as somebody else sees it."""
+    made = Queue(redis.url, key_file)
+    yield made
+    await made.client.aclose()
+
+
+async def in_thread(work, *arguments):
+    """What blocks, beside the loop."""
+    return await asyncio.to_thread(work, *arguments)
+
+
+async def restart(server, *, empty):
+    """End it as the kernel does, and start it again; without what it had, if ``empty``."""
+    server.kill()
+    if empty:
+        for file in server.folder.rglob("*"):
+            if file.is_file():
+                file.unlink()
+    await in_thread(server.start)
+
+
+@pytest.mark.parametrize("empty", [False, True], ids=["with its data", "empty"])
+async def test_open_asks_outlive_a_restart(redis, queue, key_file, empty):
+    """Asks that are open when Redis is killed are answered after it is back; what is asked afterwards, too."""
+    judge = Judge(holds=True)
+    async with consuming(queue, judge), gateway(redis, key_file) as made:
+        await made.met()
+        waiting = [made.put(b'{"number":%d}' % number) for number in range(20)]
+        await until(lambda: len(judge.asked) == 20)
+        await restart(redis, empty=empty)
+        judge.holds = False
+        for asked in tuple(judge.asked):
+            asked.answer()
+        assert {type(await each.answer()) for each in waiting} == {Allow}
+        await until(lambda: made.worker.why == "")
+        assert isinstance(await made.ask(), Allow)
+        await until(queue.is_empty)
+        assert made.events["redis_lost"]
+    # Whoever answered: the worker was asked once about each, for its bridge remembers.
+    documents = [each for each in judge.documents if each != b"{}"]
+    assert sorted(documents) == sorted(b'{"number":%d}' % number for number in range(20))
+
+
+async def test_what_nobody_had_taken_is_put_again_when_redis_comes_back_empty(redis, queue, key_file):
+    """An ask that waits in a lane outlives the loss of all data, under its own id."""
+    async with consuming(queue) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        await consumer.die()
+        waiting = [made.put(b'{"number":%d}' % number) for number in range(5)]
+        await until(lambda: made.worker._exchange.outbox.unsent == 0)
+        await restart(redis, empty=True)
+        async with consuming(queue) as other:
+            assert {type(await each.answer()) for each in waiting} == {Allow}
+            assert made.events["resent"] >= 5
+            assert sorted(other.judge.documents) == sorted(b'{"number":%d}' % number for number in range(5))
+
+
+async def test_a_flush_of_redis_is_noticed_without_a_lost_connection(redis, queue, key_file):
+    """FLUSHALL is a loss of data like any other."""
+    async with consuming(queue) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        await consumer.die()
+        waiting = made.put()
+        await until(lambda: made.worker._exchange.outbox.unsent == 0)
+        await queue.client.flushall()
+        async with consuming(queue):
+            assert isinstance(await waiting.answer(), Allow)
+        assert made.events["redis_lost"] == 0
+
+
+async def test_a_policy_with_side_effects_is_never_put_twice(redis, queue, key_file):
+    """What became of it is not known when Redis has lost its data: it runs into its deadline."""
+    async with consuming(queue) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        await consumer.die()
+        waiting = made.put(b'{"once":true}', once=True, seconds=4.0)
+        again = made.put(b'{"once":false}')
+        await until(lambda: made.worker._exchange.outbox.unsent == 0)
+        await restart(redis, empty=True)
+        async with consuming(queue) as other:
+            assert isinstance(await again.answer(), Allow)
+            failure = await waiting.answer()
+            assert failure.reason is Reason.WORKER_TIMEOUT
+            assert other.judge.documents == [b'{"once":false}']
+
+
+async def test_a_redis_that_is_gone_is_unavailable_at_once(redis, queue, key_file):
+    """After ``queue_redis_seconds`` asks fail at once and say so; before it they wait as long, and no longer."""
+    async with consuming(queue), gateway(redis, key_file, queue_redis_seconds=0.3) as made:
+        await made.met()
+        redis.kill()
+        failure = await made.ask(seconds=3600)
+        assert failure.reason is Reason.WORKER_UNAVAILABLE
+        assert "Redis is away" in failure.message
+        await until(lambda: made.worker._exchange.link.is_away(0.3))
+        await made.ask(seconds=3600)
+        assert "Redis is away" in made.worker.why
+        await in_thread(redis.start)
+        await until(lambda: made.worker.why == "")
+        await until(lambda: made.events.usable == 1)
+        assert isinstance(await made.ask(), Allow)
+
+
+async def test_a_redis_that_was_never_there(key_file):
+    """A gateway that starts before its Redis says so, and asks as soon as both are there."""
+    async with gateway(f"redis://127.0.0.1:{servers.free_port()}", key_file, queue_redis_seconds=0.3) as made:
+        waiting = made.put(seconds=3600)
+        failure = await waiting.answer()
+        assert failure.reason is Reason.WORKER_UNAVAILABLE
+        assert "Redis is away" in failure.message
+        assert made.worker.live == ()
+
+
+async def test_a_paused_redis_costs_no_more_than_its_time(redis, queue, key_file):
+    """One that keeps connections and says nothing: asks fail after ``queue_redis_seconds``; later ones go through."""
+    async with consuming(queue), gateway(redis, key_file, queue_redis_seconds=0.5) as made:
+        await made.met()
+        redis.pause()
+        try:
+            failure = await made.ask(seconds=3600)
+            assert failure.reason is Reason.WORKER_UNAVAILABLE
+        finally:
+            redis.resume()
+        await until(lambda: made.worker.why == "")
+        assert isinstance(await made.ask(), Allow)
+
+
+async def test_a_full_redis_is_overload(redis, queue, key_file):
+    """OVERLOADED, and what to do; with room again, asks go through."""
+    async with consuming(queue), gateway(redis, key_file) as made:
+        await made.met()
+        await queue.client.config_set("maxmemory", 1)
+        try:
+            failure = await made.ask()
+        finally:
+            await queue.client.config_set("maxmemory", 0)
+        assert failure.reason is Reason.OVERLOADED
+        assert "Redis has no room" in failure.message
+        assert isinstance(await made.ask(), Allow)
+
+
+async def test_a_failover_loses_nothing_that_may_be_repeated(tmp_path, key_file):
+    """The master dies, Sentinels make its replica the master: open asks are put to it, and answered."""
+    with servers.sentinels(tmp_path) as (master, _replica, watchers):
+        hosts = ",".join(f"127.0.0.1:{watcher.port}" for watcher in watchers)
+        url = f"redis+sentinel://{hosts}/main"
+        queue = Queue(master.url, key_file)
+        queue.address = redis_address(url)
+        judge = Judge(holds=True)
+        async with consuming(queue, judge), gateway(url, key_file) as made:
+            await made.met()
+            waiting = [made.put(b'{"number":%d}' % number, seconds=55.0) for number in range(5)]
+            await until(lambda: len(judge.asked) == 5)
+            master.kill()
+            judge.holds = False
+            for asked in tuple(judge.asked):
+                asked.answer()
+            assert {type(await each.answer()) for each in waiting} == {Allow}
+        await queue.client.aclose()

@@ -1,0 +1,243 @@
+"""A worker behind a queue is asked as every other one is, by way of Redis and whoever takes from there."""
+
+import asyncio
+
+import pytest
+
+from gateway.deciding import Allow, Failure
+from gateway.reasons import Reason
+from gateway.redis import secrets_of
+from gateway.transports.errors import WorkerError
+from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from tests.transports.queue.consumers import Judge, Queue, consuming, introduced, until
+from tests.transports.queue.gateways import gateway
+
+
+@pytest.fixture
+async def queue(redis, key_file):
+    """The queue as somebody else sees it."""
+    made = Queue(redis.url, key_file)
+    yield made
+    await made.client.aclose()
+
+
+def described(version="2", **fields):
+    return pb.DescribeResponse(
+        worker="labels",
+        version=version,
+        policies=[pb.PolicyDescription(name="p", phases=[pb.PHASE_VALIDATING], **fields)],
+    )
+
+
+READS_LABELS = pb.Claim(pointers=pb.Claim.Pointers(pointers=["/object/metadata/labels"]))
+
+
+async def test_asks_are_answered_and_leave_nothing_behind(redis, queue, key_file):
+    """A hundred asks at once all have their answer; then nothing is in the lane, pending, or among the replies."""
+    async with consuming(queue) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        waiting = [made.put(b'{"number":%d}' % number) for number in range(100)]
+        assert [type(await each.answer()) for each in waiting] == [Allow] * 100
+        assert sorted(consumer.judge.documents) == sorted(b'{"number":%d}' % number for number in range(100))
+        await until(queue.is_empty)
+        replies = [name async for name in queue.client.scan_iter("{test}:replies:*")]
+        assert len(replies) == 1
+        await made.ask()
+
+        async def trimmed():
+            return await queue.client.xlen(replies[0]) == 0
+
+        await until(trimmed)
+    assert not await queue.client.exists(replies[0])
+    assert made.events["stray"] == 0
+
+
+async def test_it_is_described_by_those_who_are_there(redis, queue, key_file):
+    """What bridges say of themselves is live and counted; who has left, or says something else, changes it."""
+    async with gateway(redis, key_file) as made:
+        changes = []
+        made.worker.listen(lambda: changes.append(dict(made.worker.described())))
+        await until(lambda: "no bridge" in made.worker.why)
+        async with consuming(queue) as one:
+            await made.met()
+            assert [each.message.version for each in made.worker.live] == ["1"]
+            assert made.worker.why == ""
+            async with consuming(queue):
+                await made.met(2)
+                assert list(made.worker.described().values()) == [2]
+                one.judge.become(introduced(described(inputs=READS_LABELS)))
+                await until(lambda: len(made.worker.live) == 2)
+            await one.stop()
+        await until(lambda: "2" in {each.message.version for each in made.worker.live} or not made.worker.live)
+        assert changes
+    assert made.events.usable == 0
+
+
+async def test_settings_are_judged_by_somebody_of_the_lane(redis, queue, key_file):
+    """ValidateSettings goes through the queue; an error of the bridge is a WorkerError."""
+    judge = Judge()
+    judge.settings = pb.ValidateSettingsResponse(errors=[pb.SettingsError(pointer="/a", message="no")])
+    async with consuming(queue, judge), gateway(redis, key_file) as made:
+        await made.met()
+        (lane,) = made.worker.all_with(made.worker.live[0])
+        said = await lane.validate_settings("p", b'{"a":1}')
+        assert said.errors[0].message == "no"
+        assert judge.asked[-1].settings == b'{"a":1}'
+        judge.settings = q.Error(reason="WORKER_UNAVAILABLE", message="it is away")
+        with pytest.raises(WorkerError, match="it is away"):
+            await lane.validate_settings("p", b"{}")
+
+
+async def test_a_question_goes_to_those_who_claim_what_it_was_made_for(redis, queue, key_file):
+    """While two versions claim different things, each gets the documents that were made for it."""
+    old, new = Judge(), Judge()
+    new.introduced = introduced(described(inputs=READS_LABELS))
+    async with consuming(queue, old), consuming(queue, new), gateway(redis, key_file) as made:
+        await made.met(2)
+        fits = {each.message.version: frozenset((each,)) for each in made.worker.live}
+        for number in range(10):
+            await made.ask(b'{"old":%d}' % number, fits=fits["1"])
+            await made.ask(b'{"new":%d}' % number, fits=fits["2"])
+        assert all(b"old" in each for each in old.documents)
+        assert all(b"new" in each for each in new.documents)
+        assert (len(old.documents), len(new.documents)) == (10, 10)
+
+
+async def test_nobody_with_that_version_is_a_failure_at_once(redis, queue, key_file):
+    """An ask for a description that nobody has any more does not wait for its deadline."""
+    async with consuming(queue) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        gone = frozenset(made.worker.live)
+        consumer.judge.become(introduced(described()))
+        await until(lambda: made.worker.live[0] not in gone)
+        failure = await made.ask(fits=gone)
+        assert failure.reason is Reason.WORKER_UNAVAILABLE
+        assert "as it was described" in failure.message
+
+
+async def test_without_a_bridge_it_is_unavailable_at_once(redis, key_file):
+    """Nobody is there: the failure says what to start."""
+    async with gateway(redis, key_file) as made:
+        failure = await made.ask(seconds=3600)
+        assert failure.reason is Reason.WORKER_UNAVAILABLE
+        assert "no bridge takes asks" in failure.message
+        assert failure.message.count("\n") == 0
+
+
+async def test_an_ask_ends_at_its_deadline(redis, queue, key_file):
+    """A worker that says nothing costs the ask its time, and leaves nothing in the queue."""
+    async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        failure = await made.ask(seconds=0.5)
+        assert failure.reason is Reason.WORKER_TIMEOUT
+        assert made.events["expired"] == 1
+        consumer.judge.asked[0].answer()
+        await until(queue.is_empty)
+
+
+async def test_a_cancelled_ask_is_not_answered(redis, queue, key_file):
+    """Nobody hears of it; one that nobody has taken yet is taken out."""
+    async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        waiting = made.put()
+        await until(lambda: consumer.judge.asked)
+        waiting.cancel()
+        at_once = made.put()
+        at_once.cancel()
+        consumer.judge.asked[0].answer()
+        await until(queue.is_empty)
+        await asyncio.wait_for(made.worker.idle(), 10)
+        assert waiting.answers == at_once.answers == []
+        assert len(consumer.judge.asked) == 1
+
+
+async def test_a_policy_with_side_effects_is_not_taken_back(redis, queue, key_file):
+    """Its cancel silences it, and the worker is asked all the same; until then the worker is not idle."""
+    async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        waiting = made.put(once=True)
+        waiting.cancel()
+        await until(lambda: consumer.judge.asked)
+        assert consumer.judge.asked[0].once
+        idle = asyncio.create_task(made.worker.idle())
+        assert not idle.done()
+        consumer.judge.asked[0].answer()
+        await asyncio.wait_for(idle, 10)
+        assert waiting.answers == []
+
+
+async def test_a_bridges_error_is_a_failure_with_its_reason(redis, queue, key_file):
+    """What went wrong between bridge and worker is told as if the gateway had asked; not every reason may be given."""
+    async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        for said, reason in (("WORKER_UNAVAILABLE", Reason.WORKER_UNAVAILABLE), ("DENIED", Reason.WORKER_FAILURE)):
+            waiting = made.put()
+            await until(lambda: len(consumer.judge.asked) > 0)
+            consumer.judge.asked.pop().answer(q.Error(reason=said, message="broken\nhere"))
+            failure = await waiting.answer()
+            assert isinstance(failure, Failure)
+            assert failure.reason is reason
+            assert "broken here" in failure.message
+
+
+async def test_two_gateways_share_a_queue(redis, queue, key_file):
+    """Each gets its own answers."""
+    async with consuming(queue), gateway(redis, key_file) as one, gateway(redis, key_file) as two:
+        await one.met()
+        await two.met()
+        waiting = [each.put() for _ in range(50) for each in (one, two)]
+        assert {type(await each.answer()) for each in waiting} == {Allow}
+        assert one.events["stray"] == two.events["stray"] == 0
+
+
+async def test_a_document_of_the_largest_size(redis, queue, key_file):
+    """20 MB go through the queue, and back comes an answer."""
+    async with consuming(queue) as consumer, gateway(redis, key_file, queue_redis_seconds=20.0) as made:
+        await made.met()
+        document = b'{"a":"%s"}' % (b"x" * 20_000_000)
+        assert isinstance(await made.ask(document), Allow)
+        assert consumer.judge.documents == [document]
+
+
+async def test_keys_can_be_replaced(redis, queue, key_file):
+    """New keys are taken up while both sides run, without a failed ask."""
+    async with consuming(queue), gateway(redis, key_file) as made:
+        await made.met()
+        first = key_file.read_text()
+        second = "/" * 42 + "8=\n"
+        for content in (first + second, second + first, second):
+            key_file.write_text(content)
+            waiting = [made.put() for _ in range(5)]
+            # Before the next step both have to have read it, as docs say.
+            for seals in (queue.seals, made.worker._seals):
+                await until(lambda seals=seals: seals._secrets == secrets_of(key_file))
+            waiting += [made.put() for _ in range(5)]
+            assert {type(await each.answer()) for each in waiting} == {Allow}
+
+
+async def test_a_missing_key_file_is_said_until_it_is_there(redis, queue, key_file):
+    """CONFIGURATION, with the file's name; as soon as the file is there, asks go through."""
+    content = key_file.read_text()
+    async with consuming(queue):
+        key_file.unlink()
+        async with gateway(redis, key_file) as made:
+            failure = await made.ask()
+            assert failure.reason is Reason.CONFIGURATION
+            assert str(key_file) in failure.message
+            assert str(key_file) in made.worker.why
+            key_file.write_text(content)
+            await made.met()
+            assert isinstance(await made.ask(), Allow)
+
+
+async def test_without_redis_it_says_what_to_give(key_file):
+    """No --queue-redis and no --redis: CONFIGURATION, at once."""
+    async with gateway(None, key_file) as made:
+        failure = await made.ask()
+        assert failure.reason is Reason.CONFIGURATION
+        assert "--queue-redis" in failure.message
+        assert made.worker.live == ()
+        assert "--queue-redis" in made.worker.why
+        await asyncio.wait_for(made.worker.idle(), 10)
+    assert made.events.gone_ == 1

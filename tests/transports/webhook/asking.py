@@ -1,0 +1,100 @@
+"""A WebhookWorker in the test's loop, asked as ``Workers`` asks it."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from time import monotonic
+
+from gateway.deciding import Ask
+from gateway.documents import Document
+from gateway.policies import Phase, WebhookTarget
+from gateway.transports import TransportLimits
+from gateway.transports.webhook import WebhookWorker
+from tests.world import policy
+
+PATIENCE = 30.0
+
+DOCUMENT = b'{"kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE","object":{"metadata":{"name":"p"}}}'
+
+
+def question(
+    document=DOCUMENT, *, phase=Phase.MUTATING, seconds=PATIENCE, cancellable=True, timeout=30.0, traceparent=""
+):
+    """An ask with so much time."""
+    return Ask(
+        id=1,
+        policy=policy("judge", phase=phase, worker="hooks", policy="", timeout=timeout),
+        document=Document(content=document),
+        deadline=monotonic() + seconds,
+        uid="the-reviews-own",
+        cancellable=cancellable,
+        traceparent=traceparent,
+    )
+
+
+class Events:
+    """Remembers what a worker tells of itself."""
+
+    def __init__(self):
+        self.happenings = []
+        self.connected = 0
+        self.gone_workers = []
+
+    def arrived(self, worker):
+        """See WorkerEvents."""
+
+    def happened(self, worker, event, count=1):
+        """See WorkerEvents."""
+        self.happenings += [event.value] * count
+
+    def connections(self, worker, change):
+        """See WorkerEvents."""
+        self.connected += change
+
+    def gone(self, worker):
+        """See WorkerEvents."""
+        self.gone_workers.append(worker)
+
+
+class Asker:
+    """Puts asks to one worker."""
+
+    def __init__(self, worker, events):
+        self.worker = worker
+        self.events = events
+
+    async def ask(self, ask=None, **fields):
+        """The answer to an ask."""
+        return await self.put(ask or question(**fields))[0]
+
+    def put(self, ask):
+        """A future for the answer, and what cancels it."""
+        answer = asyncio.get_running_loop().create_future()
+        cancel = self.worker.ask(ask, answer.set_result)
+        return asyncio.wait_for(answer, PATIENCE), cancel
+
+
+@asynccontextmanager
+async def asker(target, *, access=None, **limits):
+    """A worker of its own, with these limits; closed at the end. ``target`` is a WebhookTarget, or what makes one."""
+    where = target if isinstance(target, WebhookTarget) else WebhookTarget(**target)
+    events = Events()
+    worker = WebhookWorker("hooks", where, TransportLimits(**limits), access=access, events=events)
+    try:
+        yield Asker(worker, events)
+    finally:
+        await asyncio.wait_for(worker.close(), PATIENCE)
+        assert events.gone_workers == ["hooks"]
+        assert events.connected == 0
+
+
+async def asked(target, *, access=None, **fields):
+    """The answer of a webhook to one ask."""
+    async with asker(target, access=access) as asking:
+        return await asking.ask(**fields)
+
+
+async def eventually(attempt):
+    """Await ``attempt()`` again and again, until it is true."""
+    async with asyncio.timeout(PATIENCE):
+        while not await attempt():  # noqa: ASYNC110 - what is awaited is seen by asking only
+            await asyncio.sleep(0.005)

@@ -1,0 +1,71 @@
+"""Kubernetes' own agnhost webhook as a process: not ours, only started, asked and stopped."""
+
+import http.client
+import socket
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+from tests.integration.process import PATIENCE
+
+_MODULE = Path(__file__).parent / "agnhost"
+_POLL_SECONDS = 0.02
+
+
+def agnhost_binary():
+    """Where it has been built; the test fails if it has not been."""
+    binary = _MODULE / "bin/agnhost-webhook"
+    assert binary.exists(), f"{binary} is not there: build it with `make -C tests/webhooks/agnhost build`"
+    return binary
+
+
+class Agnhost:
+    """One process, on a free port of its own choice."""
+
+    def __init__(self, binary, pair, flags=()):
+        certificate, key = pair
+        self.port = _free_port()
+        self._process = subprocess.Popen(
+            [binary, "--tls-cert-file", certificate, "--tls-private-key-file", key, "--port", str(self.port), *flags],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def ready(self):
+        """Wait until it answers."""
+        ends = time.monotonic() + PATIENCE
+        while True:
+            assert self._process.poll() is None, f"agnhost ended with {self._process.returncode}"
+            try:
+                assert self.ask("GET", "/readyz")[0] == 200
+            except ConnectionRefusedError:
+                assert time.monotonic() < ends, "agnhost does not listen"
+                time.sleep(_POLL_SECONDS)
+            else:
+                return self
+
+    def ask(self, method, route, body=None, headers=None):
+        """Status, headers and body of its answer without a gateway between; OSError where it drops the connection."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        client = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=context)
+        try:
+            client.request(method, route, body, headers or {})
+            response = client.getresponse()
+            return response.status, response.headers, response.read()
+        finally:
+            client.close()
+
+    def stop(self):
+        """Leave nothing behind."""
+        self._process.kill()
+        self._process.wait(PATIENCE)
+
+
+def _free_port():
+    """A port that nobody listens on. agnhost takes a number and does not tell what 0 would have become."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]

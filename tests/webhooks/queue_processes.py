@@ -1,0 +1,68 @@
+"""What stands behind a queue, as an operator runs it: a worker, and bridges that feed it. Processes of their own."""
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.integration.process import COMMAND, PATIENCE, Lines
+
+
+def key_file(folder):
+    """A file with one key."""
+    path = folder / "queue.key"
+    path.write_text(base64.b64encode(os.urandom(32)).decode() + "\n")
+    return path
+
+
+class Process:
+    """One process; its standard error is kept."""
+
+    def __init__(self, *argv, env=None):
+        self._process = subprocess.Popen(
+            [str(word) for word in argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, **(env or {})},
+        )
+        self.err = Lines(self._process.stderr)
+
+    @property
+    def is_running(self):
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
+    def kill(self):
+        """As a node does that loses its power."""
+        self._process.kill()
+        self._process.wait(PATIENCE)
+
+    def terminate(self):
+        """Ask it to stop, as Kubernetes does; gives its exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(PATIENCE)
+
+    def stop(self):
+        """Leave nothing behind."""
+        if self.is_running:
+            self.kill()
+        self.err.all()
+
+
+def sample_worker(address):
+    """Python's sample policies."""
+    return Process(sys.executable, "-m", "admission_worker.samples", "--listen", address)
+
+
+def ledger_worker(address, ledger):
+    """The worker of tests/webhooks/ledger.py, which writes down what it judges."""
+    return Process(sys.executable, "-m", "tests.webhooks.ledger", "--listen", address, env={"LEDGER": str(ledger)})
+
+
+def bridge(stream, key, redis, target):
+    """A bridge from a queue to a worker."""
+    return Process(COMMAND, "bridge", "--queue", stream, "--key-file", key, "--redis", redis, "--worker", target)
