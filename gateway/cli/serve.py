@@ -4,6 +4,7 @@ import asyncio
 import gc
 import signal
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -38,6 +39,10 @@ COULD_NOT: Final = 2
 
 _COLLECT_AFTER: Final = 20_000
 """New objects until the collector looks: those of some fifty reviews, a few megabytes."""
+
+_THREADS: Final = 64
+"""For names, files and large answers. A name that nobody resolves holds one for the resolver's patience, some 10 s; by
+default there are 4 more than cores, and a few webhooks with such names would keep everybody from reading a file."""
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
@@ -195,6 +200,7 @@ def fail(message: str, code: int) -> NoReturn:
 
 async def _serve(gateway: Gateway) -> None:
     stop = asyncio.Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="gateway"))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)

@@ -302,3 +302,39 @@ policies:
 """)
     assert mistakes(loaded) == ["policies[0]" + expected]
     assert loaded.validating[0].settings == b"{}"
+
+
+@pytest.fixture
+def behind(load_documents, worker, configuration, policy):
+    """The policy, with changes, of a Worker with this spec, and its mistakes."""
+
+    def load_one(spec, changes=None):
+        loaded = load_documents(worker({"spec": spec}), configuration(policy(changes or {})))
+        return loaded.mutating[0], [f"{error.place.path}: {error.message}" for error in loaded.errors]
+
+    return load_one
+
+
+@pytest.mark.parametrize("field", ["policy", "settings"])
+def test_a_policy_of_a_webhook(behind, field):
+    """A webhook holds no policies, and takes no settings: whoever names them means something else."""
+    webhook = {"webhook": {"url": "https://hooks.example.com"}}
+    one, mistakes = behind(webhook)
+    assert (one.policy, one.fault, mistakes) == ("", None, [])
+    one, (mistake,) = behind(webhook, {field: {"policy": "labels", "settings": {"a": 1}}[field]})
+    assert mistake.startswith(f"policies[0].{field}: Forbidden: a webhook ")
+    assert one.fault == mistake
+
+
+def test_a_policy_of_a_hook(behind):
+    """It is a binding, whose name has dots: the policy's own whole name, unless another one is said."""
+    hook = {"hook": {"path": "validate.sh"}}
+    assert behind(hook)[0].policy == "labels.team-a.example.com"
+    assert behind(hook, {"policy": "other.example.com"})[0].policy == "other.example.com"
+    assert behind(hook, {"policy": "No Binding"})[1][0].startswith("policies[0].policy: Invalid value: ")
+
+
+def test_a_policy_behind_a_queue(behind):
+    """It is one of a gRPC worker's, which the queue only leads to."""
+    queue = {"queue": {"stream": "labels", "keyFile": "labels.key"}}
+    assert behind(queue)[0].policy == "labels"
