@@ -13,7 +13,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-matching bench-early-asks bench-cache bench-workers \
-  properties workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost kit workers-gateway proto docs lock clean
+  properties workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate kit workers-gateway proto docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -64,8 +64,11 @@ kit: build-workers  ## the conformance kit against the sample workers of all lan
 build-agnhost:
 	@$(MAKE) --no-print-directory -C tests/webhooks/agnhost build
 
-workers-gateway: build-workers build-agnhost  ## the same reviews through the gateway to the workers of all languages, new projects, agnhost
-	@$(BIN)/python -m pytest -m workers tests/workers tests/webhooks -n 2 --dist loadfile --timeout 600 $(ARGS)
+build-migrate:
+	@$(MAKE) --no-print-directory -C tests/migrate/controller-runtime build
+
+workers-gateway: build-workers build-agnhost build-migrate  ## the same reviews through the gateway to the workers of all languages, new projects, agnhost, a manager
+	@$(BIN)/python -m pytest -m workers tests/workers tests/webhooks tests/migrate -n 2 --dist loadfile --timeout 600 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract
 	@$(BIN)/ruff check .

@@ -71,7 +71,8 @@ def _worker_late(policy: Policy) -> Failure:
     return Failure(
         reason=Reason.WORKER_TIMEOUT,
         message=(
-            f"worker {policy.worker!r} gave no answer for policy {policy.policy!r} within {policy.timeout:g} s; "
+            f"worker {policy.worker!r} gave no answer for policy {policy.policy or policy.name!r} within "
+            f"{policy.timeout:g} s; "
             "see why it is slow, or raise timeoutSeconds"
         ),
     )

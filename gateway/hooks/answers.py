@@ -18,6 +18,7 @@ error, as it is there.
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -34,7 +35,14 @@ DEPTH: Final = 256
 SAYINGS: Final = 1000
 """Warnings of one answer. kubectl shows 4 KiB of them at most."""
 
-_BLANK: Final = " \t\r\n"
+VALUES: Final = 1_000_000
+"""Values of JSON in one file. Each takes some 100 bytes and a microsecond when it is read; an answer has ten, its patch
+being one of them."""
+
+_BLANKS: Final = re.compile(r"[ \t\r\n]+")
+_BEFORE_VALUES: Final = (b",", b"[", b"{")
+"""Before each value of a JSON text, the outermost left aside, stands one of these. (They may stand in strings too.)"""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _HIGHEST_CODE: Final = 599
 _LOWEST_CODE: Final = 400
 
@@ -139,13 +147,15 @@ def _values(content: bytes) -> Iterator[Any]:
     """
     if too_deep(content, DEPTH):
         raise AnswerError(f"it nests deeper than {DEPTH} levels")
-    # Go puts U+FFFD where the text is not UTF-8, as Python does.
+    if sum(map(content.count, _BEFORE_VALUES)) > VALUES:
+        raise AnswerError(f"it has more than {VALUES} values")
+    # Go puts U+FFFD where the text is not UTF-8, as Python does; and for an escaped half of a surrogate pair.
     text = content.decode(errors="replace")
     decoder = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_refused, strict=False)
     at = 0
     while True:
-        while at < len(text) and text[at] in _BLANK:
-            at += 1
+        if blanks := _BLANKS.match(text, at):
+            at = blanks.end()
         if at == len(text):
             return
         try:
@@ -167,7 +177,11 @@ def _typed(members: dict[str, Any], name: str, kind: type, *, default: Any) -> A
     value = members.get(name, default)
     if not isinstance(value, kind):
         raise AnswerError(f"{name} is {_type(value)}, and must be {_NAMES[kind]}")
-    return value
+    return _unicode(value) if isinstance(value, str) else value
+
+
+def _unicode(text: str) -> str:
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def _number(value: Any, name: str) -> None:
@@ -185,7 +199,7 @@ def _warnings(value: Any) -> tuple[str, ...]:
     for each in value:
         if each is not None and not isinstance(each, str):
             raise AnswerError(f"a warning is {_type(each)}, and must be a string")
-    return tuple(each or "" for each in value)
+    return tuple(_unicode(each or "") for each in value)
 
 
 def _patch(text: str) -> bytes:
@@ -200,7 +214,7 @@ def _status(value: Any) -> tuple[int, str | None]:
     code, message = members.get("code"), members.get("message")
     if not isinstance(code, int) or not _LOWEST_CODE <= code <= _HIGHEST_CODE:
         code = DENIED_CODE
-    return code, message if isinstance(message, str) else None
+    return code, _unicode(message) if isinstance(message, str) else None
 
 
 _NAMES: Final = {bool: "a boolean", str: "a string", list: "an array", _Members: "an object"}

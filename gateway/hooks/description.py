@@ -4,6 +4,7 @@ Its version is a digest of the file and of the objects that its snapshots are ma
 that it sources, the cluster) is not in there: whoever lets its verdicts be cached should know that.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -110,7 +111,11 @@ async def _version(path: Path, objects: Sequence[bytes]) -> str:
 
 
 def _digest(path: Path) -> "hashlib._Hash":
-    with path.open("rb") as file:
+    # Not blocking: a pipe without a writer would hold up a thread for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
         return hashlib.file_digest(file, "sha256")
 
 

@@ -78,7 +78,8 @@ def too_large(hook: str, what: str) -> Failure:
     """It left too large a file."""
     return Failure(
         reason=Reason.INVALID_RESPONSE,
-        message=f"hook {hook} left too large an answer: {what}, which is the limit hook_response_bytes",
+        message=f"hook {hook} left too large an answer: {what}; let it write less (of an answer, hook_response_bytes "
+        "is the limit)",
     )
 
 

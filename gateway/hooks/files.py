@@ -6,8 +6,9 @@ gone, a pipe, a link, or larger than the disk was yesterday. So nothing is waite
 
 import contextlib
 import errno
+import itertools
 import os
-import shutil
+import secrets
 import stat
 import tempfile
 from pathlib import Path
@@ -61,8 +62,31 @@ class RunFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove them."""
-        self._remove()
+        """Remove them, and all that the hook has put beside them: that may take a while."""
+        if not self.remove_known():
+            self._remove()
+
+    def remove_known(self) -> bool:
+        """Remove the files that were made here, which takes next to no time; whether there is nothing else."""
+        if self._directory.is_symlink():
+            return False
+        try:
+            for name in (_CONTEXT, _RESPONSE, _CONVERSION, _METRICS, _PATCH):
+                (self._directory / name).unlink(missing_ok=True)
+            self._directory.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def size(self) -> int:
+        """How many bytes of what the hook has left there is to read."""
+        found = 0
+        for name in (_RESPONSE, _CONVERSION, _METRICS, _PATCH):
+            with contextlib.suppress(OSError):
+                found += (self._directory / name).stat().st_size
+        return found
 
     @property
     def variables(self) -> dict[str, str]:
@@ -112,17 +136,41 @@ class RunFiles:
         return content
 
     def _remove(self) -> None:
-        shutil.rmtree(self._directory, onerror=_retried)
-        if self._directory.exists():
+        _remove_tree(self._directory)
+        if os.path.lexists(self._directory):
             _LOG.warning("files of a hook cannot be removed; remove them", directory=str(self._directory))
 
 
-def _retried(_function: object, path: str, _error: object) -> None:
-    """A hook may have closed a directory to its own user. Once more, then."""
+def _remove_tree(root: Path) -> None:
+    """Remove a directory with all that is in it, however deep; nothing outside of it is touched.
+
+    A hook may have closed a directory to its own user: each is opened before it is entered. What lies in the second
+    level is moved up to the first, so that neither the stack, nor open files, nor the length of a path is a bound.
+    """
+    numbers, name = itertools.count(), f".{secrets.token_hex(8)}-"
     with contextlib.suppress(OSError):
-        Path(path).parent.chmod(stat.S_IRWXU)
-        Path(path).chmod(stat.S_IRWXU)
-        if Path(path).is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+        if not root.is_symlink():
+            root.chmod(stat.S_IRWXU)
+    waiting = [root]
+    while waiting:
+        here = waiting.pop()
+        try:
+            entries = [] if here.is_symlink() else list(os.scandir(here))
+        except OSError:
+            continue
+        for entry in entries:
+            path = Path(entry)
+            with contextlib.suppress(OSError):
+                if not entry.is_dir(follow_symlinks=False):
+                    path.unlink()
+                    continue
+                path.chmod(stat.S_IRWXU)
+                waiting.append(path.rename(root / f"{name}{next(numbers)}"))
+        if here is not root:
+            with contextlib.suppress(OSError):
+                here.rmdir()
+    with contextlib.suppress(OSError):
+        if root.is_symlink():
+            root.unlink()
         else:
-            Path(path).unlink()
+            root.rmdir()

@@ -77,7 +77,8 @@ class HookOutput:
             return
         *lines, rest = (self._rests[stream] + chunk).split(b"\n")
         self._rests[stream] = rest[:LINE_BYTES]
-        for line in lines:
+        # Empty ones are not logged, and an endless output may be nothing else.
+        for line in filter(bytes.strip, lines):
             self._log(stream, line)
 
     def ended(self) -> None:

@@ -1,5 +1,8 @@
 """Runs hooks: one process for each question, within the bounds that all hooks of this process share."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -23,6 +26,9 @@ _LOG: Final = structlog.get_logger(__name__)
 
 CONFIG: Final = "--config"
 """The only argument that a hook is ever given."""
+
+LARGE_BYTES: Final = 262_144
+"""Of an answer that is read in a thread: below it reading takes less than some five milliseconds."""
 
 CONFIG_BYTES: Final = 1_048_576
 """Of what it prints then, both outputs together: a configuration of a thousand bindings has some 300 KiB."""
@@ -52,6 +58,20 @@ class RunEvents(Protocol):
 
     def refused(self) -> None:
         """None was started: too many wait."""
+
+
+@asynccontextmanager
+async def _files(context: bytes) -> AsyncIterator[RunFiles]:
+    """RunFiles, whose end holds up nobody, however much the hook has put there."""
+    with ExitStack() as stack:
+        files = stack.enter_context(RunFiles(context))
+        try:
+            yield files
+        finally:
+            removal = stack.pop_all()
+            if not files.remove_known():
+                # Whoever is cancelled meanwhile leaves it to the thread.
+                await asyncio.shield(asyncio.to_thread(removal.close))
 
 
 class HookRunner:
@@ -113,9 +133,11 @@ class HookRunner:
     async def _ask(self, hook: Path, question: Question, seconds: float, events: RunEvents) -> Answer:
         context = binding_context(question.binding, question.phase, question.document, question.snapshots)
         try:
-            with RunFiles(context) as files:
+            async with _files(context) as files:
                 ended = await self._run(hook, question, files, seconds, events)
-                return self._verdict(hook, question, files, ended)
+                if files.size() < LARGE_BYTES:
+                    return self._verdict(hook, question, files, ended)
+                return await asyncio.to_thread(self._verdict, hook, question, files, ended)
         except NotStartedError as error:
             return failures.not_started(str(error))
         except HookFailedError as error:

@@ -13,6 +13,10 @@ from gateway.policies import Phase
 
 _LOG: Final = structlog.get_logger(__name__)
 
+METRICS_BYTES: Final = 1_048_576
+"""Of a file of metrics, which is read only to see that it can be: an operation has a hundred bytes, a hook a few of
+them."""
+
 _NO_OPERATIONS: Final = re.compile(rb"[ \t\r\n]*(?:\[[ \t\r\n]*\]|null)[ \t\r\n]*")
 """A patch that changes nothing, whatever phase it is of."""
 
@@ -58,7 +62,7 @@ def verdict(files: RunFiles, *, hook: str, binding: str, phase: Phase, limit: in
 def _answer(files: RunFiles, limit: int) -> HookAnswer | None:
     """The answer; None if there is none."""
     try:
-        check_metrics(files.metrics(limit))
+        check_metrics(files.metrics(min(limit, METRICS_BYTES)))
     except AnswerError as error:
         raise AnswerError(f"the file of METRICS_PATH: {error}") from None
     content = files.response(limit)

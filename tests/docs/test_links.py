@@ -26,7 +26,7 @@ FOREIGN = {
     "benchmarks": {"--seconds", "--rounds"},
     "etcd": {"--max-request-bytes"},
     "hooks": {"--config"},
-    "kubectl": {"--dry-run", "--from-file"},
+    "kubectl": {"--dry-run", "--from-file", "--ignore-not-found", "--type"},
     "npm": {"--omit", "--prefix"},
     "shell_lib.sh": {"--required"},
 }

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gateway.hooks.answers import (
     DEPTH,
     SAYINGS,
+    VALUES,
     AnswerError,
     HookAnswer,
     check_conversion,
@@ -39,6 +40,11 @@ def encoded(operations):
         ('{"allowed":true,"Allowed":null}', HookAnswer(allowed=True)),
         ('{"message":"a\nb"}', HookAnswer(message="a\nb")),
         ('{"warnings":["a",null]}', HookAnswer(warnings=("a", ""))),
+        (
+            '{"message":"\\ud800\\ud83d\\ude00","warnings":["\\udfff"]}',
+            HookAnswer(message="\ufffd😀", warnings=("\ufffd",)),
+        ),
+        ('{"status":{"message":"\\ud800"}}', HookAnswer(message="\ufffd")),
         ('{"warnings":null,"patch":null,"message":null}', HookAnswer()),
         ('{"patch":"W10=\\n"}', HookAnswer(patch=b"[]")),
         ('\ufeff{"allowed":true}', None),
@@ -156,3 +162,12 @@ def test_an_answer_to_a_conversion_is_an_object(text, fine):
     else:
         with pytest.raises(AnswerError):
             check_conversion(text.encode())
+
+
+@pytest.mark.parametrize("read", [read_answer, check_metrics])
+@pytest.mark.parametrize("item", ["[]", "{}", '""'])
+def test_no_more_values_are_read_than_a_bound(read, item):
+    """A file of empty objects would become a gigabyte of them."""
+    text = '{"allowed":true,"labels":{},"x":[' + f"{item}," * VALUES + item + "]}"
+    with pytest.raises(AnswerError, match=f"more than {VALUES} values"):
+        read(text.encode())

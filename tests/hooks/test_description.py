@@ -137,3 +137,10 @@ def test_a_relative_path_begins_beside_its_configuration():
     assert str(hook_path("hooks/a.sh", "/etc/policies")) == "/etc/policies/hooks/a.sh"
     assert str(hook_path("../a.sh", "/etc/policies")) == "/etc/a.sh"
     assert str(hook_path("/hooks/a.sh", "/etc/policies")) == "/hooks/a.sh"
+
+
+async def test_a_pipe_is_no_hook(tmp_path):
+    """It is said, and nothing waits for somebody to write to it."""
+    os.mkfifo(tmp_path / "hook.sh", 0o755)
+    with pytest.raises(HookError, match=r"hook\.sh cannot be read: it is no regular file"):
+        await described(tmp_path / "hook.sh")

@@ -1,6 +1,7 @@
 """The files of a run: private, bounded when they are read, and gone afterwards, whatever the hook did to them."""
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -90,6 +91,43 @@ def test_whatever_is_left_in_there_is_removed():
         closed.mkdir()
         (closed / "file").touch()
         closed.chmod(0)
+
+
+def test_directories_however_deep_are_removed():
+    """Deeper than Python's stack, the open files of a process, and the longest path."""
+    with RunFiles(b"") as files:
+        here = os.open(response(files).parent, os.O_RDONLY)
+        for _ in range(5000):
+            os.mkdir("deeper", dir_fd=here)
+            below = os.open("deeper", os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+
+
+def test_a_hook_that_removes_its_own_directory_changes_nothing_else(temporary):
+    """The directory above, which is everybody's, keeps its mode."""
+    temporary.chmod(0o1777)
+    with RunFiles(b"") as files:
+        shutil.rmtree(response(files).parent)
+    assert stat.S_IMODE(temporary.stat().st_mode) == 0o1777
+
+
+def test_links_are_removed_and_not_followed(tmp_path_factory, temporary):
+    """One in a closed directory, and one in place of the whole directory: what they lead to stays as it is."""
+    other = tmp_path_factory.mktemp("other")
+    (other / "metrics.json").touch()
+    other.chmod(0o755)
+    with RunFiles(b"") as files:
+        closed = response(files).parent / "closed"
+        closed.mkdir()
+        (closed / "link").symlink_to(other)
+        closed.chmod(0o500)
+    with RunFiles(b"") as files:
+        shutil.rmtree(response(files).parent)
+        response(files).parent.symlink_to(other)
+    assert stat.S_IMODE(other.stat().st_mode) == 0o755
+    assert (other / "metrics.json").exists()
 
 
 def test_an_error_inside_does_not_leave_them():

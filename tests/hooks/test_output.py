@@ -1,5 +1,7 @@
 """What hooks write becomes log lines: whose they are, bounded, and harmless in a terminal."""
 
+import pytest
+
 from gateway.hooks import output
 from gateway.hooks.output import LINE_BYTES, HookOutput, LogRoom, escaped
 from gateway.hooks.process import Stream
@@ -65,3 +67,9 @@ def test_a_configuration_is_not_logged(log):
     """What is printed for --config is read by somebody else; what goes wrong with it is logged."""
     lines = written(log, (Stream.STDOUT, b"configVersion: v1\n"), (Stream.STDERR, b"oh\n"), only_errors=True)
     assert lines == ["oh"]
+
+
+def test_empty_lines_are_not_even_looked_at(log, monkeypatch):
+    """An endless output may be nothing else."""
+    monkeypatch.setattr(HookOutput, "_log", lambda *_: pytest.fail("an empty line was looked at"))
+    HookOutput(LogRoom(), hook="/hooks/a.sh").heard(Stream.STDOUT, b"\n \n" * 100)

@@ -5,13 +5,16 @@ import base64
 import json
 import os
 import signal
+import threading
 import time
 
 import pytest
 
 from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure
+from gateway.hooks import files
 from gateway.hooks.failures import HOOK_FAILED, NO_ANSWER
 from gateway.hooks.running import HookRunner, Question
+from gateway.hooks.verdicts import verdict
 from gateway.policies import Phase
 from gateway.reasons import Reason
 from tests.hooks.scripts import (
@@ -171,6 +174,45 @@ async def test_a_failed_hook_denies_and_the_log_says_why(tmp_path, log, body, wh
     entry = next(entry for entry in log if "has failed" in entry["event"])
     assert why in entry["why"]
     assert (entry["uid"], entry["binding"]) == ("u1", VALIDATING)
+
+
+async def test_a_large_answer_is_read_in_a_thread(tmp_path, monkeypatch):
+    """Reading it takes a second, in which others are judged; a small one costs no thread."""
+    threads = []
+
+    def noted(*args, **fields):
+        threads.append(threading.current_thread())
+        return verdict(*args, **fields)
+
+    monkeypatch.setattr("gateway.hooks.running.verdict", noted)
+    large = "printf '{\"allowed\":true}%*s' 300000 '' > \"$VALIDATING_RESPONSE_PATH\""
+    assert await judged(bash_hook(tmp_path, large)) == Allow()
+    assert await judged(bash_hook(tmp_path, answering({"allowed": True}))) == Allow()
+    assert [thread is threading.main_thread() for thread in threads] == [False, True]
+
+
+async def test_a_hook_that_fills_its_directory_holds_up_nobody(tmp_path, monkeypatch):
+    """What it left there is removed in a thread, however it ends."""
+    threads = []
+
+    def noted(root):
+        threads.append(threading.current_thread())
+        removed(root)
+
+    removed = files._remove_tree
+    monkeypatch.setattr("gateway.hooks.files._remove_tree", noted)
+    fill = 'mkdir -p "${BINDING_CONTEXT_PATH%/*}/a/b"; touch "${BINDING_CONTEXT_PATH%/*}/c"\n'
+    assert await judged(bash_hook(tmp_path, fill + answering({"allowed": True}))) == Allow()
+    assert await judged(bash_hook(tmp_path, fill + "exit 1")) == HOOK_FAILED
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads
+
+
+async def test_more_metrics_than_anybody_has_are_a_failure(tmp_path):
+    """They are read only to see that they can be."""
+    failure = await judged(bash_hook(tmp_path, "head -c 1100000 /dev/zero | tr '\\0' ' ' > \"$METRICS_PATH\""))
+    assert failure.reason is Reason.INVALID_RESPONSE
+    assert "metrics.json has more than 1048576 bytes" in failure.message
 
 
 async def test_metrics_are_read_and_thrown_away(tmp_path):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import structlog
 
 from gateway.deciding import Answer, Ask, Failure
+from gateway.transports.descriptions import Description
 from gateway.transports.errors import WorkerError
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
@@ -43,9 +44,10 @@ class Asker(Protocol):
 class OpenAsk:
     """One of them.
 
-    ``lane`` is where it goes, "" while nobody knows who is there. ``is_sent``: it was written to Redis, or part of it.
+    ``fits`` are the descriptions of which somebody must have one where it goes; None: any. ``lane`` is where it goes,
+    "" while nobody knows who is there. ``is_sent``: it was written to Redis, or part of it, and has not to be again.
     ``entry``: where it stands there, as far as Redis has said so. ``was_taken``: Redis has said so at least once.
-    ``expiry`` is its deadline in milliseconds of Redis' clock, once that is known.
+    ``expiry`` is its deadline in milliseconds of Redis' clock, once it was written for the first time; else 0.
     """
 
     __slots__ = (
@@ -53,6 +55,7 @@ class OpenAsk:
         "deadline",
         "entry",
         "expiry",
+        "fits",
         "is_done",
         "is_sent",
         "is_waiting",
@@ -64,11 +67,20 @@ class OpenAsk:
         "was_taken",
     )
 
-    def __init__(
-        self, *, number: bytes, asker: Asker, size: int, since: float, deadline: float, may_repeat: bool
+    def __init__(  # noqa: PLR0913 - all by name
+        self,
+        *,
+        number: bytes,
+        asker: Asker,
+        fits: frozenset[Description] | None,
+        size: int,
+        since: float,
+        deadline: float,
+        may_repeat: bool,
     ) -> None:
         self.number = number
         self.asker = asker
+        self.fits = fits
         self.size = size
         self.since = since
         self.deadline = deadline
@@ -100,11 +112,28 @@ class OpenAsks:
     def __iter__(self) -> Iterator[OpenAsk]:
         return iter(tuple(self._by_number.values()))
 
-    def open(self, asker: Asker, *, size: int, since: float, deadline: float, may_repeat: bool) -> OpenAsk:
+    def open(
+        self,
+        asker: Asker,
+        *,
+        fits: frozenset[Description] | None,
+        size: int,
+        since: float,
+        deadline: float,
+        may_repeat: bool,
+    ) -> OpenAsk:
         """One more."""
         self._last += 1
         number = self._last.to_bytes(8, "big")
-        made = OpenAsk(number=number, asker=asker, size=size, since=since, deadline=deadline, may_repeat=may_repeat)
+        made = OpenAsk(
+            number=number,
+            asker=asker,
+            fits=fits,
+            size=size,
+            since=since,
+            deadline=deadline,
+            may_repeat=may_repeat,
+        )
         self._by_number[number] = made
         self.bytes += size
         self.idle.clear()
@@ -113,7 +142,8 @@ class OpenAsks:
     def answered(self, reply: q.Reply) -> OpenAsk | None:
         """Which one a reply answers; None: none that is open."""
         found = self._by_number.get(reply.id)
-        return found if found is not None and found.is_sent and found.expiry == reply.deadline else None
+        # One that waits to be put again may still be answered where it was put first.
+        return found if found is not None and found.expiry and found.expiry == reply.deadline else None
 
     def close(self, ask: OpenAsk) -> None:
         """It has its answer, or nobody waits for it."""

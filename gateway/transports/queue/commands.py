@@ -24,7 +24,7 @@ FORGOTTEN_SECONDS: Final = 600
 """How long what consumers write stays in Redis after the last of them is gone: presences and lanes. Every entry has
 expired long before."""
 
-_NOBODY: Final = "nobody"
+NOBODY: Final = "nobody"
 """The consumer whose entries are anybody's."""
 
 _MOST_IDS: Final = 1000
@@ -166,7 +166,7 @@ class Commands:
         commands = []
         for each in delivered:
             options = ("IDLE", idle, "RETRYCOUNT", each.before, "JUSTID")
-            commands.append(("XCLAIM", self._names.asks(each.entry.lane), GROUP, _NOBODY, 0, each.entry.id, *options))
+            commands.append(("XCLAIM", self._names.asks(each.entry.lane), GROUP, NOBODY, 0, each.entry.id, *options))
         if commands:
             await self.run(commands)
 
@@ -199,7 +199,8 @@ class Commands:
         answer = await self._one("XINFO", "CONSUMERS", name, GROUP)
         for each in answer:
             seen = dict(zip(each[::2], each[1::2], strict=True))
-            is_other = _text(seen[b"name"]) != self._consumer
+            # Entries may be given back to nobody between these two commands.
+            is_other = _text(seen[b"name"]) not in {self._consumer, NOBODY}
             if is_other and seen[b"pending"] == 0 and seen[b"idle"] > idle * 1000:
                 await self.run([("XGROUP", "DELCONSUMER", name, GROUP, seen[b"name"])])
 

@@ -172,7 +172,7 @@ class Consumer:
     async def _take(self, redis: Commands) -> None:
         own, recovered = self._own, ""
         while not self._heartbeat.is_stopping:
-            introduced, count = self._heartbeat.introduced, self._sorting.appetite
+            introduced, count = self._heartbeat.introduced, self._sorting.appetite(own.hands.room)
             if introduced is None or not count:
                 own.takeable.clear()
                 await own.takeable.wait()

@@ -26,6 +26,7 @@ from gateway.transports.queue.asks import OpenAsk, OpenAsks
 from gateway.transports.queue.beat import REPLIES_MS, Beat, Presences, forgotten
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.crowd import Crowd
+from gateway.transports.queue.desertion import Desertion
 from gateway.transports.queue.failures import Failures
 from gateway.transports.queue.link import Link, Session
 from gateway.transports.queue.names import Names
@@ -54,6 +55,9 @@ twentieth of that, and each turn brings answers that free the next asks. Who is 
 COMPLAIN_SECONDS: Final = 60.0
 """How often the log says that something in the queue is no message of ours; the metric counts them all."""
 
+_START: Final = b"0-0"
+"""Before the first entry of any stream."""
+
 _MARK: Final = [b"m", b""]
 """The entry with which a stream of replies is made: there is no command that makes an empty one."""
 
@@ -69,6 +73,7 @@ class Exchange:
         failures: names what goes wrong.
         count: told what happens.
         changed: called when who is there, or why nobody is, may have changed.
+        homeless: called with an ask that was taken out of its lane, where nobody is any more.
         told: called each second with the number of asks in the queue, and since how many seconds the oldest is there.
     """
 
@@ -82,6 +87,7 @@ class Exchange:
         failures: Failures,
         count: Callable[[WorkerEvent, int], object],
         changed: Callable[[], object],
+        homeless: Callable[[OpenAsk], object],
         told: Callable[[int, float], object],
     ) -> None:
         self._names = names
@@ -90,6 +96,7 @@ class Exchange:
         self._failures = failures
         self._count = count
         self._changed = changed
+        self._homeless = homeless
         self._told = told
         self.instance = secrets.token_hex(16)
         self.open = OpenAsks()
@@ -98,9 +105,10 @@ class Exchange:
         self.outbox = Outbox(names, self.instance, seals, self.clock, limits.worker_batch_bytes)
         self.has_looked = False
         """Whether it has been read who is there."""
+        self._desertion = Desertion(names)
         self._presences = Presences(seals)
         self._removable: list[str] = []
-        self._read_to = b"0-0"
+        self._read_to = _START
         self._has_replies = False
         self._back_since: int | None = None
         self._is_due = False
@@ -186,6 +194,9 @@ class Exchange:
     async def _begin(self, session: Session) -> None:
         self._seals.refresh()
         self._back_since = None
+        # It may be another server, which numbers what it is given by another clock: what comes twice is a stray.
+        self._read_to = _START
+        self.outbox.has_read(None)
         await self._beat(session)
         self._put_again()
 
@@ -291,6 +302,17 @@ class Exchange:
         self._tell(beat.oldest, now)
         if changed:
             self._changed()
+        await self._leave_deserted(session)
+
+    async def _leave_deserted(self, session: Session) -> None:
+        """Take what can be taken out of lanes in which nobody is any more."""
+        deserted = self._desertion.deserted(self.outbox.lanes)
+        if not deserted:
+            return
+        for ask in await self._desertion.taken_out(session, (ask for ask in self.open if ask.lane in deserted)):
+            ask.entry = None
+            if not ask.is_done:
+                self._homeless(ask)
 
     async def _make_replies(self, session: Session) -> None:
         """There is no stream for our replies: Redis is new, or has lost its data."""
@@ -298,7 +320,7 @@ class Exchange:
         made, _ = await session.execute([("XADD", name, "*", *_MARK), ("PEXPIRE", name, REPLIES_MS)])
         if isinstance(made, BaseException):
             raise made
-        self._read_to = made
+        self._read_to = _START
         if self._has_replies:
             self._put_again()
         self._has_replies = True

@@ -7,7 +7,8 @@
 
 * Which question it is say gateway, id and deadline. The same question may stand in several entries: a gateway puts it
   again after Redis has lost its data. Then the worker is asked once, and each entry is done with the same answer.
-* What is in hand is bounded in number and in bytes: whoever has no room takes nothing, and other consumers do.
+* What is in hand is bounded in number and in bytes: whoever has no room takes nothing, and other consumers do. What
+  dead ones have left may come on top, up to twice the number: nobody else may have room for it, and its time runs.
 * What is remembered is bounded too. Of what is forgotten the worker is asked again, which is what the queue allows.
 """
 
@@ -102,6 +103,11 @@ class Hands:
     def room(self) -> int:
         """How many more questions may be taken."""
         return max(0, self.most - self.in_hand) if self.bytes < self.most_bytes else 0
+
+    @property
+    def room_for_claimed(self) -> int:
+        """How many may be taken over from the dead. There is room for it while all are busy."""
+        return max(0, 2 * self.most - self.in_hand) if self.bytes < self.most_bytes else 0
 
     @property
     def entries(self) -> tuple[Entry, ...]:

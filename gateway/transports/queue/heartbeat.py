@@ -1,8 +1,9 @@
 """How a consumer says that it is there, keeps what it has, and takes over what dead ones have left.
 
 Each second: Redis' time, the consumer's presence, and a renewal of all entries in hand, in one pipeline. Then what
-nobody has renewed for three seconds is claimed, as far as there is room; and now and then consumers are removed from
-the group that are gone for good.
+nobody has renewed for three seconds is claimed, also by a consumer that has all it wants in hand: else under load, when
+nobody ever has room, it would wait until its deadline. And now and then consumers are removed from the group that are
+gone for good.
 
 Nobody can be asked, or it is stopping: then its presence is removed at once, so that no gateway counts on it.
 """
@@ -22,15 +23,12 @@ from gateway.transports.queue.consuming import FULL, PART, Consuming
 from gateway.transports.queue.hands import Entry
 from gateway.transports.queue.judging import ConsumerEvent, Introduced
 from gateway.transports.queue.sorting import Sorting
-from gateway.transports.queue.wire import sealed_presence
+from gateway.transports.queue.wire import DEAD_SECONDS, sealed_presence
 
 _LOG: Final = structlog.get_logger(__name__)
 
 BEAT_SECONDS: Final = 1.0
 """How often a consumer says that it is there, renews what it has, and looks for what dead ones have left."""
-
-DEAD_SECONDS: Final = 3.0
-"""How long an entry must not have been renewed to be claimed: two renewals may be late."""
 
 TIDY_SECONDS: Final = 10.0
 """How often consumers that are gone for good are looked for."""
@@ -125,7 +123,7 @@ class Heartbeat:
 
     async def _claim(self, redis: Commands, lane: str) -> None:
         own = self._own
-        room = own.hands.room
+        room = self._sorting.appetite(own.hands.room_for_claimed)
         if not room:
             return
         dead = await redis.pending(lane, PART, idle=DEAD_SECONDS)

@@ -46,6 +46,11 @@ class Lane:
         self._was_busy = False
 
     @property
+    def capacity(self) -> int:
+        """How many can be worked on at once: 0, nobody is there."""
+        return self._capacity
+
+    @property
     def waiting(self) -> int:
         """How many are in it."""
         return self.length + self.unsent

@@ -7,7 +7,7 @@ An ask that was taken back before it was written is never written; afterwards it
 said where it stands. That is for the sake of the length only: whoever has taken it works on it.
 """
 
-from collections import deque
+from collections import OrderedDict
 from typing import Any, Final, NamedTuple
 
 from redis import exceptions
@@ -22,6 +22,10 @@ from gateway.transports.queue.wire import EXPIRED_MS, Requests
 
 _ENVELOPE_BYTES: Final = 256
 """Of an ask, beside its document and settings: names, a uid, the seal, the command."""
+
+ANOTHER_CLOCK_MS: Final = 1000
+"""By how much a deadline must have moved on Redis' clock for that to be another clock: that of a server whose time is
+not the same. Less is the error of our own reckoning, and a second is what anybody's NTP keeps."""
 
 MOVED: Final = (exceptions.ReadOnlyError, exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError)
 """Errors by which a server says that another one is the right one now: the ask was not taken, and can be put there."""
@@ -53,7 +57,7 @@ class Outbox:
         self._clock = clock
         self._batch_bytes = batch_bytes
         self._requests = Requests()
-        self._unsent: deque[OpenAsk] = deque()
+        self._unsent: OrderedDict[OpenAsk, None] = OrderedDict()
         self._taken_back: dict[str, list[bytes]] = {}
         self._read_to: bytes | None = None
         self.lanes: dict[str, Lane] = {}
@@ -78,10 +82,13 @@ class Outbox:
         """Write it."""
         ask.is_waiting = True
         self.lane(ask.lane).unsent += 1
-        self._unsent.append(ask)
+        self._unsent[ask] = None
 
     def put_again(self, asks: list[OpenAsk]) -> None:
-        """Write these once more, before all others, and delete where they stood."""
+        """Write these once more, before all others, and delete where they stood.
+
+        They keep their deadlines, by which bridges know them; but not if Redis' clock is another one now.
+        """
         for ask in reversed(asks):
             if ask.entry is not None:
                 self._taken_back.setdefault(ask.lane, []).append(ask.entry)
@@ -90,7 +97,11 @@ class Outbox:
                 ask.is_waiting = True
                 self.lane(ask.lane).unsent += 1
             ask.is_sent = False
-            self._unsent.appendleft(ask)
+            expiry = self._clock.at(ask.deadline)
+            if abs(expiry - ask.expiry) > ANOTHER_CLOCK_MS:
+                ask.expiry = expiry
+            self._unsent[ask] = None
+            self._unsent.move_to_end(ask, last=False)
 
     def take_back(self, ask: OpenAsk) -> None:
         """Nobody waits for its answer."""
@@ -99,7 +110,8 @@ class Outbox:
             self._taken_back.setdefault(ask.lane, []).append(ask.entry)
 
     def rest(self, ask: OpenAsk) -> None:
-        """It waits no more: Redis has it, or it is done."""
+        """It waits no more: Redis has it, or it is done. Nothing of it is kept."""
+        self._unsent.pop(ask, None)
         if ask.is_waiting:
             ask.is_waiting = False
             self.lane(ask.lane).unsent -= 1
@@ -110,8 +122,8 @@ class Outbox:
         lane = self.lane(ask.lane)
         lane.length = max(lane.length - 1, 0)
 
-    def has_read(self, entry: bytes) -> None:
-        """Replies have been read up to this one."""
+    def has_read(self, entry: bytes | None) -> None:
+        """Replies have been read up to this one; None: none of those that Redis has now."""
         self._read_to = entry
 
     def batch(self) -> Batch:
@@ -139,14 +151,11 @@ class Outbox:
         trimmed: set[str] = set()
         instance, unsent = self._instance, self._unsent
         while unsent:
-            ask = unsent[0]
-            if ask.is_done:
-                unsent.popleft()
-                continue
+            ask = next(iter(unsent))
             room -= ask.size + _ENVELOPE_BYTES
             if room < 0 and sent:
                 break
-            unsent.popleft()
+            del unsent[ask]
             lane = ask.lane
             if not ask.expiry:
                 ask.expiry = self._clock.at(ask.deadline)
@@ -177,10 +186,8 @@ class Outbox:
             if isinstance(answer, bytes):
                 ask.entry = answer
                 ask.was_taken = True
-                if ask.is_waiting:
-                    ask.is_waiting = False
-                    self.lane(ask.lane).unsent -= 1
-                elif ask.is_done:
+                self.rest(ask)
+                if ask.is_done:
                     # It was given up, or answered: then it is gone already, and to delete it does nothing.
                     self._taken_back.setdefault(ask.lane, []).append(answer)
             elif ask.is_done:

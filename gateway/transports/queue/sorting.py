@@ -64,14 +64,13 @@ class Sorting:
         self._unreadable = 0
         self._complained = monotonic() - COMPLAIN_SECONDS
 
-    @property
-    def appetite(self) -> int:
-        """How many entries to take: as many as there is room for, in bytes too, if they are as large as those lately;
-        one, if there is room at all.
+    def appetite(self, room: int) -> int:
+        """How many entries to take: as many as there is ``room`` for, in bytes too, if they are as large as those
+        lately; one, if there is room at all.
         """
         hands = self._own.hands
         left = hands.most_bytes - hands.bytes
-        return min(hands.room, max(1, int(left / self._expected)))
+        return min(room, max(1, int(left / self._expected)))
 
     async def received(self, redis: Commands, lane: str, delivered: Sequence[Delivered]) -> None:
         """These were delivered. If the worker is gone meanwhile, or claims something else, they are for others."""

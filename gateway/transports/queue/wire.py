@@ -27,6 +27,9 @@ GONE_MS: Final = 5_000
 FORGOTTEN_MS: Final = 60_000
 """A presence that is older is removed by whoever sees it."""
 
+DEAD_SECONDS: Final = 3.0
+"""How long an entry must not have been renewed by whoever has it for others to take it: two renewals may be late."""
+
 ID_BYTES: Final = 8
 MOST_POLICIES: Final = 1000
 """Policies whose requests' common part is kept; beyond this all start anew."""

@@ -3,6 +3,7 @@
 * An ask waits in Redis until its deadline, whoever dies meanwhile: a bridge, for another one claims what it had; Redis,
   for what may be repeated is put again when it is back. The first answer counts.
 * It is refused at once where it could only wait in vain: no bridge is there, Redis is away, too much is in the queue.
+  When the last bridge of its lane goes, it goes by another lane, or fails (``desertion``).
 * An ask that Redis has not taken after ``queue_redis_seconds`` has failed.
 * A policy with side effects is put once. If nobody knows what became of it, it runs into its deadline.
 
@@ -73,7 +74,7 @@ class QueueWorker:
         self._outcomes = Outcomes(name, limits.message_characters, self._failures.internal)
         self._seals = QueueSeals(target.stream, Path(target.directory) / target.key_file)
         self._listeners: list[Callable[[], object]] = []
-        self._unplaced: dict[OpenAsk, frozenset[Description] | None] = {}
+        self._unplaced: dict[OpenAsk, None] = {}
         self._usable = 0
         self._is_closed = False
         self._events.arrived(name)
@@ -89,6 +90,7 @@ class QueueWorker:
                 failures=self._failures,
                 count=self._count,
                 changed=self._look,
+                homeless=lambda ask: self._place(ask, monotonic()),
                 told=lambda length, seconds: self._events.queue(name, length, seconds),
             )
         )
@@ -143,24 +145,29 @@ class QueueWorker:
         refusal = self._refusal(size)
         asks = self._refused if exchange is None or refusal is not None else exchange.open
         made = asks.open(
-            asker, size=size, since=now, deadline=min(deadline, now + LONGEST_SECONDS), may_repeat=may_repeat
+            asker,
+            fits=fits,
+            size=size,
+            since=now,
+            deadline=min(deadline, now + LONGEST_SECONDS),
+            may_repeat=may_repeat,
         )
         if exchange is None or refusal is not None:
             self._refuse(made, refusal or self._failures.misconfigured(NO_REDIS))
         elif not exchange.has_looked:
-            self._unplaced[made] = fits
+            self._unplaced[made] = None
             exchange.watch()
         else:
-            self._place(made, fits, now)
+            self._place(made, now)
         return made
 
-    def _place(self, made: OpenAsk, fits: frozenset[Description] | None, now: float) -> None:
+    def _place(self, made: OpenAsk, now: float) -> None:
         """Choose a lane, and put it there, if it may be put there."""
         exchange = self._exchange
         assert exchange is not None  # noqa: S101 - nothing is open without one
-        lanes = exchange.crowd.lanes(fits)
+        lanes = exchange.crowd.lanes(made.fits)
         if not lanes:
-            self._refuse(made, self._nobody(fits))
+            self._refuse(made, self._nobody(made.fits))
             return
         known = exchange.outbox.lane
         name = lanes[0] if len(lanes) == 1 else min(lanes, key=lambda each: known(each).load)
@@ -189,7 +196,7 @@ class QueueWorker:
             self._forget(made)
 
     def _forget(self, made: OpenAsk) -> None:
-        """One that has never been put."""
+        """One that is not in Redis: it was never put, or has been taken out."""
         self._unplaced.pop(made, None)
         if self._exchange is not None:
             self._exchange.open.close(made)
@@ -284,9 +291,9 @@ class QueueWorker:
         if self._exchange.has_looked:
             now, unplaced = monotonic(), self._unplaced
             self._unplaced = {}
-            for made, fits in unplaced.items():
+            for made in unplaced:
                 if not made.is_done:
-                    self._place(made, fits, now)
+                    self._place(made, now)
         for listener in tuple(self._listeners):
             listener()
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from gateway.transports.queue import heartbeat
+from gateway.transports.queue.commands import NOBODY
 from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.names import GROUP
 from tests.transports.queue.consumers import ALLOW, LANE, Judge, Queue, Running, consuming, until
@@ -53,6 +54,35 @@ async def test_work_of_a_dead_consumer_is_claimed(queue, quick):
         assert (await queue.reply(number)).verdict == ALLOW
         assert running.events["claimed"] == 1
         await until(queue.is_empty)
+
+
+async def test_a_busy_consumer_takes_over_from_the_dead(queue, quick):
+    """Work of a dead consumer does not wait until a living one has room: under load nobody ever has. As much as it has
+    room for altogether is taken on top, and no more.
+    """
+    await group(queue)
+    left = [await queue.put(b"left %d" % number) for number in range(5)]
+    await dead(queue, *[1] * 5)
+    limits = ConsumerLimits(in_flight=3, answer_seconds=1.0)
+    async with consuming(queue, Judge(holds=True), limits=limits) as busy:
+        fresh = [await queue.put(b"fresh %d" % number) for number in range(9)]
+        await until(lambda: len(busy.judge.asked) == 6)
+        for _ in range(20):
+            beats = await queue.client.hget(queue.names.workers, busy.name)
+            await until(lambda beats=beats: beaten(queue, busy, beats))
+        assert len(busy.judge.asked) == 6
+        busy.judge.holds = False
+        for asked in tuple(busy.judge.asked):
+            asked.answer()
+        for number in (*left, *fresh):
+            assert (await queue.reply(number)).verdict == ALLOW
+        await until(queue.is_empty)
+        assert len(busy.judge.asked) == 14
+
+
+async def beaten(queue, consumer, before):
+    """Whether it has said something new of itself."""
+    return await queue.client.hget(queue.names.workers, consumer.name) != before
 
 
 async def test_side_effects_are_not_had_twice(queue, quick):
@@ -148,7 +178,8 @@ async def test_consumers_that_are_gone_for_good(queue, quick, monkeypatch):
     monkeypatch.setattr(heartbeat, "GONE_SECONDS", 0.1)
     monkeypatch.setattr(heartbeat, "DEAD_SECONDS", 1000.0)
     await group(queue)
-    await queue.client.xgroup_createconsumer(queue.names.asks(LANE), GROUP, "gone")
+    for name in ("gone", NOBODY):
+        await queue.client.xgroup_createconsumer(queue.names.asks(LANE), GROUP, name)
     await queue.put()
     await dead(queue, 1)
     async with consuming(queue) as running:
@@ -158,6 +189,8 @@ async def test_consumers_that_are_gone_for_good(queue, quick, monkeypatch):
 
         await until(gone)
         assert "dead-0" in await queue.consumers()
+        # Something may be given back at any moment.
+        assert NOBODY in await queue.consumers()
         assert await queue.reply(await queue.put())
         assert running.name in await queue.consumers()
 

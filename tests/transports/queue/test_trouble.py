@@ -86,6 +86,23 @@ async def test_a_flush_of_redis_is_noticed_without_a_lost_connection(redis, queu
         assert made.events["redis_lost"] == 0
 
 
+async def test_a_server_that_numbers_replies_lower(redis, queue, key_file):
+    """After a failover to a server whose clock is behind, answers are read, whatever their numbers."""
+    async with consuming(queue), gateway(redis, key_file) as made:
+        await made.met()
+        exchange = made.worker._exchange
+        replies, ahead = queue.names.replies(exchange.instance), await queue.now() + 3_600_000
+        await queue.client.xadd(replies, {"m": b""}, id=f"{ahead}-0")
+        await until(lambda: exchange._read_to == b"%d-0" % ahead)
+        async with queue.client.pipeline(transaction=True) as pipeline:
+            pipeline.delete(replies)
+            pipeline.xadd(replies, {"m": b""}, id="1-1")
+            pipeline.client_kill_filter(_type="normal", skipme=True)
+            await pipeline.execute()
+        await until(lambda: made.events["redis_lost"])
+        assert isinstance(await made.ask(), Allow)
+
+
 async def test_a_policy_with_side_effects_is_never_put_twice(redis, queue, key_file):
     """What became of it is not known when Redis has lost its data: it runs into its deadline."""
     async with consuming(queue) as consumer, gateway(redis, key_file) as made:

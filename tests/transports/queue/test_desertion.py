@@ -1,0 +1,187 @@
+"""The last bridge of a lane goes: nobody waits for a whole deadline, and whoever still works on an ask answers it."""
+
+import pytest
+
+from gateway.deciding import Allow
+from gateway.reasons import Reason
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue import crowd, desertion, exchange
+from gateway.transports.queue.consuming import ConsumerLimits
+from tests.transports.queue.consumers import LANE, Judge, Queue, consuming, introduced, until
+from tests.transports.queue.gateways import gateway
+
+ONE_AT_A_TIME = ConsumerLimits(in_flight=1, answer_seconds=1.0)
+OTHER_CLAIMS = pb.DescribeResponse(
+    worker="labels",
+    version="2",
+    policies=[
+        pb.PolicyDescription(name="p", phases=[pb.PHASE_VALIDATING]),
+        pb.PolicyDescription(name="new", phases=[pb.PHASE_VALIDATING]),
+    ],
+)
+"""Of another lane, for it holds one policy more."""
+
+
+@pytest.fixture
+async def queue(redis, key_file):
+    """The queue as somebody else sees it."""
+    made = Queue(redis.url, key_file)
+    yield made
+    await made.client.aclose()
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """What a gateway does each second it does all the time, and it waits for nobody as long."""
+    monkeypatch.setattr(exchange, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(desertion, "GRACE_SECONDS", 0.3)
+
+
+async def waiting_behind(made, consumer, number, **fields):
+    """One ask that a consumer has in hand, and so many that wait in Redis."""
+    in_hand = made.put(b'{"in":"hand"}', **fields)
+    await until(lambda: consumer.judge.asked)
+    others = [made.put(b'{"number":%d}' % each, **fields) for each in range(number)]
+    await until(lambda: made.worker._exchange.outbox.unsent == 0 and all(ask.entry for ask in opened(made)))
+    return in_hand, others
+
+
+def opened(made):
+    return tuple(made.worker._exchange.open)
+
+
+def forever():
+    """A judge that never answers by itself, in front of whom asks wait one by one."""
+    return Judge(holds=True)
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["repeatable", "with side effects"])
+async def test_a_bridge_that_is_told_to_stop_was_the_last(redis, queue, key_file, quick, once):
+    """What waits fails by name and leaves the queue, side effects or not; what the bridge has in hand it answers."""
+    async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        in_hand, others = await waiting_behind(made, consumer, 3, once=once)
+        consumer.consumer.stop()
+        for each in others:
+            failure = await each.answer()
+            assert failure.reason is Reason.WORKER_UNAVAILABLE
+            assert "no bridge takes asks" in failure.message
+        await until(lambda: made.worker._exchange.outbox.unsent == 0)
+        assert in_hand.answers == []
+        assert await queue.client.xlen(queue.names.asks(LANE)) == 1
+        consumer.judge.asked[0].answer()
+        assert isinstance(await in_hand.answer(), Allow)
+        assert consumer.judge.documents == [b'{"in":"hand"}']
+
+
+async def test_the_last_bridge_is_killed(redis, queue, key_file, quick, monkeypatch):
+    """What may be repeated fails, taken or not; nothing of it is left in the queue."""
+    monkeypatch.setattr(crowd, "GONE_MS", 1000)
+    async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        in_hand, others = await waiting_behind(made, consumer, 3)
+        await consumer.die()
+        for each in (in_hand, *others):
+            assert (await each.answer()).reason is Reason.WORKER_UNAVAILABLE
+        await until(lambda: not opened(made))
+        assert await queue.client.xlen(queue.names.asks(LANE)) == 0
+
+
+async def test_side_effects_that_a_killed_bridge_may_have_had(redis, queue, key_file, quick, monkeypatch):
+    """Only what nobody was given fails; what the bridge had taken waits for somebody who knows of it."""
+    monkeypatch.setattr(crowd, "GONE_MS", 1000)
+    monkeypatch.setattr(desertion, "DEAD_SECONDS", 0.1)
+    async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        in_hand, others = await waiting_behind(made, consumer, 2, once=True)
+        await consumer.die()
+        for each in others:
+            assert (await each.answer()).reason is Reason.WORKER_UNAVAILABLE
+        assert in_hand.answers == []
+        async with consuming(queue) as second:
+            assert "may have had its effect" in (await in_hand.answer()).message
+            assert second.judge.asked == []
+
+
+async def test_the_worker_behind_the_last_bridge_is_gone(redis, queue, key_file, quick):
+    """The bridge stays and says that it takes nothing: what waits fails, too."""
+    async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        _, others = await waiting_behind(made, consumer, 3)
+        consumer.judge.become(None)
+        for each in others:
+            assert (await each.answer()).reason is Reason.WORKER_UNAVAILABLE
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["repeatable", "with side effects"])
+async def test_asks_go_by_another_lane_that_fits(redis, queue, key_file, quick, once):
+    """The last bridge of a lane goes over to another one, where the same policy is held: each ask is judged once."""
+    async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        in_hand, others = await waiting_behind(made, consumer, 3, once=once)
+        consumer.judge.become(introduced(OTHER_CLAIMS))
+        consumer.judge.holds = False
+        # It takes no more before it has room again.
+        await until(lambda: made.worker.live[0].message.version == "2")
+        consumer.judge.asked[0].answer()
+        for each in (in_hand, *others):
+            assert isinstance(await each.answer(), Allow)
+        assert len(consumer.judge.documents) == 4
+        await until(queue.is_empty)
+
+
+async def test_asks_that_fit_no_other_lane(redis, queue, key_file, quick):
+    """They fail: nobody holds their policy as it was described."""
+    async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        _, others = await waiting_behind(made, consumer, 3, fits=frozenset(made.worker.live))
+        consumer.judge.become(introduced(OTHER_CLAIMS))
+        for each in others:
+            failure = await each.answer()
+            assert failure.reason is Reason.WORKER_UNAVAILABLE
+            assert "as it was described" in failure.message
+
+
+async def test_a_bridge_that_comes_back_in_time(redis, queue, key_file, monkeypatch):
+    """A restart costs nobody an answer."""
+    monkeypatch.setattr(exchange, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(desertion, "GRACE_SECONDS", 60.0)
+    async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        in_hand, others = await waiting_behind(made, consumer, 3)
+        consumer.consumer.stop()
+        consumer.judge.asked[0].answer()
+        assert isinstance(await in_hand.answer(), Allow)
+        await until(lambda: made.events.usable == 0)
+        async with consuming(queue):
+            for each in others:
+                assert isinstance(await each.answer(), Allow)
+
+
+async def test_what_was_given_back_waits_for_nobody(redis, queue, key_file, quick):
+    """Delivered to a bridge whose worker has just gone, and never put to it: it fails, even with side effects."""
+    async with consuming(queue) as consumer, gateway(redis, key_file) as made:
+        await made.met()
+        # The read that is under way brings it.
+        consumer.judge.introduced = None
+        waiting = made.put(once=True)
+        await until(queue.pending)
+        consumer.judge.become(None)
+        assert (await waiting.answer()).reason is Reason.WORKER_UNAVAILABLE
+        assert consumer.judge.asked == []
+
+
+async def test_a_redis_that_forbids_to_look(redis, queue, key_file, quick):
+    """Then asks wait for their deadlines, and nothing else breaks."""
+    rights = "+@all -xpending"
+    await queue.client.execute_command("ACL", "SETUSER", "gate", "on", ">secret", "~{test}:*", *rights.split())
+    url = f"redis://gate:secret@127.0.0.1:{redis.port}"
+    try:
+        async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(url, key_file) as made:
+            await made.met()
+            _, (waiting,) = await waiting_behind(made, consumer, 1, seconds=3.0)
+            consumer.judge.become(None)
+            assert (await waiting.answer()).reason is Reason.WORKER_TIMEOUT
+            assert made.events["redis_lost"] == 0
+    finally:
+        await queue.client.execute_command("ACL", "DELUSER", "gate")
