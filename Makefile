@@ -13,7 +13,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-matching bench-early-asks bench-cache bench-workers \
-  properties workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate kit workers-gateway proto docs lock clean
+  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate kit workers-gateway proto docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,10 +42,13 @@ jq:
 	  || echo "There is no jq, and it cannot be installed: the tests of shell hooks are skipped."
 
 test: $(VENV)/.dev jq  ## set up and run the tests (under five minutes)
-	@$(BIN)/python -m pytest -m "not long and not workers" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not long and not workers and not faults" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers" -n auto --dist worksteal --timeout 900 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults" -n auto --dist worksteal --timeout 900 $(ARGS)
+
+faults: $(VENV)/.dev  ## what becomes of a queue when Redis, bridges and workers are killed, stopped and restarted (three minutes)
+	@$(BIN)/python -m pytest -m faults -n 2 --dist loadfile --timeout 300 $(ARGS)
 
 workers: $(VENV)/.dev  ## all SDKs: their own tests, the conformance kit, and all of them behind the gateway (ten minutes)
 	@echo "Building and testing the SDKs of all languages, two at a time; each tells when it is done ..."

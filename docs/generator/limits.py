@@ -69,6 +69,9 @@ _FIXED: Final = (
         title="Output of started workers", module="gateway.transports.output", names=("LINE_BYTES", "LINES_A_SECOND")
     ),
     _Fixed(title="Processes of hooks", module="gateway.hooks.process", names=("GRACE_SECONDS",)),
+    _Fixed(title="Hooks that describe themselves", module="gateway.hooks.running", names=("CONFIGS", "CONFIG_BYTES")),
+    _Fixed(title="Answers of hooks", module="gateway.hooks.answers", names=("VALUES",)),
+    _Fixed(title="Metrics of hooks", module="gateway.hooks.verdicts", names=("METRICS_BYTES",)),
     _Fixed(title="Output of hooks", module="gateway.hooks.output", names=("LINE_BYTES", "LINES_A_SECOND")),
     _Fixed(title="Files of hooks", module="gateway.transports.hook.worker", names=("LOOK_SECONDS", "AGAIN_SECONDS")),
     _Fixed(
@@ -104,7 +107,7 @@ _FIXED: Final = (
     _Fixed(
         title="Queues, as gateways and bridges share them",
         module="gateway.transports.queue.wire",
-        names=("EXPIRED_MS", "GONE_MS", "FORGOTTEN_MS"),
+        names=("EXPIRED_MS", "GONE_MS", "FORGOTTEN_MS", "DEAD_SECONDS"),
     ),
     _Fixed(
         title="Queues, seen from a gateway",
@@ -117,12 +120,18 @@ _FIXED: Final = (
         names=("REPLIES_MS", "LANE_MS", "MOST_BRIDGES"),
     ),
     _Fixed(title="Links to the Redis of a queue", module="gateway.transports.queue.link", names=("PAUSE_SECONDS",)),
+    _Fixed(
+        title="Lanes in which nobody is any more",
+        module="gateway.transports.queue.desertion",
+        names=("GRACE_SECONDS", "MOST"),
+    ),
+    _Fixed(title="Asks put again", module="gateway.transports.queue.outbox", names=("ANOTHER_CLOCK_MS",)),
     _Fixed(title="The pace of a lane", module="gateway.transports.queue.lane", names=("SECONDS",)),
     _Fixed(title="Settings put to workers", module="gateway.transports.acquaintance", names=("RETRY_SECONDS", "KEPT")),
     _Fixed(
         title="Bridges",
         module="gateway.transports.queue.heartbeat",
-        names=("BEAT_SECONDS", "DEAD_SECONDS", "TIDY_SECONDS", "GONE_SECONDS"),
+        names=("BEAT_SECONDS", "TIDY_SECONDS", "GONE_SECONDS"),
     ),
     _Fixed(title="What bridges put to their workers", module="gateway.transports.queue.sorting", names=("DELIVERIES",)),
     _Fixed(

@@ -85,7 +85,7 @@ def bridge(**values: Any) -> None:
     """Take questions from the queue STREAM, put them to the gRPC worker at TARGET, and write its answers back, until
     SIGTERM or SIGINT; then answer what was taken and exit 0.
 
-    TLS to the worker is used as soon as one of the --worker-tls options is given.
+    TLS to the worker is used as soon as an option says something of it, such as --worker-tls-ca.
 
     Every limit of the calls to the worker has a flag of its own too; docs/reference/limits.md lists them.
     """

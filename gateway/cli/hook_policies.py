@@ -24,6 +24,7 @@ from admission_worker import Allow, Answer, Deny, Failure, Request, Worker
 from admission_worker.changes import Change, ChangeKind  # the patch's own bytes go on; `patch` would parse them
 from gateway import deciding
 from gateway.hooks.description import HookDescription, HookError, describe, hook_path, stamp
+from gateway.hooks.ending import cancel_when_told
 from gateway.hooks.limits import HookLimits
 from gateway.hooks.output import escaped
 from gateway.hooks.running import HookRunner, Question
@@ -62,7 +63,10 @@ def serve_hooks(configuration: Configuration, limits: HookLimits, arguments: Seq
     """
     _log_through_logging()
     runner = HookRunner(limits)
-    hooks = asyncio.run(_described(configuration, runner))
+    try:
+        hooks = asyncio.run(_described(configuration, runner))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise SystemExit(0) from None
     versions = "".join(sorted(hook.version for hook in hooks.values()))
     worker = Worker(NAME, version=hashlib.sha256(versions.encode()).hexdigest()[:_DIGITS])
     taken: dict[str, str] = {}
@@ -77,6 +81,7 @@ def serve_hooks(configuration: Configuration, limits: HookLimits, arguments: Seq
 
 
 async def _described(configuration: Configuration, runner: HookRunner) -> dict[Path, HookDescription]:
+    cancel_when_told()
     targets = [(name, worker.hook) for name, worker in configuration.workers.items() if worker.hook is not None]
     found = await asyncio.gather(
         *(describe(_path(configuration, name), target.objects, runner) for name, target in targets),

@@ -142,7 +142,9 @@ class _Deciding:
         """Decide all of them; the exit code."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine of a loop that runs
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # A terminal that is closed as well: workers and hooks that were started here would run on.
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         async with self._workers() as generation:
             walker = Walker(generation, self._patch_limits, early_asks=self._early_asks)
             for source, body in reviews:

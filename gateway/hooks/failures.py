@@ -10,9 +10,10 @@ it leaves its answer empty                                  a denial, 500 ``… 
 it cannot be started                                        WORKER_UNAVAILABLE
 its time is over, running or waiting                        WORKER_TIMEOUT
 it writes more to its outputs than ``hook_output_bytes``    WORKER_FAILURE
-it leaves more than ``hook_response_bytes``                 INVALID_RESPONSE
+it leaves more than ``hook_response_bytes``, or than 1 MiB
+of metrics                                                  INVALID_RESPONSE
 a validating one wants a change                             INVALID_RESPONSE
-too many wait for a process (``hook_waiting``)              OVERLOADED
+too many of it wait for a process (``hook_waiting``)        OVERLOADED
 the gateway's disk is full, or something of ours breaks     INTERNAL
 ==========================================================  ===========================================
 
@@ -51,17 +52,17 @@ def waited(hook: str, processes: int) -> Failure:
     """Its time was over before it could be started."""
     return Failure(
         reason=Reason.WORKER_TIMEOUT,
-        message=f"hook {hook} was not started in time: all {processes} processes that may run hooks (hook_processes) "
-        "were busy; make hooks faster, or let hook-worker run them",
+        message=f"hook {hook} was not started in time: of the {processes} processes of all hooks (hook_processes), "
+        "those that it may have were busy; make hooks faster, or let hook-worker run them",
     )
 
 
 def too_many(hook: str, waiting: int) -> Failure:
-    """One more ask than may wait."""
+    """One more ask of a hook than may wait."""
     return Failure(
         reason=Reason.OVERLOADED,
-        message=f"hook {hook} was not started: {waiting} asks wait for a process already, which is the limit "
-        "hook_waiting; make hooks faster, or let hook-worker run them",
+        message=f"hook {hook} was not started: {waiting} asks of it wait for a process already, which is the limit "
+        "hook_waiting; make it faster, or let hook-worker run it",
     )
 
 

@@ -130,7 +130,8 @@ class RunFiles:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
                 raise OSError(errno.EINVAL, "it is no file any more", name)
-            content = b"" if found.st_size > limit else file.read(limit + 1)
+            # None: a file of the kernel's that has nothing to say yet.
+            content = b"" if found.st_size > limit else file.read(limit + 1) or b""
         if max(len(content), found.st_size) > limit:
             raise TooLargeError(f"{name} has more than {limit} bytes")
         return content

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class HookLimits:
     """Bounds of the hooks of one process.
 
-    ``processes``: how many run at the same time, 0 for two on each core; ``waiting``: how many asks may wait for that;
-    ``config_seconds``: how long ``--config`` may take; ``output_bytes``: how much one may write to its outputs;
-    ``response_bytes``: the largest file with an answer that is read; ``message_characters``: how much of a hook's own
-    words is repeated in a message.
+    ``processes``: how many run at the same time, 0 for two on each core and one more; ``waiting``: how many asks of
+    each hook may wait for that; ``config_seconds``: how long ``--config`` may take; ``output_bytes``: how much one may
+    write to its outputs; ``response_bytes``: the largest file with an answer that is read; ``message_characters``: how
+    much of a hook's own words is repeated in a message.
     """
 
     processes: int

@@ -196,8 +196,9 @@ class _Life:
             limit.cancel()
             if self._grace is not None:
                 self._grace.cancel()
-            # Not reaped yet: the number is still its own.
-            self.kill()
+            # Not reaped yet, so the number is its own still. (Where ``_has_ended`` must reap it, it has done so just
+            # now, and a group's number is nobody else's as long as somebody is in it.)
+            self._signal(signal.SIGKILL)
             code = process.wait()
             for stream in tuple(self._sources):
                 self._read_rest(stream)
@@ -283,7 +284,7 @@ async def _ended(process: "subprocess.Popen[bytes]") -> None:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
         # Not Linux, or a sandbox without it.
-        while process.poll() is None:  # noqa: ASYNC110 - nobody would set an event
+        while not _has_ended(process):  # noqa: ASYNC110 - nobody would set an event
             await asyncio.sleep(_LOOK_SECONDS)
         return
     loop = asyncio.get_running_loop()
@@ -294,6 +295,16 @@ async def _ended(process: "subprocess.Popen[bytes]") -> None:
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)
+
+
+def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether it has ended; it is reaped only where the platform cannot look without (macOS, before Python 3.13)."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 def _resolve(ended: "asyncio.Future[None]") -> None:

@@ -24,6 +24,10 @@ from gateway.policies import Phase
 
 _LOG: Final = structlog.get_logger(__name__)
 
+CONFIGS: Final = 4
+"""Hooks that print their configuration at the same time, beside those that judge: neither kind waits for the other. A
+hundred scripts have done so within seconds, and each hook does so once at a time."""
+
 CONFIG: Final = "--config"
 """The only argument that a hook is ever given."""
 
@@ -57,7 +61,7 @@ class RunEvents(Protocol):
         """It has ended; ``killed``: by the gateway."""
 
     def refused(self) -> None:
-        """None was started: too many wait."""
+        """None was started: too many of this hook wait."""
 
 
 @asynccontextmanager
@@ -84,6 +88,7 @@ class HookRunner:
     def __init__(self, limits: HookLimits) -> None:
         self.limits = limits
         self.seats = Seats(limits.processes, limits.waiting)
+        self._configs = asyncio.Semaphore(CONFIGS)
         self._room = LogRoom()
 
     async def config(self, hook: Path) -> Ended:
@@ -93,20 +98,19 @@ class HookRunner:
             NotStartedError: it cannot be started.
         """
         output = HookOutput(self._room, hook=str(hook), only_errors=True)
-        await self.seats.take(patient=True)
-        try:
-            return await run(
-                [str(hook), CONFIG],
-                environment=clean_environment(),
-                directory=hook.parent,
-                seconds=self.limits.config_seconds,
-                output_bytes=CONFIG_BYTES,
-                kept_bytes=CONFIG_BYTES,
-                heard=output.heard,
-            )
-        finally:
-            output.ended()
-            self.seats.give_back()
+        async with self._configs:
+            try:
+                return await run(
+                    [str(hook), CONFIG],
+                    environment=clean_environment(),
+                    directory=hook.parent,
+                    seconds=self.limits.config_seconds,
+                    output_bytes=CONFIG_BYTES,
+                    kept_bytes=CONFIG_BYTES,
+                    heard=output.heard,
+                )
+            finally:
+                output.ended()
 
     async def judge(self, hook: Path, question: Question, *, deadline: float, events: RunEvents) -> Answer:
         """A hook's verdict, or why there is none. Cancelled, it ends the hook and leaves nothing behind.
@@ -118,7 +122,7 @@ class HookRunner:
             events: hears of it.
         """
         try:
-            await self.seats.take()
+            await self.seats.take(str(hook))
         except NoSeatError:
             events.refused()
             return failures.too_many(str(hook), self.seats.waiting)
@@ -128,7 +132,7 @@ class HookRunner:
                 return failures.waited(str(hook), self.seats.processes)
             return await self._ask(hook, question, seconds, events)
         finally:
-            self.seats.give_back()
+            self.seats.give_back(str(hook))
 
     async def _ask(self, hook: Path, question: Question, seconds: float, events: RunEvents) -> Answer:
         context = binding_context(question.binding, question.phase, question.document, question.snapshots)

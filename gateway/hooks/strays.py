@@ -5,11 +5,14 @@ On Linux this process makes itself the one to which orphans below it fall (PR_SE
 first process: so whoever has lost its parent is found among our own children, and there alone. Each program that is run
 has a mark of its own in its environment, which what it starts inherits; the kernel shows it in /proc/PID/environ. So
 
-* a child with the mark of a program that has ended is killed, as are those of its session, and reaped;
-* a child that has ended has no environment any more. One that nobody has reaped for a while is an orphan, and nobody
-  else will: it is reaped here. (Whoever starts a process in Python waits for it at once.)
+* at the end of a run, each child with its mark, or of its session, is killed; and so on with those that fall to us by
+  that, until there is none. What it has killed is reaped by it, or by the end of a later run;
+* a child that had ended before it was looked at has no environment any more, so nobody knows whose it was. Ends of runs
+  that are ten seconds apart, and both find it ended, take it for an orphan, which nobody else will reap, and reap it.
+  (Whoever starts a process in Python waits for it at once.) Until then it is an entry in the table of processes.
 
-None of it needs a privilege. What it cannot do: a program that has left its session *and* cleans its environment
+All this happens at the end of a run, and not between runs; and nothing where there is no PR_SET_CHILD_SUBREAPER. None
+of it needs a privilege. What it cannot do: a program that has left its session *and* cleans its environment
 (``env -i setsid …``) is not found. Only a PID namespace or a cgroup of its own would hold that one: where hooks are not
 trusted, they belong in a pod of their own (``hook-worker``).
 """
@@ -35,8 +38,8 @@ _NOBODYS_SECONDS: Final = 10.0
 """So long nobody has reaped an ended child: then nobody will."""
 
 _PAUSES: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Between two looks for strays that were killed, and for those that these have started meanwhile: 2 s, and then it is
-left to the next run's end."""
+"""Between two looks for strays that were killed, and for those that these have started meanwhile: 2 s. What is still
+there has its SIGKILL and waits in the kernel; the end of a later run reaps it."""
 
 
 class Child(NamedTuple):
@@ -68,7 +71,9 @@ class Strays:
 
     @classmethod
     async def clear(cls, *, session: int, mark: str) -> None:
-        """Kill and reap what is left of a run: of its session, or with its mark."""
+        """Kill and reap what is left of a run: of its session, or with its mark. Returns when there is nothing, or
+        after ``_PAUSES``.
+        """
         if not cls.adopt():
             return
         sessions = {session}

@@ -11,12 +11,11 @@ change what it prints.
 
 import asyncio
 import os
-import signal
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from gateway.hooks.ending import cancel_when_told
 from gateway.hooks.environment import clean_environment
 from gateway.hooks.process import Ended, Fate, NotStartedError, run
 from gateway.policies import ConfigurationError, Place, SourceText
@@ -101,11 +100,7 @@ class HookDirectory:
             ) from None
 
     async def _read_unless_told(self) -> tuple[SourceText, HookState]:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine of a loop that runs
-        if threading.current_thread() is threading.main_thread():
-            # Otherwise a hook that never ends would outlive the process, in a session of its own.
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        cancel_when_told()
         return await self.read()
 
     def _find(self) -> HookFiles:

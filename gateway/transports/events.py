@@ -73,7 +73,7 @@ class WorkerEvent(StrEnum):
     """One was ended by the gateway: its time was over, it wrote too much, or nobody waited for it any more."""
 
     HOOK_REFUSED = "hook_refused"
-    """An ask was refused: too many wait for a process (``hook_waiting``)."""
+    """An ask was refused: too many of its hook wait for a process (``hook_waiting``)."""
 
 
 class WorkerEvents(Protocol):

@@ -158,12 +158,16 @@ class TransportLimits:
     (``WORKER_UNAVAILABLE``). A restart takes less than a second, and a lost packet is sent again after one."""
 
     hook_processes: int = field(default=0, metadata={MAY_BE_ZERO: True})
-    """Hooks that run at the same time in one process of the gateway; 0 is two for each core that it may use: while one
-    waits for its disk or the network, another one computes."""
+    """Hooks that run at the same time in one process of the gateway, besides ``--config``. The last free one is kept
+    for a hook that has none running, so a hook alone may have all but one, and as long as fewer hooks hang than this,
+    the others go on. 0 is two for each core that the gateway may use (while one waits for its disk or the network,
+    another one computes), and the one that is kept: 5 on two cores. With 1 there is none to keep: a hook that hangs
+    holds up all."""
 
     hook_waiting: int = 100
-    """How many asks may wait for that; one more is refused at once (``OVERLOADED``). A shell script takes some 20 ms:
-    on two cores, where four run, whoever is the hundredth waits half a second, and a review has one second at least."""
+    """How many asks of one hook may wait for that; one more is refused at once (``OVERLOADED``). A shell script takes
+    some 20 ms: on two cores, where four of it run, whoever is the hundredth waits half a second, and a review has one
+    second at least."""
 
     hook_config_seconds: float = 30.0
     """How long a hook may take to print its configuration (``--config``). A script takes 20 ms; an interpreter that

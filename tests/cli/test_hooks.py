@@ -1,7 +1,11 @@
 """Hooks on the command line, and shell-operator's own options: what they come to, and which mistakes are told."""
 
 import json
+import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import click
 import pytest
@@ -9,6 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from gateway.cli.serve import serve
+from tests.integration.process import COMMAND, PATIENCE
 from tests.sources.test_hooks import bash, write
 
 SERVICE = ("--service", "gw/gateway:8443")
@@ -133,6 +138,28 @@ def test_nonsense_is_refused_by_render(run, folder, options, expected):
     done = run("render", "--hooks-dir", folder, *options)
     assert done.code == 2
     assert expected in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("command", [("check",), ("render", *SERVICE), ("serve", *CERTIFICATE)])
+def test_a_terminal_that_is_closed_leaves_no_hook_behind(tmp_path, command):
+    """SIGHUP while a hook is asked for its configuration: exit 2, and nothing of it runs on."""
+    own = tmp_path / "own"
+    write(tmp_path / "hooks" / "hook", f"#!/bin/bash\necho $$ > {own}\nexec sleep 1e6\n")
+    process = subprocess.Popen(
+        [COMMAND, *command, "--hooks-dir", tmp_path / "hooks"], stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: own.exists() and own.read_text().strip())
+    process.send_signal(signal.SIGHUP)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, "told to end" in said) == (2, True)
+    wait_until(lambda: not Path(f"/proc/{own.read_text().strip()}").exists())
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 # ------------------------------------------------------------------------------------------------- shell-operator's

@@ -189,7 +189,7 @@ def test_nothing_is_left_running(run_process):
     assert left == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_an_interrupted_review_is_no_verdict(nobody, file, number):
     """While it waits for a worker, it says for whom; a signal ends it with exit code 2, and no traceback."""
     process = subprocess.Popen(

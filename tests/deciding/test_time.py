@@ -19,6 +19,12 @@ def test_a_slow_worker_is_a_timeout_of_its_policy_at_its_own_time():
     assert world.cancels == [(100.5, 1)]
 
 
+def test_a_late_policy_of_a_webhook_is_named():
+    """There is one thing only that a webhook can be asked, and that has no name of its own."""
+    decision, _ = decide([policy("a", timeout=0.5, policy="")], {"": None}, latencies={"": NEVER})
+    assert "gave no answer for policy 'a" in decision.calls[0].answer.message
+
+
 def test_when_the_budget_ends_first_it_is_the_budgets_fault():
     """429 with retryAfterSeconds: it may well pass the next time."""
     decision, _ = decide([policy("a", timeout=5.0)], {}, latencies={"a": NEVER}, budget=2.0)

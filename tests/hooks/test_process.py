@@ -1,6 +1,7 @@
 """One program, run once: heard, bounded, and nothing of it left behind, however it or we come to an end."""
 
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.hooks.process import Fate, NotStartedError, Stream, run
+from gateway.hooks.strays import Strays
 from tests.hooks.scripts import PATIENCE, executable, gone, pid_in, until
 
 FOREVER = 1e6
@@ -86,6 +88,28 @@ async def test_what_it_leaves_running_is_killed(tmp_path):
     ended = await running(tmp_path, f"sleep {FOREVER} & echo $! > child; exit 0")
     assert ended.fate is Fate.ENDED
     await gone(await pid_in(tmp_path / "child"))
+
+
+@pytest.mark.parametrize("missing", [("pidfd_open",), ("pidfd_open", "waitid")], ids=["pidfd", "waitid"])
+async def test_what_it_leaves_running_is_killed_where_processes_have_no_descriptors(tmp_path, monkeypatch, missing):
+    """Nor are strays found there: it goes with its group, before or just as the group's number is free again."""
+    for name in missing:
+        monkeypatch.delattr(os, name, raising=False)
+    monkeypatch.setattr(Strays, "_adopts", False)
+    ended = await running(tmp_path, f"sleep {FOREVER} & echo $! > child; exit 3")
+    assert (ended.fate, ended.code) == (Fate.ENDED, 3)
+    pid = await pid_in(tmp_path / "child")
+    await until(lambda: is_dead(pid))
+    # It may have fallen to us, if we have adopted orphans before.
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)  # noqa: ASYNC222 - it has ended
+
+
+def is_dead(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ import pytest
 from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure
 from gateway.hooks import files
 from gateway.hooks.failures import HOOK_FAILED, NO_ANSWER
-from gateway.hooks.running import HookRunner, Question
+from gateway.hooks.running import CONFIGS, HookRunner, Question
 from gateway.hooks.verdicts import verdict
 from gateway.policies import Phase
 from gateway.reasons import Reason
 from tests.hooks.scripts import (
+    CONFIG,
     MUTATING,
     PATIENCE,
     VALIDATING,
@@ -28,6 +29,7 @@ from tests.hooks.scripts import (
     limits,
     pid_in,
     python_hook,
+    until,
 )
 
 PATCH = [{"op": "add", "path": "/spec/replicas", "value": 333}]
@@ -314,6 +316,60 @@ async def test_too_many_are_refused_at_once(tmp_path):
     assert (answer.reason, refused.told) == (Reason.OVERLOADED, ["refused"])
     (tmp_path / "go").touch()
     assert await asyncio.gather(*tasks) == [HOOK_FAILED] * 2
+
+
+HANGING = "echo $$ > own.$$; exec sleep 1e6"
+
+
+async def hanging(runner, directory, asks, processes):
+    """Asks of a hook that hangs, when it has so many processes."""
+    hook = bash_hook(directory, HANGING, name="hanging.sh")
+    tasks = [asyncio.create_task(judged(hook, runner=runner)) for _ in range(asks)]
+    await until(lambda: len(list(directory.glob("own.*"))) == processes)
+    return hook, tasks
+
+
+async def ended(tasks):
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_hook_that_hangs_does_not_hold_up_the_others(tmp_path):
+    """Many asks of it wait; the other one is answered, asked once or ten times; and more of its own are refused."""
+    runner, refused = HookRunner(limits(processes=3, waiting=10)), Heard()
+    hook, tasks = await hanging(runner, tmp_path, 12, 2)
+    well = bash_hook(tmp_path, answering({"allowed": True}), name="well.sh")
+    assert await asyncio.gather(*(judged(well, runner=runner) for _ in range(10))) == [Allow()] * 10
+    answer = await judged(hook, runner=runner, events=refused)
+    assert (answer.reason, refused.told) == (Reason.OVERLOADED, ["refused"])
+    assert len(list(tmp_path.glob("own.*"))) == 2
+    await ended(tasks)
+    assert runner.seats.taken == 0
+
+
+async def test_a_hook_that_hangs_does_not_hold_up_descriptions(tmp_path):
+    """Nor its own: a file that was mended is described anew while the old one's runs hang."""
+    runner = HookRunner(limits(processes=1))
+    hook, tasks = await hanging(runner, tmp_path, 2, 1)
+    async with asyncio.timeout(PATIENCE):
+        described = await runner.config(hook)
+    assert json.loads(described.stdout) == CONFIG
+    assert not any(task.done() for task in tasks)
+    await ended(tasks)
+
+
+async def test_descriptions_that_hang_do_not_hold_up_verdicts(tmp_path):
+    """However many do; and no more than a few run."""
+    runner = HookRunner(limits(processes=2))
+    text = "#!/bin/bash\\necho > on.$$\\nexec sleep 1e6\\n"
+    mute = [executable(tmp_path / f"{number}.sh", text) for number in range(8)]
+    tasks = [asyncio.create_task(runner.config(hook)) for hook in mute]
+    await until(lambda: len(list(tmp_path.glob("on.*"))) == CONFIGS)
+    well = bash_hook(tmp_path, answering({"allowed": True}), name="well.sh")
+    assert await judged(well, runner=runner) == Allow()
+    assert len(list(tmp_path.glob("on.*"))) == CONFIGS
+    await ended(tasks)
 
 
 async def test_one_whose_time_is_over_before_it_has_a_seat_is_not_started(tmp_path):

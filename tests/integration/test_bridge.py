@@ -14,12 +14,15 @@ from gateway.reasons import Reason
 from gateway.redis import redis_address
 from gateway.transports import Means
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue import desertion
 from tests.caching import servers
 from tests.integration.bridging import STREAM, Bridging, Contents
 from tests.integration.client import post
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import Gate, answer, scripted
 from tests.traffic import recording
+
+pytestmark = pytest.mark.faults
 
 POD = recording("pod-create.1v").body
 REVIEW = post(POD, "/validate?timeout=30s")
@@ -44,6 +47,12 @@ def redis(server):
     with server.client as client:
         client.flushall()
     return server
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A gateway waits for bridges that come back, however slow this machine starts them."""
+    monkeypatch.setattr(desertion, "GRACE_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -307,3 +307,19 @@ hook::run $@
     async with gateway(of_hook(tmp_path, "hook.sh")) as served:
         response = (await served.send(VALIDATE)).response
     assert response["status"]["message"] == f"{image} is not allowed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_told_to_stop_while_a_hook_describes_itself_it_leaves_nothing(hook_worker, tmp_path, number):
+    """Exit code 0. (It is asked twice: once for what it is for, once for what is served.)"""
+    hooks = tmp_path / "hooks"
+    hook = bash_hook(hooks, "")
+    text = hook.read_text().replace(
+        "\n", "\nif [[ -e ../asked ]]; then echo $$ > ../own; exec sleep 1e6; fi; touch ../asked\n", 1
+    )
+    hook.write_text(text)
+    process = hook_worker(hooks, ready=False)
+    pid = await pid_in(tmp_path / "own")
+    process.send_signal(number)
+    assert process.wait(PATIENCE) == 0
+    await gone(pid)

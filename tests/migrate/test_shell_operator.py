@@ -12,7 +12,7 @@ from tests.migrate.operator import operator
 from tests.migrate.walk import Walk
 from tests.migrate.witness import Witness, watching
 
-pytestmark = pytest.mark.timeout(600)  # a whole page, on a machine that has much to do
+pytestmark = [pytest.mark.workers, pytest.mark.timeout(600)]  # a whole page, on a machine that has much to do
 
 PAGE = "docs/migrate/shell-operator.md"
 

@@ -297,8 +297,9 @@ async def test_whoever_stops_asking_leaves_nothing_behind(folder):
     assert running(word) == []
 
 
-def test_a_command_that_is_told_to_end_leaves_nothing_behind(folder):
-    """SIGTERM while hooks are asked, before anything is served."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_command_that_is_told_to_end_leaves_nothing_behind(folder, number):
+    """By any signal, while hooks are asked, before anything is served."""
     word = f"984{os.getpid()}"
     bash(folder / "hook", before=f"sleep {word}")
     program = (
@@ -311,7 +312,7 @@ def test_a_command_that_is_told_to_end_leaves_nothing_behind(folder):
     while not running(word):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    started.send_signal(signal.SIGTERM)
+    started.send_signal(number)
     said, _ = started.communicate(timeout=PATIENCE)
     assert "told to end" in said
     assert running(word) == []

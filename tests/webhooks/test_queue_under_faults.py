@@ -22,7 +22,7 @@ from tests.traffic import recording
 from tests.webhooks.native import text
 from tests.webhooks.queue_processes import bridge, key_file, ledger_worker
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
 CONNECTIONS = 300
 STREAM = "admission:ledger"

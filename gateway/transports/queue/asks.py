@@ -93,6 +93,13 @@ class OpenAsk:
         self.was_taken = False
         self.is_done = False
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it was written, and may not be again: as long as nobody knows that Redis has it not, it may be
+        answered.
+        """
+        return self.is_sent and not self.may_repeat
+
 
 class OpenAsks:
     """All of them, by id. ``bytes`` is what they hold."""

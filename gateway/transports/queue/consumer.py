@@ -115,7 +115,11 @@ class Consumer:
                 began = monotonic()
                 try:
                     await self._connect_and_serve()
-                except Exception as error:  # noqa: BLE001 - told, and tried again: nobody else would
+                except Exception as error:
+                    if _is_cancelled():
+                        # Python 3.11's TaskGroup forgets it, if one of its tasks fails at the same moment.
+                        raise asyncio.CancelledError from error
+                    # Told, and tried again: nobody else would.
                     self._lost(error)
                 else:
                     return
@@ -196,6 +200,11 @@ class Consumer:
         await redis.run([("HDEL", self._own.names.workers, self._own.name)])
         if self._lane:
             await redis.leave(self._lane)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 _REDIS: Final = (exceptions.RedisError, OSError, TimeoutError)

@@ -75,13 +75,14 @@ class Desertion:
             return []
         looks = [self._look(ask) for ask in free]
         ends: list[Command] = [("XDEL", self._names.asks(ask.lane), ask.entry) for ask in free]
-        *_, done = await session.execute([("MULTI",), *looks, *ends, ("EXEC",)])
+        acknowledged: list[Command] = [("XACK", self._names.asks(ask.lane), GROUP, ask.entry) for ask in free]
+        *_, done = await session.execute([("MULTI",), *looks, *ends, *acknowledged, ("EXEC",)])
         if isinstance(done, BaseException):
             # Not allowed there, or no memory: then they wait for their deadlines.
             return []
         return [
             ask
-            for ask, answer, number in zip(free, done[: len(free)], done[len(free) :], strict=True)
+            for ask, answer, number in zip(free, done[: len(free)], done[len(free) : 2 * len(free)], strict=True)
             if _is_free(ask, answer) and number == 1
         ]
 

@@ -13,6 +13,7 @@ open and may be repeated. Bridges know an ask by its id, and answer it from memo
 import asyncio
 import secrets
 from collections.abc import Callable
+from math import inf
 from time import monotonic
 from typing import Final
 
@@ -163,14 +164,15 @@ class Exchange:
 
     def _sweep(self) -> None:
         self._sweeping = None
-        now = monotonic()
-        hopeless = now - self._limits.queue_redis_seconds
+        now, most = monotonic(), self._limits.queue_redis_seconds
+        # What has waited for Redis to come back is about to be written.
+        hopeless = -inf if self.link.is_back(most) else now - most
         expired = 0
         for ask in self.open:
             if ask.deadline <= now:
                 expired += 1
                 self.fail(ask, self._failures.late())
-            elif ask.since <= hopeless and not ask.was_taken:
+            elif ask.since <= hopeless and not ask.was_taken and not ask.is_in_doubt:
                 self.fail(ask, self._failures.redis_away(self.link.why))
         if expired:
             self._count(WorkerEvent.EXPIRED, expired)

@@ -108,6 +108,7 @@ class Link:
         self._is_up = False
         self._is_closed = False
         self._down_since = monotonic()
+        self._up_since = 0.0
         self.why = ""
         """Why there is no session, as far as anybody knows; empty if there is one, or an attempt to have the first."""
         self._task = asyncio.create_task(self._keep())
@@ -116,6 +117,10 @@ class Link:
     def is_up(self) -> bool:
         """Whether there is a session."""
         return self._is_up
+
+    def is_back(self, seconds: float) -> bool:
+        """Whether there is a session, for less time than this."""
+        return self._is_up and monotonic() - self._up_since < seconds
 
     def is_away(self, seconds: float) -> bool:
         """Whether there has been no session for so long, although it was tried."""
@@ -174,6 +179,7 @@ class Link:
         return Session(await pool.get_connection(), await pool.get_connection(), self._seconds)
 
     def _told_up(self) -> None:
+        self._up_since = monotonic()
         if self.why:
             _LOG.info("the Redis of a queue is back", queue=self._name, scheme=self._address.shown)
         self.why = ""

@@ -11,6 +11,8 @@ from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.names import GROUP
 from tests.transports.queue.consumers import ALLOW, LANE, Judge, Queue, Running, consuming, until
 
+pytestmark = pytest.mark.faults
+
 
 @pytest.fixture
 async def queue(redis, key_file):
@@ -225,6 +227,24 @@ async def test_stopping_while_nothing_is_there(queue):
     async with consuming(queue) as running:
         await running.stop()
     assert await queue.present() == {}
+
+
+async def test_a_consumer_that_is_broken_off_while_redis_fails(queue, monkeypatch):
+    """Both at the same moment: it ends."""
+
+    async def keep(self, redis):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionError from None
+
+    monkeypatch.setattr(heartbeat.Heartbeat, "keep", keep)
+    async with consuming(queue) as running:
+        await until(lambda: queue.client.exists(queue.names.asks(LANE)))
+        running.task.cancel()
+        done, _ = await asyncio.wait([running.task], timeout=10)
+        running.task.cancel()
+        assert done
 
 
 async def test_what_is_in_hand_when_it_is_killed(queue, quick):

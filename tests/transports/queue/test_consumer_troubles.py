@@ -11,6 +11,8 @@ from tests.caching import servers
 from tests.docs.pages import blocks
 from tests.transports.queue.consumers import ALLOW, LANE, Judge, Queue, Running, consuming, until
 
+pytestmark = pytest.mark.faults
+
 
 @pytest.fixture
 async def queue(redis, key_file):

@@ -10,6 +10,8 @@ from gateway.transports.queue.consuming import ConsumerLimits
 from tests.transports.queue.consumers import LANE, Judge, Queue, consuming, introduced, until
 from tests.transports.queue.gateways import gateway
 
+pytestmark = pytest.mark.faults
+
 ONE_AT_A_TIME = ConsumerLimits(in_flight=1, answer_seconds=1.0)
 OTHER_CLAIMS = pb.DescribeResponse(
     worker="labels",
@@ -84,7 +86,7 @@ async def test_the_last_bridge_is_killed(redis, queue, key_file, quick, monkeypa
         for each in (in_hand, *others):
             assert (await each.answer()).reason is Reason.WORKER_UNAVAILABLE
         await until(lambda: not opened(made))
-        assert await queue.client.xlen(queue.names.asks(LANE)) == 0
+        assert await queue.is_empty()
 
 
 async def test_side_effects_that_a_killed_bridge_may_have_had(redis, queue, key_file, quick, monkeypatch):

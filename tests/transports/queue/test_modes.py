@@ -16,6 +16,8 @@ from tests.docs.pages import blocks
 from tests.transports.queue.consumers import Judge, Queue, consuming, until
 from tests.transports.queue.gateways import gateway
 
+pytestmark = pytest.mark.faults
+
 (_BLOCK,) = [each for each in blocks("text", pages_of="docs/queues.md") if each.text.startswith("user gateway")]
 NEEDED = _BLOCK.text.split()[5:]
 """What a gateway needs to be allowed, as operators are told."""

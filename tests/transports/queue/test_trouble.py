@@ -9,9 +9,12 @@ import pytest
 from gateway.deciding import Allow
 from gateway.reasons import Reason
 from gateway.redis import redis_address
+from gateway.transports.queue import desertion, exchange
 from tests.caching import servers
 from tests.transports.queue.consumers import Judge, Queue, consuming, until
 from tests.transports.queue.gateways import gateway
+
+pytestmark = pytest.mark.faults
 
 
 @pytest.fixture
@@ -20,6 +23,12 @@ async def queue(redis, key_file):
     made = Queue(redis.url, key_file)
     yield made
     await made.client.aclose()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A gateway waits for bridges that come back, however slow this machine starts them."""
+    monkeypatch.setattr(desertion, "GRACE_SECONDS", 60.0)
 
 
 async def in_thread(work, *arguments):
@@ -90,10 +99,10 @@ async def test_a_server_that_numbers_replies_lower(redis, queue, key_file):
     """After a failover to a server whose clock is behind, answers are read, whatever their numbers."""
     async with consuming(queue), gateway(redis, key_file) as made:
         await made.met()
-        exchange = made.worker._exchange
-        replies, ahead = queue.names.replies(exchange.instance), await queue.now() + 3_600_000
+        session = made.worker._exchange
+        replies, ahead = queue.names.replies(session.instance), await queue.now() + 3_600_000
         await queue.client.xadd(replies, {"m": b""}, id=f"{ahead}-0")
-        await until(lambda: exchange._read_to == b"%d-0" % ahead)
+        await until(lambda: session._read_to == b"%d-0" % ahead)
         async with queue.client.pipeline(transaction=True) as pipeline:
             pipeline.delete(replies)
             pipeline.xadd(replies, {"m": b""}, id="1-1")
@@ -136,6 +145,24 @@ async def test_a_redis_that_is_gone_is_unavailable_at_once(redis, queue, key_fil
         assert isinstance(await made.ask(), Allow)
 
 
+async def test_asks_that_redis_comes_back_for(redis, queue, key_file):
+    """The session is new, and what has waited for it is not written yet: it does not fail because it has waited."""
+    async with consuming(queue), gateway(redis, key_file, queue_redis_seconds=3.0) as made:
+        await made.met()
+        talks = made.worker._exchange
+        redis.kill()
+        await until(lambda: not talks.link.is_up)
+        waiting = made.put()
+        (ask,) = talks.open
+        # So that it is not yet late while Redis is started, however long that takes.
+        ask.since += 3600
+        await in_thread(redis.start)
+        await until(lambda: talks.link.is_up or waiting.answers)
+        ask.since -= 7200
+        talks._sweep()
+        assert isinstance(await waiting.answer(), Allow)
+
+
 async def test_a_redis_that_was_never_there(key_file):
     """A gateway that starts before its Redis says so, and asks as soon as both are there."""
     async with gateway(f"redis://127.0.0.1:{servers.free_port()}", key_file, queue_redis_seconds=0.3) as made:
@@ -158,6 +185,26 @@ async def test_a_paused_redis_costs_no_more_than_its_time(redis, queue, key_file
             redis.resume()
         await until(lambda: made.worker.why == "")
         assert isinstance(await made.ask(), Allow)
+
+
+async def test_side_effects_of_which_nobody_knows_whether_redis_took_them(redis, queue, key_file, monkeypatch):
+    """The answer to the write was lost, and Redis is away for longer than asks wait for it: the effect may still come,
+    so its answer is waited for.
+    """
+    # Behind a look that Redis does not answer, it would not be written at all.
+    monkeypatch.setattr(exchange, "BEAT_SECONDS", 3600.0)
+    async with consuming(queue) as consumer, gateway(redis, key_file, queue_redis_seconds=0.5) as made:
+        await made.met()
+        redis.pause()
+        try:
+            waiting = made.put(b'{"once":true}', once=True)
+            repeatable = made.put(b'{"once":false}')
+            assert (await repeatable.answer()).reason is Reason.WORKER_UNAVAILABLE
+            assert waiting.answers == []
+        finally:
+            redis.resume()
+        assert isinstance(await waiting.answer(), Allow)
+        assert consumer.judge.documents.count(b'{"once":true}') == 1
 
 
 async def test_a_full_redis_is_overload(redis, queue, key_file):

@@ -229,6 +229,16 @@ def test_what_is_no_kubeconfig_refuses_the_start(tmp_path, text, said):
     assert said in str(raised.value)
 
 
+@pytest.mark.parametrize("text", ["just words", "[]", "7"])
+def test_a_mistake_of_the_whole_file_has_no_empty_field(tmp_path, text):
+    """FILE:LINE: MESSAGE."""
+    path = tmp_path / "k"
+    path.write_text(text)
+    for read in (read_kubeconfig, read_admission_configuration):
+        with pytest.raises(AccessError, match=rf"^{path}:1: Invalid value: "):
+            read(path)
+
+
 def test_a_kubeconfig_that_is_not_there(tmp_path):
     """Says so."""
     with pytest.raises(AccessError, match="cannot be read: No such file or directory"):
