@@ -6,7 +6,8 @@ this bound; and one that hangs, or is slow, must not take it all.
   part while others wait.
 * The last free seat is only for a hook that has none: a hook alone may have all but one. Where fewer hooks hang than
   there are seats, the others go on: a seat that one of the former gives back is not given to one of them again before
-  there is another free one.
+  there is another free one. (While one has all but one, a second one that begins to hang takes the last: then the
+  others wait once, until the first one's time limit.)
 * Of each hook so many may wait and no more: the next one is refused at once, since whoever is last in a long queue gets
   an answer only after nobody wants it. A hook that hangs fills its own queue, and nobody else's.
 

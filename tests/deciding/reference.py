@@ -361,7 +361,8 @@ def heard(each: Policy, case: Case, labels: dict[str, str], now: float) -> tuple
     deadline = min(now + each.timeout, end)
     done = now + case.latencies[each.policy]
     if done >= deadline:
-        reason = Reason.BUDGET_EXHAUSTED if deadline == end else Reason.WORKER_TIMEOUT
+        cut_short = now + each.timeout - end > min(0.1, each.timeout / 10)
+        reason = Reason.BUDGET_EXHAUSTED if deadline == end and cut_short else Reason.WORKER_TIMEOUT
         return Failure(reason=reason, message=""), deadline
     return answer(case.behaviours[each.policy], {key: labels[key] for key in labels if shows(each, key)}), done
 

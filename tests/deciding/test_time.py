@@ -34,6 +34,23 @@ def test_when_the_budget_ends_first_it_is_the_budgets_fault():
     assert (status.code, status.reason, status.details["retryAfterSeconds"]) == (429, "TooManyRequests", 1)
 
 
+def test_a_policy_that_had_its_time_but_for_a_little_is_late_by_itself():
+    """As registered: timeoutSeconds 3 is an entry's 4, of which 3 s are left, and the answer takes 50 ms."""
+    late = Failure(reason=Reason.WORKER_TIMEOUT, message="it was ended; see its log")
+    for answers in ({}, {"a": late}):
+        one = policy("a", timeout=3.0)
+        decision, _ = decide([one], answers, latencies={"a": 2.94 if answers else NEVER}, budget=2.95)
+        assert decision.calls[0].answer.reason is Reason.WORKER_TIMEOUT
+        assert decision.response.status.code == 500
+
+
+def test_a_policy_whose_turn_came_late_is_not():
+    """The budget ends a second policy that takes what a first one has left of it."""
+    chain = [policy("a", timeout=3.0), policy("b", index=1, timeout=3.0)]
+    decision, _ = decide(chain, {"a": label("one")}, latencies={"a": 0.5, "b": NEVER}, budget=2.95, early_asks=False)
+    assert decision.calls[1].answer.reason is Reason.BUDGET_EXHAUSTED
+
+
 def test_a_timeout_told_by_the_transport_first_is_still_the_budgets():
     """The worker's deadline is the same instant, and may be noticed there first."""
     late = Failure(reason=Reason.WORKER_TIMEOUT, message="grpc says so")

@@ -362,7 +362,7 @@ async def test_a_hook_that_hangs_does_not_hold_up_descriptions(tmp_path):
 async def test_descriptions_that_hang_do_not_hold_up_verdicts(tmp_path):
     """However many do; and no more than a few run."""
     runner = HookRunner(limits(processes=2))
-    text = "#!/bin/bash\\necho > on.$$\\nexec sleep 1e6\\n"
+    text = "#!/bin/bash\necho > on.$$\nexec sleep 1e6\n"
     mute = [executable(tmp_path / f"{number}.sh", text) for number in range(8)]
     tasks = [asyncio.create_task(runner.config(hook)) for hook in mute]
     await until(lambda: len(list(tmp_path.glob("on.*"))) == CONFIGS)
