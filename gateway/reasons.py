@@ -57,7 +57,8 @@ class Reason(StrEnum):
     """The API server's remaining time ran out before the policy's own."""
 
     OVERLOADED = "OVERLOADED"
-    """The gateway holds as many reviews as it may; this one was refused instead of being queued."""
+    """Something is full, so the review was refused instead of waiting: the gateway's reviews, the calls of a worker or
+    a webhook, a queue or its Redis, or the processes of hooks."""
 
     REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
     """The AdmissionReview is larger than the body limit."""

@@ -41,6 +41,8 @@ def page(root: Path) -> str:
     metrics = Metrics()
     metrics.know([_policy(phase) for phase in Phase], [(phase, _ENTRY) for phase in Phase])
     metrics.know_worker(_WORKER)
+    metrics.worker_queue(_WORKER, 0, 0.0)
+    metrics.hook_processes(_WORKER, 0)
     families = list(metrics.registry.collect())
     return (
         "\n\n".join(

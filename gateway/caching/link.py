@@ -178,7 +178,7 @@ class Link:
                 await self._stay_up(client)
             except Exception as error:  # noqa: BLE001 - counted and logged; nobody else would probe again
                 self._events.redis_failed(fault_of(error))
-                self._go_down(reason_of(error))
+                self._go_down(reason_of(error, has_worked=self._up_since > 0))
                 self._pause = True
             finally:
                 self._client = None

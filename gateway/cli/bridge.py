@@ -127,7 +127,8 @@ def _targets(values: Mapping[str, Any]) -> tuple[QueueTarget, GrpcTarget]:
     read = load([SourceText(name="", content=content, directory=str(Path.cwd()))])
     for error in read.errors:
         flag = next((flag for path, flag in _FLAGS.items() if error.place.path == path), "")
-        raise click.BadParameter(error.message, param_hint=flag or error.place.path)
+        # Not a BadParameter: it says "Invalid value" once more.
+        raise click.UsageError(f"{flag or error.place.path}: {error.message}")
     queue_target, grpc_target = read.workers["queue"].queue, read.workers["worker"].grpc
     assert queue_target is not None  # noqa: S101 - there was no error
     assert grpc_target is not None  # noqa: S101 - the same
@@ -187,15 +188,16 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - what the command is given
     )
     metrics.watch(lambda: made.in_hand, lambda: not made.why)
     working = asyncio.create_task(made.run(stop))
+    started = f"bridge started, for queue {queue.stream} and worker {worker.target}"
     try:
         if values["admin_listen"] is None:
-            click.echo(f"bridging queue {queue.stream} to {worker.target}")
+            click.echo(f"{started}; the log says when it takes work")
             await working
             return
         admin = AdminListener(checks=lambda: {"queue": made.why or None}, metrics=metrics.exposition)
         host, port = await admin.start(*values["admin_listen"])
         shown = f"[{host}]" if ":" in host else host
-        click.echo(f"bridging queue {queue.stream} to {worker.target}; http://{shown}:{port}/readyz")
+        click.echo(f"{started}; http://{shown}:{port}/readyz says when it takes work")
         try:
             await working
         finally:

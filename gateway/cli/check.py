@@ -35,12 +35,14 @@ idle                           the policies without rules, which are never calle
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from gateway.cli.hooks import chosen_hooks, hooks_options, require_policies
+from gateway.cli.named_files import file_warnings
 from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.policies import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
 from gateway.policies.agreement import Difference
@@ -74,6 +76,7 @@ def check(paths: tuple[Path, ...], output: str, **values: Any) -> None:
         configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
     except SourceError as error:
         fail(str(error), COULD_NOT)
+    configuration = replace(configuration, warnings=configuration.warnings + file_warnings(configuration))
     entries = make_entries(configuration)
     if output == "json":
         click.echo(json.dumps(_document(configuration, entries), indent=2, ensure_ascii=False))

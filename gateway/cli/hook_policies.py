@@ -10,19 +10,17 @@
 import asyncio
 import hashlib
 import logging
-import os
-import signal
-import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, Final, NoReturn
 
 import structlog
 
-from admission_worker import Allow, Answer, Deny, Failure, Request, Worker
+from admission_worker import Allow, Answer, Deny, Failure, Request
 from admission_worker.changes import Change, ChangeKind  # the patch's own bytes go on; `patch` would parse them
 from gateway import deciding
+from gateway.cli.hook_serving import HookWorker
 from gateway.hooks.description import HookDescription, HookError, describe, hook_path, stamp
 from gateway.hooks.ending import cancel_when_told
 from gateway.hooks.limits import HookLimits
@@ -32,16 +30,8 @@ from gateway.policies import Configuration, Phase
 from gateway.policies.hooks import webhook_id
 from gateway.policies.names import dns_label
 
-_LOG: Final = structlog.get_logger(__name__)
-
-NAME: Final = "hooks"
-"""The worker's, for logs."""
-
 LONGEST_SECONDS: Final = 30.0
 """For one run: kube-apiserver's longest timeout. The ask's own deadline cancels it before."""
-
-LOOK_SECONDS: Final = 1.0
-"""How often the hooks' files are looked at."""
 
 _DIGITS: Final = 16
 
@@ -68,7 +58,11 @@ def serve_hooks(configuration: Configuration, limits: HookLimits, arguments: Seq
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise SystemExit(0) from None
     versions = "".join(sorted(hook.version for hook in hooks.values()))
-    worker = Worker(NAME, version=hashlib.sha256(versions.encode()).hexdigest()[:_DIGITS])
+    worker = HookWorker(
+        version=hashlib.sha256(versions.encode()).hexdigest()[:_DIGITS],
+        hooks=hooks,
+        remarks=[str(warning) for warning in configuration.warnings],
+    )
     taken: dict[str, str] = {}
     for policy in (*configuration.mutating, *configuration.validating):
         path = _path(configuration, policy.worker)
@@ -76,7 +70,6 @@ def serve_hooks(configuration: Configuration, limits: HookLimits, arguments: Seq
         judged = _judged(path, hooks[path], policy.phase, policy.policy, runner)
         register = worker.mutating if policy.phase is Phase.MUTATING else worker.validating
         register(name, version=hooks[path].version, description=f"{policy.policy}, by {path.name}")(judged)
-    threading.Thread(target=_watch, args=(hooks,), name="hooks", daemon=True).start()
     worker.main(arguments)
 
 
@@ -165,17 +158,6 @@ def _answer(answer: deciding.Answer) -> Answer:
             return Deny(message=answer.message, code=answer.code, reason=answer.reason, warnings=answer.warnings)
         case deciding.Failure():
             return Failure(message=f"{answer.reason}: {answer.message}")
-
-
-def _watch(hooks: Mapping[Path, HookDescription]) -> None:
-    """Tell this process to stop, as if somebody else had, when a hook has changed."""
-    while True:
-        sleep(LOOK_SECONDS)
-        changed = [str(path) for path, hook in hooks.items() if stamp(path) != hook.stamp]
-        if changed:
-            _LOG.warning("hooks have changed; the worker stops, to be started again", hooks=changed)
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
 
 
 def _log_through_logging() -> None:

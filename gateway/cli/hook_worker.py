@@ -1,8 +1,8 @@
 """``admission-gateway hook-worker``: serve a directory of shell-operator hooks as an ordinary gRPC worker.
 
 It is a worker made with the Python SDK: all flags of such a worker's command are taken, and mean the same. Exit codes:
-0 told to stop, or a hook has changed; 1 mistakes in the hooks or the objects, or it cannot listen; 2 could not, or
-wrong usage.
+0 told to stop (SIGTERM, SIGINT, SIGHUP), or a hook has changed; 1 mistakes in the hooks or the objects, or it cannot
+listen; 2 could not, or wrong usage.
 """
 
 from pathlib import Path
@@ -39,8 +39,8 @@ _DIRECTORY: Final = click.Path(path_type=Path, exists=True, file_okay=False)
 def hook_worker(
     hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: tuple[str, ...], **limits: Any
 ) -> None:
-    """Serve the hooks of a directory to gateways over gRPC, until SIGTERM or SIGINT. Each binding is a policy; it is
-    called as shell-operator calls it in URLs: private-repo-policy.example.com is private-repo-policy-example-com.
+    """Serve the hooks of a directory to gateways over gRPC, until SIGTERM, SIGINT or SIGHUP. Each binding is a policy;
+    it is called as shell-operator calls it in URLs: private-repo-policy.example.com is private-repo-policy-example-com.
 
     All other flags of a worker's command may follow: --tls-cert, --tls-key, --client-ca, --log-format, --log-level,
     --in-flight, --grace-period, --conformance. Each is also a variable ADMISSION_WORKER_....

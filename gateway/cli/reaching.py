@@ -8,10 +8,13 @@ from typing import Any, Final, TypeVar
 import click
 
 from gateway.cli.options import option
+from gateway.policies import Configuration
+from gateway.policies.wording import few
 from gateway.redis import RedisAddress, redis_address
 from gateway.transports import Means
 from gateway.transports.webhook import (
     AccessError,
+    Endpoint,
     WebhookAccess,
     read_admission_configuration,
     read_kubeconfig,
@@ -24,7 +27,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
 _OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "--queue-redis": {"metavar": "URL", "help": "The Redis that has the workers' queues; by default, --redis."},
+    "--queue-redis": {
+        "metavar": "URL",
+        "help": "The Redis that has the workers' queues; for serve, --redis by default.",
+    },
     "--webhook-kubeconfig": {
         "type": _FILE,
         "help": "Credentials for existing webhooks: a kubeconfig whose users are named HOST:PORT, as kube-apiserver's.",
@@ -61,6 +67,22 @@ def chosen_means(values: dict[str, Any]) -> Means:
         resolve=values.pop("resolve"),
     )
     return Means(redis=redis, webhooks=webhooks)
+
+
+def tell_idle_places(configuration: Configuration, means: Means) -> None:
+    """Warn of each ``--resolve`` whose name is that of no webhook, as it is when its namespace is missing."""
+    webhooks = [worker.webhook for worker in configuration.workers.values() if worker.webhook is not None]
+    ends = [Endpoint(webhook) for webhook in webhooks]
+    called = {(end.host.lower(), end.port) for end in ends}
+    names = few(sorted({end.target for end in ends})) or "none"
+    for host, port in means.webhooks.resolved:
+        if (host, port) not in called:
+            click.secho(
+                f"warning: --resolve {host}:{port}: no webhook of the configuration is called so, so nothing is "
+                f"dialled there; webhooks that there are: {names}",
+                fg="yellow",
+                err=True,
+            )
 
 
 def _redis(of_queues: str | None, of_verdicts: str | None) -> RedisAddress | None:

@@ -29,7 +29,7 @@ import uvloop
 from gateway.cli.decision_document import decision_document
 from gateway.cli.hooks import chosen_hooks, hooks_options, require_policies
 from gateway.cli.options import SECONDS, chosen_limits, limit_options, option
-from gateway.cli.reaching import chosen_means, reaching_options
+from gateway.cli.reaching import chosen_means, reaching_options, tell_idle_places
 from gateway.cli.review_files import FileError, documents
 from gateway.cli.review_text import told
 from gateway.cli.serve import COULD_NOT, fail, loaded
@@ -83,6 +83,7 @@ def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) ->
     stop_logs = configure_logs(level=values["log_level"], form="text")
     try:
         configuration = loaded(Source(policies, hooks).read(), unknown=COULD_NOT)
+        tell_idle_places(configuration, means)
         deciding = _Deciding(
             configuration,
             phases=_PHASES[values["phase"]],

@@ -23,7 +23,7 @@ from gateway.cli.options import (
     limit_options,
     option,
 )
-from gateway.cli.reaching import chosen_means, reaching_options
+from gateway.cli.reaching import chosen_means, reaching_options, tell_idle_places
 from gateway.policies import Configuration, SourceText, load
 from gateway.serving.app import Gateway, Watched, serve_until, start_unless
 from gateway.serving.cache import CacheError
@@ -111,6 +111,7 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
         source = Source(policies, hooks)
         watched = Watched(source=source, texts=source.read())
         configuration = loaded(watched.texts)
+        tell_idle_places(configuration, means)
         settings = Settings(
             listen=_listen(values, server),
             admin_listen=values["admin_listen"],

@@ -319,10 +319,7 @@ def _why_not(program: str, directory: str, error: Exception) -> str:
     if number == errno.ENOENT and not Path(directory).is_dir():
         return f"{program} cannot be started: its directory {directory} is not there"
     if number == errno.ENOENT and path.exists():
-        return (
-            f"{program} cannot be started: the interpreter that its first line names ({_first_line(path)!r}) is not "
-            "there; install it, or name one that is"
-        )
+        return f"{program} cannot be started: {_no_interpreter(program, _first_line(path))}"
     if number == errno.ENOENT:
         return f"{program} cannot be started: there is no such file"
     if number == errno.EACCES:
@@ -336,9 +333,18 @@ def _why_not(program: str, directory: str, error: Exception) -> str:
     return f"{program} cannot be started: {reason}"
 
 
+def _no_interpreter(program: str, line: str) -> str:
+    if line.endswith("\r") and len(line.split()) == 1:
+        return (
+            f"its first line ({line!r}) ends in CR, which counts as a part of the interpreter's name; end lines with "
+            f"LF alone, as sed -i 's/\\r$//' {program} does"
+        )
+    return f"the interpreter that its first line names ({line.strip()!r}) is not there; install it, or name one that is"
+
+
 def _first_line(path: Path) -> str:
     with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.readline(_SHOWN).decode(errors="replace").strip()
+        return file.readline(_SHOWN).decode(errors="replace").rstrip("\n")
     return ""
 
 

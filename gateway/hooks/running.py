@@ -152,7 +152,7 @@ class HookRunner:
                 uid=question.uid,
                 why=str(error),
             )
-            return failures.HOOK_FAILED
+            return error.denial
         except OSError as error:
             return failures.unwritable(str(hook), error)
 

@@ -3,15 +3,11 @@
 import re
 from typing import Final
 
-import structlog
-
 from gateway.deciding import Allow, Answer, Change, ChangeKind, Deny
 from gateway.hooks import failures
 from gateway.hooks.answers import AnswerError, HookAnswer, check_conversion, check_metrics, read_answer
 from gateway.hooks.files import RunFiles, TooLargeError
 from gateway.policies import Phase
-
-_LOG: Final = structlog.get_logger(__name__)
 
 METRICS_BYTES: Final = 1_048_576
 """Of a file of metrics, which is read only to see that it can be: an operation has a hundred bytes, a hook a few of
@@ -22,7 +18,11 @@ _NO_OPERATIONS: Final = re.compile(rb"[ \t\r\n]*(?:\[[ \t\r\n]*\]|null)[ \t\r\n]
 
 
 class HookFailedError(Exception):
-    """What shell-operator answers with ``Hook failed``. ``str(error)`` is for the log."""
+    """A hook that has failed, which shell-operator answers with a denial: ``denial``. ``str(error)`` is for the log."""
+
+    def __init__(self, why: str, denial: Deny = failures.HOOK_FAILED) -> None:
+        super().__init__(why)
+        self.denial = denial
 
 
 def verdict(files: RunFiles, *, hook: str, binding: str, phase: Phase, limit: int) -> Answer:
@@ -47,8 +47,9 @@ def verdict(files: RunFiles, *, hook: str, binding: str, phase: Phase, limit: in
     except OSError as error:
         raise HookFailedError(f"a file of its answer cannot be read: {error.strerror or error}") from None
     if answer is None:
-        _LOG.warning("a hook has left no answer; it must write one to $VALIDATING_RESPONSE_PATH", hook=hook)
-        return failures.NO_ANSWER
+        raise HookFailedError(
+            "it has left no answer; it must write one to $VALIDATING_RESPONSE_PATH", failures.NO_ANSWER
+        )
     if not answer.allowed:
         return Deny(code=answer.code, message=answer.message, reason="", warnings=answer.warnings)
     if answer.patch and phase is Phase.VALIDATING:

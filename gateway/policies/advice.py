@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gateway.policies import wording
+from gateway.policies.ca_bundle import holds_certificate
 from gateway.policies.model import (
     Configuration,
     ConfigurationError,
@@ -24,7 +25,8 @@ def warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
     """Warnings about the workers, then about the policies without a fault, in chain order, mutating first."""
     has_namespaces = bool(configuration.namespaces)
     policies = [policy for policy in configuration.mutating + configuration.validating if policy.fault is None]
-    found = [*_in_plain_text(configuration.workers.values())]
+    workers = configuration.workers.values()
+    found = [*_in_plain_text(workers), *_without_authorities(workers)]
     for policy in policies:
         found += _about(policy, has_namespaces=has_namespaces)
     return tuple(found)
@@ -43,6 +45,18 @@ def _in_plain_text(workers: Iterable[Worker]) -> Iterator[ConfigurationError]:
             message=f"what is sent to {noun} {names} leaves this machine unencrypted, and whoever answers there is "
             "believed; set tls, unless a mesh secures the way",
         )
+
+
+def _without_authorities(workers: Iterable[Worker]) -> Iterator[ConfigurationError]:
+    """Of native webhooks: in a Worker document it is a mistake."""
+    for worker in workers:
+        bundle = b"" if worker.webhook is None else worker.webhook.ca_bundle
+        if bundle and not holds_certificate(bundle):
+            yield ConfigurationError(
+                place=replace(worker.place, path=f"{worker.place.path}.clientConfig.caBundle"),
+                message="caBundle holds no PEM certificate: each call will fail; put the certificates of the webhook's "
+                "authority there, or leave it out if the system's authorities vouch for it",
+            )
 
 
 def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationError]:

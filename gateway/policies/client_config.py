@@ -4,6 +4,7 @@ import base64
 from typing import Final
 
 from gateway.policies import wording
+from gateway.policies.ca_bundle import read_ca_bundle
 from gateway.policies.fields import Field
 from gateway.policies.model import ServiceReference, WebhookTarget
 from gateway.policies.names import dns_label_1035, dns_subdomain
@@ -24,14 +25,20 @@ CLIENT_CONFIG: Final = ("url", "service", "caBundle")
 _FORM: Final = "; desired format: https://host[/path]"
 
 
-def read_client_config(config: Field) -> WebhookTarget:
-    """Exactly one of url and service, and whom to trust there."""
+def read_client_config(config: Field, *, native: bool = True) -> WebhookTarget:
+    """Exactly one of url and service, and whom to trust there.
+
+    ``native``: as Kubernetes has it, also where that is lax or misleading; else as it is meant.
+    """
     url, service = config.get("url"), config.get("service")
     if url.absent == service.absent:
         config.refuse(wording.required("exactly one of url or service is required"))
         return WebhookTarget()
+    bundle = config.get("caBundle")
     return WebhookTarget(
-        url=read_url(url), service=read_service(service), ca_bundle=read_ca_bundle(config.get("caBundle"))
+        url=read_url(url),
+        service=read_service(service, native=native),
+        ca_bundle=_decoded_bundle(bundle) if native else read_ca_bundle(bundle),
     )
 
 
@@ -85,8 +92,8 @@ def read_url(field: Field) -> str:
     return text if len(field.findings) == before else ""
 
 
-def read_service(field: Field) -> ServiceReference | None:
-    """ValidateWebhookService; None if there is none that can be used."""
+def read_service(field: Field, *, native: bool = True) -> ServiceReference | None:
+    """ValidateWebhookService; None if there is none that can be used. ``native``: see read_client_config."""
     if not field.mapping():
         return None
     before = len(field.findings)
@@ -94,9 +101,9 @@ def read_service(field: Field) -> ServiceReference | None:
     # ValidateWebhookService takes namespace and name; Kubernetes' own call hands it name and namespace. So an empty
     # namespace is told at the name, and an empty name at the namespace, since 2018.
     if namespace == "":
-        field.get("name").refuse(wording.required())
+        field.get("name" if native else "namespace").refuse(wording.required())
     if name == "":
-        field.get("namespace").refuse(wording.required())
+        field.get("namespace" if native else "name").refuse(wording.required())
     number = field.get("port").number()
     port = DEFAULT_PORT if number is None else int(number)
     if not 1 <= port <= MAX_PORT:
@@ -129,7 +136,7 @@ def _path_mistakes(path: str) -> list[str]:
     return mistakes
 
 
-def read_ca_bundle(field: Field) -> bytes:
-    """The bundle's bytes. Kubernetes does not look into them when an object is created."""
+def _decoded_bundle(field: Field) -> bytes:
+    """The bundle's bytes. It is base64 (``decoding``); Kubernetes looks no further when an object is created."""
     text = field.text("") or ""
     return base64.b64decode(text, validate=False)

@@ -68,6 +68,6 @@ def _read(document: Field, directory: str, name: str) -> Worker | None:
 def _webhook(field: Field) -> WebhookTarget | None:
     if not field.mapping((*CLIENT_CONFIG, _VERSIONS)):
         return None
-    target = read_client_config(field)
+    target = read_client_config(field, native=False)
     versions = field.get(_VERSIONS)
     return replace(target, review_versions=read_review_versions(versions, _DEFAULT_VERSIONS))

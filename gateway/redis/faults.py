@@ -63,8 +63,13 @@ def fault_of(error: BaseException) -> RedisFault:
     return RedisFault.RESPONSE if isinstance(error, exceptions.ResponseError) else RedisFault.GARBAGE
 
 
-def reason_of(error: BaseException) -> str:
-    """What may be logged: the operating system's words and ours. Redis' own may repeat a password that it was sent."""
+def reason_of(error: BaseException, *, has_worked: bool = False) -> str:
+    """What may be logged: the operating system's words and ours. Redis' own may repeat a password that it was sent.
+
+    Args:
+        error: what redis-py raised.
+        has_worked: whether this Redis has answered before: then how it is spoken to is no question.
+    """
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, ssl.SSLCertVerificationError):
@@ -72,12 +77,12 @@ def reason_of(error: BaseException) -> str:
         if isinstance(seen, OSError) and seen.strerror:
             return f"{type(error).__name__}: {seen.strerror}"
         seen = seen.__cause__ or seen.__context__
-    return ": ".join(filter(None, (type(error).__name__, _meaning(error))))
+    return ": ".join(filter(None, (type(error).__name__, _meaning(error, has_worked=has_worked))))
 
 
-def _meaning(error: BaseException) -> str:
+def _meaning(error: BaseException, *, has_worked: bool) -> str:
     if type(error) is TimeoutError:
         return str(error)
     if isinstance(error, exceptions.ConnectionError) and str(error) == _CLOSED:
-        return "it hung up; does it want TLS?"
+        return "it hung up" if has_worked else "it hung up; does it want TLS?"
     return next((text for kind, text in _MEANINGS if isinstance(error, kind)), "")

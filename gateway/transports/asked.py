@@ -75,6 +75,10 @@ class Introduced(Asked, Protocol):
     def why(self) -> str:
         """Why it cannot be asked at all; empty if it can."""
 
+    @property
+    def never(self) -> str:
+        """Why it cannot be asked as long as this process lives, so that nobody need wait for it; empty if it may be."""
+
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever who can be asked, or what they say of themselves, may have changed."""
 

@@ -212,12 +212,24 @@ class Workers:
                 task.cancel()
         for name, described in awaited.items():
             if not described.is_set():
-                _LOG.warning(
-                    "a worker is not described yet; until it is, its policies cannot be asked",
-                    worker=name,
-                    target=self._held[name].connection.target if name in self._held else "",
-                    waited=seconds,
-                )
+                self._tell_undescribed(name, seconds)
+
+    def _tell_undescribed(self, name: str, waited: float) -> None:
+        why = self._why(name)
+        _LOG.warning(
+            "a worker is not described yet; until it is, its policies cannot be asked",
+            worker=name,
+            target=self._held[name].connection.target if name in self._held else "",
+            waited=waited,
+            **({"why": why} if why else {}),
+        )
+
+    def _why(self, name: str) -> str:
+        """Why a worker is not described yet: what it says itself, else what its policies are told."""
+        acquaintance, held = self._acquaintances.get(name), self._held.get(name)
+        own = "" if acquaintance is None or held is None else cast("Introduced", held.connection).why
+        told = (self._standings.get(policy) for policy in self._policies[name])
+        return own or next((each.message for each in told if isinstance(each, Failure)), "")
 
     # ---------------------------------------------------------------------------------------------- standing
 
@@ -231,6 +243,12 @@ class Workers:
             )
             self._hold(worker, await self._pool.wait_for(worker))
         connection = self._held[worker.name].connection
+        never = cast("Introduced", connection).never
+        if never:
+            self._undescribed(worker.name, never)
+            self._tell_undescribed(worker.name, 0.0)
+            self._described[worker.name].set()  # nobody need wait for it
+            return
         self._undescribed(
             worker.name,
             f"worker {worker.name!r} is not reached yet, at {connection.target}; see whether it runs and listens there",

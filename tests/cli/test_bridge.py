@@ -34,6 +34,7 @@ def flags(tmp_path):
 WRONG = {
     "a queue with a blank": ({"queue": "a b"}, "--queue", "without blanks and braces"),
     "a queue with braces": ({"queue": "{a}"}, "--queue", "without blanks and braces"),
+    "a queue in two words": ({"queue": "q q"}, "--queue", 'Invalid value: "q q"'),
     "no queue": ({"queue": None}, "--queue", "Missing option"),
     "no key file": ({"key_file": None}, "--key-file", "Missing option"),
     "no Redis": ({"redis": None}, "--redis", "Missing option"),
@@ -56,6 +57,7 @@ def test_flags_that_cannot_be(run, flags, name):
     assert flag in done.err
     assert said.replace("x>=1", "1<=x") in done.err
     assert "secret" not in done.err
+    assert done.err.count("Invalid value") <= 1
 
 
 @pytest.mark.parametrize("content", [None, "", "no key\n", base64.b64encode(b"short").decode()])

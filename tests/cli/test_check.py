@@ -1,6 +1,7 @@
 """``check``: every mistake at once, and what a configuration means."""
 
 import json
+import os
 
 import pytest
 import yaml
@@ -280,3 +281,61 @@ def test_no_colour_in_a_file(run_process, written):
     done = run_process("check", written(policy("a", matchPolicy="Never"), policy("none", rules=[])))
     assert "\x1b" not in done.out
     assert "warning: " in done.out
+
+
+def worker_file(folder, spec):
+    """A file with one Worker."""
+    path = folder / "worker.yaml"
+    path.write_text(json.dumps({"apiVersion": GROUP, "kind": "Worker", "metadata": {"name": "w"}, "spec": spec}))
+    return path
+
+
+KEY = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, "No such file or directory; make it with `openssl rand -base64 32`, or correct the path; until"),
+        ("", "no key in it; make one with"),
+        ("secret", "line 1: expected base64 of 32 bytes"),
+        (KEY, ""),
+    ],
+)
+def test_the_key_file_of_a_queue(run, tmp_path, content, expected):
+    """One that is missing, or holds no key, is a warning without a word of what stands there."""
+    path = worker_file(tmp_path, {"queue": {"stream": "s", "keyFile": "queue.key"}})
+    if content is not None:
+        (tmp_path / "queue.key").write_text(content)
+    told = report(run, path)["warnings"]
+    assert [each["path"] for each in told] == bool(expected) * ["spec.queue.keyFile"]
+    assert all(f"queue key file {tmp_path / 'queue.key'}" in each["message"] for each in told)
+    assert all(expected in each["message"] and "secret" not in each["message"] for each in told)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (None, "No such file or directory; put the hook there, or correct the path"),
+        (0o644, "it may not be executed; chmod +x"),
+        (0o755, ""),
+    ],
+)
+def test_the_file_of_a_hook(run, tmp_path, mode, expected):
+    """One that is missing, or that nobody may execute, is a warning."""
+    path = worker_file(tmp_path, {"hook": {"path": "hook.sh"}})
+    if mode is not None:
+        (tmp_path / "hook.sh").write_text("#!/bin/sh\n")
+        (tmp_path / "hook.sh").chmod(mode)
+    told = report(run, path)["warnings"]
+    assert [each["path"] for each in told] == bool(expected) * ["spec.hook.path"]
+    assert all(each["message"].startswith(f"hook {tmp_path / 'hook.sh'}: {expected}") for each in told)
+
+
+@pytest.mark.parametrize("name", ["queue", "hook"])
+def test_what_is_no_file_is_not_waited_for(run, tmp_path, name):
+    """A pipe would be, for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    specs = {"queue": {"queue": {"stream": "s", "keyFile": "pipe"}}, "hook": {"hook": {"path": "pipe"}}}
+    (told,) = report(run, worker_file(tmp_path, specs[name]))["warnings"]
+    assert "not a regular file" in told["message"]

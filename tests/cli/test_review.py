@@ -90,6 +90,22 @@ def test_a_shadow_is_neither_waited_for_nor_asked(run_process, tmp_path):
     assert with_shadow == without
 
 
+def test_a_queue_without_a_redis_is_not_waited_for(run_process, file, tmp_path):
+    """Nobody can come there: its policy fails at once, however long workers are waited for, and says what to give."""
+    worker = {
+        "apiVersion": "admission-gateway.dev/v1alpha1",
+        "kind": "Worker",
+        "metadata": {"name": "queued"},
+        "spec": {"queue": {"stream": "q", "keyFile": "queue.keys"}},
+    }
+    (tmp_path / "queue.keys").write_text("/" * 42 + "8=\n")
+    path = tmp_path / "policies.yaml"
+    path.write_text(f"{json.dumps(worker)}\n---\n{source(workers={}, validating=[policy('judge', worker='queued')])}")
+    done = run_process("review", "--policies", path, "--worker-wait", 86_400, file(CREATE))
+    assert done.code == DENIED
+    assert "--queue-redis" in done.out + done.err
+
+
 # -------------------------------------------------------------------------------------- the examples, in full
 
 

@@ -28,6 +28,7 @@ FOREIGN = {
     "hooks": {"--config"},
     "kubectl": {"--dry-run", "--from-file", "--ignore-not-found", "--type"},
     "npm": {"--omit", "--prefix"},
+    "redis-server": {"--port", "--save"},
     "shell_lib.sh": {"--required"},
 }
 """Flags of other programs that the pages speak of."""

@@ -199,9 +199,11 @@ async def test_no_descriptor_is_left(tmp_path):
         (None, 0, "there is no such file"),
         ("#!/bin/sh\n", 0o644, r"may not be executed; chmod \+x"),
         ("#!/nowhere/perl -w\n", 0o755, r"interpreter that its first line names \('#!/nowhere/perl -w'\)"),
+        ("#!/bin/sh\r\n", 0o755, r"first line \('#!/bin/sh\\r'\) ends in CR.* sed -i 's/\\r\$//' "),
+        ("#!/nowhere/perl -w\r\n", 0o755, r"interpreter that its first line names \('#!/nowhere/perl -w'\)"),
         ("echo\n", 0o755, "no program of this machine"),
     ],
-    ids=["missing", "mode", "interpreter", "format"],
+    ids=["missing", "mode", "interpreter", "crlf", "interpreter-crlf", "format"],
 )
 async def test_what_cannot_be_started_says_why(tmp_path, text, mode, why):
     """And what to do about it."""

@@ -149,9 +149,15 @@ json.dump({"allowed": True, "warnings": [json.dumps([
     ]
 
 
-async def test_no_answer_is_a_denial_with_500(tmp_path):
-    """In shell-operator's words."""
-    assert await judged(bash_hook(tmp_path, "exit 0")) == NO_ANSWER
+@pytest.mark.parametrize("body", ["exit 0", "echo {} > $VALIDATING_RESPONSE_PATH; > $VALIDATING_RESPONSE_PATH"])
+async def test_no_answer_is_a_denial_with_500_and_the_log_says_why(tmp_path, log, body):
+    """In shell-operator's words; and in the line that tells of each failed hook, with all that says which."""
+    hook = bash_hook(tmp_path, body)
+    assert await judged(hook) == NO_ANSWER
+    (entry,) = [entry for entry in log if entry["log_level"] == "warning"]
+    assert entry["event"] == "a hook has failed, so the request is denied"
+    assert "no answer" in entry["why"]
+    assert (entry["hook"], entry["binding"], entry["uid"]) == (str(hook), VALIDATING, "u1")
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,10 @@ async def test_a_bridge_that_is_told_to_stop_twice(judged, bridge, contents):
             await until(lambda: len(gate.asks) == 3)
             made.terminate()
             await until(lambda: not contents.present())
+            # One right behind the first would be the same word again.
+            await asyncio.to_thread(
+                made.logged, "what was taken is answered first; told to stop again, it leaves at once"
+            )
             made.terminate()
             assert await asyncio.to_thread(made.exit_code) == 0
             gate.open.set()

@@ -219,17 +219,39 @@ async def test_when_a_hook_changes_it_ends(hook_worker, tmp_path):
     process = hook_worker(tmp_path / "hooks")
     bash_hook(tmp_path / "hooks", "echo")
     assert await asyncio.to_thread(process.wait, PATIENCE) == 0
-    assert any("hooks have changed" in line for line in process.log.all())
+    why = f"a hook has changed: {tmp_path}/hooks/hook.sh; stopping, to be started again"
+    assert any(why in line for line in process.log.all()), process.log.all()
 
 
-async def test_told_to_stop_it_leaves_no_hook_behind(gateway, hook_worker, tmp_path):
-    """What is open after the grace period is ended."""
+async def test_it_tells_what_is_left_out(hook_worker, tmp_path):
+    """As ``serve`` and ``check`` do: files that may not be executed, and bindings that are not run. In its log, whose
+    form is the worker's.
+    """
+    config = {
+        "configVersion": "v1",
+        "schedule": [{"name": "often", "crontab": "* * * * *"}],
+        "kubernetesValidating": [{"name": JUDGE, "rules": RULES}],
+    }
+    bash_hook(tmp_path / "hooks", "", config=config)
+    bash_hook(tmp_path / "hooks", "", name="idle.sh").chmod(0o644)
+    process = hook_worker(tmp_path / "hooks", "--log-format", "json")
+    lines = [json.loads(line) for line in process.log]
+    warned = [line["message"] for line in lines if line["level"] == "warning"]
+    assert len(warned) == 2, lines
+    assert "idle.sh:1: may not be executed" in warned[0]
+    assert "hook.sh --config:1: schedule: " in warned[1]
+
+
+@pytest.mark.parametrize("numbers", [[signal.SIGTERM], [signal.SIGHUP, signal.SIGHUP]], ids=str)
+async def test_told_to_stop_it_leaves_no_hook_behind(gateway, hook_worker, tmp_path, numbers):
+    """What is open after the grace period is ended. By SIGHUP too, of which a closed terminal may send several."""
     bash_hook(tmp_path / "hooks", "echo $$ > own; sleep 1e6")
     process = hook_worker(tmp_path / "hooks", "--grace-period", "0.2")
     async with gateway(of_worker(process, timeoutSeconds=30)) as served:
         sent = asyncio.create_task(served.send(VALIDATE))
         pid = await pid_in(tmp_path / "hooks" / "own")
-        process.send_signal(signal.SIGTERM)
+        for number in numbers:
+            process.send_signal(number)
         assert await asyncio.to_thread(process.wait, PATIENCE) == 0
         await gone(pid)
         assert (await sent).response["allowed"] is False

@@ -1,5 +1,6 @@
 """Native webhook configurations: loaded unchanged, with each version's defaults, as isolated policies and workers."""
 
+import base64
 import copy
 import json
 
@@ -23,6 +24,7 @@ from gateway.policies import (
     WebhookTarget,
 )
 from gateway.scopes import Inputs, Writes
+from tests.authorities import Authority
 
 GROUP = "admissionregistration.k8s.io"
 WEBHOOK = {
@@ -389,3 +391,18 @@ def test_whole_numbers(load_documents, native):
     loaded = load_documents(native(webhook(timeoutSeconds=5.0)))
     assert not loaded.errors
     assert loaded.mutating[0].timeout == 5.0
+
+
+@pytest.mark.parametrize(
+    ("bundle", "is_warned_of"),
+    [(b"", False), (b"cert", True), (Authority().pem, False), (Authority().pem + b"\nmore", False)],
+)
+def test_a_bundle_without_certificates(load_documents, native, bundle, is_warned_of):
+    """Kubernetes takes it when the object is created, and fails at each call; so it is a warning, at its place."""
+    config = {"url": "https://hooks.example.com/a", "caBundle": base64.b64encode(bundle).decode()}
+    loaded = load_documents(native(webhook(clientConfig=config)))
+    assert not loaded.errors
+    told = [each for each in loaded.warnings if each.place.path == "webhooks[0].clientConfig.caBundle"]
+    assert [each.message.partition(";")[0] for each in told] == is_warned_of * [
+        "caBundle holds no PEM certificate: each call will fail"
+    ]

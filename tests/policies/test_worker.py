@@ -1,11 +1,15 @@
 """Workers: how one is reached, and what becomes of the policies of one that cannot be."""
 
+import base64
 import json
 
 import pytest
 
 from gateway.policies import GrpcTarget, HookTarget, QueueTarget, ServiceReference, WebhookTarget, Worker
 from gateway.policies.targets import is_local, target_hosts
+from tests.authorities import Authority
+
+AUTHORITY = Authority().pem
 
 
 def test_good_worker(load_text):
@@ -233,14 +237,14 @@ def test_one_transport(load_documents, worker, mistakes, field):
             {
                 "webhook": {
                     "service": {"namespace": "n", "name": "s", "path": "/p", "port": 8443},
-                    "caBundle": "UEVN",
+                    "caBundle": base64.b64encode(AUTHORITY).decode(),
                     "admissionReviewVersions": ["v1beta1", "v1"],
                 }
             },
             {
                 "webhook": WebhookTarget(
                     service=ServiceReference(namespace="n", name="s", path="/p", port=8443),
-                    ca_bundle=b"PEM",
+                    ca_bundle=AUTHORITY,
                     review_versions=("v1beta1", "v1"),
                 )
             },
@@ -278,6 +282,26 @@ def test_other_transports(load_text, worker, spec, expected):
         (
             {"webhook": {"url": "https://h", "admissionReviewVersions": ["v2"]}},
             "spec.webhook.admissionReviewVersions: ",
+        ),
+        (
+            {"webhook": {"service": {"name": "a"}}},
+            "spec.webhook.service.namespace: Required value",
+        ),
+        (
+            {"webhook": {"service": {"namespace": "a"}}},
+            "spec.webhook.service.name: Required value",
+        ),
+        (
+            {"webhook": {"url": "https://h", "caBundle": "%%"}},
+            'spec.webhook.caBundle: Invalid value: "%%": illegal base64 data at input byte 0',
+        ),
+        (
+            {"webhook": {"url": "https://h", "caBundle": ""}},
+            "spec.webhook.caBundle: Required value: must hold the PEM certificates",
+        ),
+        (
+            {"webhook": {"url": "https://h", "caBundle": "UEVN"}},
+            'spec.webhook.caBundle: Invalid value: "UEVN": unable to load root certificates: unable to parse bytes',
         ),
         ({"hook": {}}, "spec.hook.path: Required value"),
         ({"hook": {"path": ""}}, "spec.hook.path: Required value"),

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -10,7 +11,7 @@ import pytest
 
 from gateway.deciding import Deny
 from gateway.policies import Configuration, Phase, Worker
-from gateway.policies.model import GrpcTarget
+from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget
 from gateway.reasons import Reason
 from gateway.transports import TransportLimits, WorkerPool, Workers
 from gateway.transports.grpc import connection as module
@@ -407,3 +408,35 @@ async def test_two_processes_of_ours_are_never_at_one_target(tmp_path):
         await until(lambda: "labels" in second._held)
         assert supervisor.pid is None
         await until(lambda: second._held["labels"].supervisor.pid)
+
+
+@pytest.mark.parametrize(
+    ("worker", "why"),
+    [
+        ({"queue": QueueTarget(stream="labels", key_file="none.key")}, "no Redis is given"),
+        ({"hook": HookTarget(path="none.sh")}, "there is no such file"),
+        ({"grpc": GrpcTarget(target="unix:none.sock")}, "none.sock"),
+    ],
+    ids=["queue", "hook", "grpc"],
+)
+async def test_a_start_without_a_worker_says_why(tmp_path, log, worker, why):
+    """In the line that says whose policies cannot be asked: no other may be there yet."""
+    ((transport, target),) = worker.items()
+    found = Worker(name="labels", **{transport: replace(target, directory=str(tmp_path))})
+    told = {}
+    for wait in (0.2, 2, 20):  # a slow machine finds out later
+        async with working(Configuration(workers={"labels": found}, validating=(judge(),)), wait=wait):
+            told = [entry for entry in log if entry["event"].startswith("a worker is not described yet")][-1]
+        if why in told["why"]:
+            break
+    assert told["worker"] == "labels"
+    assert why in told["why"]
+
+
+async def test_a_worker_that_can_never_be_asked_is_not_waited_for():
+    """A queue without a Redis: the start goes on at once, and its policies fail with the reason."""
+    worker = Worker(name="labels", queue=QueueTarget(stream="q", key_file="k", directory="/nonexistent"))
+    configuration = Configuration(workers={"labels": worker}, validating=(judge(),))
+    async with working(configuration, wait=86_400.0) as workers:
+        assert standing(workers).reason is Reason.CONFIGURATION
+        assert "--queue-redis" in standing(workers).message

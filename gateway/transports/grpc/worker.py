@@ -78,6 +78,8 @@ class GrpcWorker:
         self.agreement = agreement or Agreement(limits.worker_settle_seconds)
         self.live: tuple[Description, ...] = ()
         """What those that are connected say of themselves; more than one while the worker is being updated."""
+        self.never = ""
+        """Why it cannot be asked as long as this process lives: there is always hope."""
         self.is_doubted = False
         """Whether an answer has contradicted what its connection said, which has not been described anew since."""
         self.chances = SecondChances(limits)

@@ -63,6 +63,8 @@ class HookWorker:
         self.is_doubted = False
         """Whether its file is not the one that was described."""
         self.why = ""
+        self.never = ""
+        """Why it cannot be asked as long as this process lives: its file may be another one at any time."""
         self._path = hook_path(target.path, target.directory)
         self.target = str(self._path)
         self._objects = target.objects

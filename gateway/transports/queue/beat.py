@@ -15,8 +15,8 @@ from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.crowd import Bridge
 from gateway.transports.queue.lane import Lane
 from gateway.transports.queue.names import GROUP, Names
-from gateway.transports.queue.sealing import QueueSeals
-from gateway.transports.queue.wire import FORGOTTEN_MS, read_presence
+from gateway.transports.queue.sealing import QueueSeals, is_sealed
+from gateway.transports.queue.wire import FORGOTTEN_MS, GONE_MS, read_presence
 
 if TYPE_CHECKING:
     from gateway.redis import Command
@@ -102,20 +102,25 @@ class Presences:
     def __init__(self, seals: QueueSeals) -> None:
         self._seals = seals
         self._descriptions = Descriptions()
-        self._read: dict[str, tuple[bytes, Bridge | None]] = {}
+        self._read: dict[str, tuple[bytes, Bridge | None, float]] = {}
 
     def of(self, fields: Mapping[str, bytes]) -> tuple[dict[str, Bridge], int]:
         """The bridges that these are; and how many fields, not seen before, are none."""
-        read: dict[str, tuple[bytes, Bridge | None]] = {}
+        read: dict[str, tuple[bytes, Bridge | None, float]] = {}
         unreadable = 0
         for name, value in fields.items():
             known = self._read.get(name)
             if known is None or known[0] != value:
-                known = value, self._bridge(name, value)
+                known = value, self._bridge(name, value), monotonic()
                 unreadable += known[1] is None
             read[name] = known
         self._read = read
-        return {name: bridge for name, (_, bridge) in read.items() if bridge is not None}, unreadable
+        return {name: bridge for name, (_, bridge, _) in read.items() if bridge is not None}, unreadable
+
+    def has_strangers(self) -> bool:
+        """Whether somebody has written lately what was sealed, and not with a key that is known here."""
+        since = monotonic() - GONE_MS / 1000
+        return any(bridge is None and is_sealed(value) and at >= since for value, bridge, at in self._read.values())
 
     def forget(self) -> None:
         """The keys are others now: what could not be read may be readable."""

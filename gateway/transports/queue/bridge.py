@@ -8,6 +8,9 @@ takes: ``consumer``; how it asks the worker: ``relaying``.
 """
 
 import asyncio
+from typing import Final
+
+import structlog
 
 from gateway.policies import GrpcTarget
 from gateway.policies.targets import socket_path
@@ -22,6 +25,12 @@ from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.judging import ConsumerEvents
 from gateway.transports.queue.relaying import Relaying, relayed
 from gateway.transports.queue.sealing import QueueSeals
+
+_LOG: Final = structlog.get_logger(__name__)
+
+AGAIN_SECONDS: Final = 1.0
+"""How soon after the first a second word to stop is the same one. Who signals a process and its group, as ``timeout``
+does, signals it twice at once."""
 
 
 class Bridge:
@@ -87,13 +96,19 @@ class Bridge:
         return self._consumer.in_hand
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Take work until ``stop`` is set, and then answer what was taken; a second time it is set, leave at once."""
+        """Take work until ``stop`` is set, and then answer what was taken; when it is set once more, and not right
+        behind the first time (``AGAIN_SECONDS``), leave at once.
+        """
         working = asyncio.create_task(self._consumer.run())
         try:
-            for end in (self._consumer.stop, working.cancel):
-                await _first(working, stop)
-                stop.clear()
-                end()
+            await _first(working, stop)
+            self._consumer.stop()
+            await asyncio.wait((working,), timeout=AGAIN_SECONDS)
+            stop.clear()
+            if not working.done():
+                _LOG.info("what was taken is answered first; told to stop again, it leaves at once", open=self.in_hand)
+            await _first(working, stop)
+            working.cancel()
             await asyncio.gather(working, return_exceptions=True)
         finally:
             working.cancel()

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Final
 
 import structlog
@@ -19,6 +20,10 @@ FULL: Final = "Redis is full, and evicts nothing: presence and answers wait for 
 """Why no work is taken."""
 
 _LOST: Final = "Redis cannot be used"
+_WITHOUT_WORKER: Final = "the worker is not described yet, or gone"
+
+TELL_SECONDS: Final = 5.0
+"""How long the worker is away before the log warns of it. Whoever is just being started is not there at first."""
 
 PART: Final = 1000
 """Entries that one command is about, at most: it takes Redis a millisecond."""
@@ -57,11 +62,17 @@ class Condition:
         self._consumer = consumer
         self._scheme = scheme
         self._events = events
+        self._has_worked = False
+        self._without_since: float | None = None
+        self._has_warned = False
 
     def become(self, why: str, *, expected: bool = False) -> None:
         """From now on this is why no work is taken; empty: it is taken. ``expected``: nobody has to do anything."""
         before, self.why = self.why, why
-        if why == before or (why.startswith(_LOST) and before.startswith(_LOST)):
+        self._has_worked = self._has_worked or not why.startswith(_LOST)
+        if not why.startswith(_WITHOUT_WORKER):
+            self._without_since, self._has_warned = None, False
+        if why == before or any(why.startswith(each) and before.startswith(each) for each in (_LOST, _WITHOUT_WORKER)):
             return  # its reasons may change with each attempt
         if why:
             log = _LOG.info if expected else _LOG.warning
@@ -69,12 +80,21 @@ class Condition:
         else:
             _LOG.info("work is taken from the queue", stream=self._stream, consumer=self._consumer)
 
+    def without_worker(self, why: str) -> None:
+        """The worker cannot be asked; ``why`` as far as anybody knows. If that lasts, the log warns of it, once."""
+        if self._without_since is None:
+            self._without_since = monotonic()
+        self.become(f"{_WITHOUT_WORKER}: {why}" if why else _WITHOUT_WORKER, expected=True)
+        if why and not self._has_warned and monotonic() - self._without_since >= TELL_SECONDS:
+            self._has_warned = True
+            _LOG.warning("no work is taken from the queue", stream=self._stream, why=self.why, scheme=self._scheme)
+
     def lost(self, error: BaseException) -> None:
         """Redis cannot be used."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         self._events.happened(ConsumerEvent.REDIS_LOST)
-        self.become(f"{_LOST}: {reason_of(error)}")
+        self.become(f"{_LOST}: {reason_of(error, has_worked=self._has_worked)}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -106,6 +106,8 @@ class Exchange:
         self.outbox = Outbox(names, self.instance, seals, self.clock, limits.worker_batch_bytes)
         self.has_looked = False
         """Whether it has been read who is there."""
+        self.has_strangers = False
+        """Whether somebody is there whose messages cannot be opened."""
         self._desertion = Desertion(names)
         self._presences = Presences(seals)
         self._removable: list[str] = []
@@ -118,7 +120,12 @@ class Exchange:
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self.link = Link(
-            address, name=names.workers, seconds=limits.queue_redis_seconds, work=self._converse, lost=self._lost
+            address,
+            queue=names.stream,
+            name=names.workers,
+            seconds=limits.queue_redis_seconds,
+            work=self._converse,
+            lost=self._lost,
         )
 
     # ---------------------------------------------------------------------------------------------- for asks
@@ -295,6 +302,9 @@ class Exchange:
         if unreadable:
             self._unreadable(unreadable, "presences")
         changed = self.crowd.update(bridges, now, self._back_since) or not self.has_looked
+        strangers = self._presences.has_strangers()
+        if strangers != self.has_strangers:
+            self.has_strangers, changed = strangers, True
         self.has_looked = True
         removable = forgotten(bridges, now)
         if removable:

@@ -7,7 +7,7 @@ what happens                                          reason
 no Redis is given, or the key file cannot be read     CONFIGURATION
 Redis is away, or does not take the ask               WORKER_UNAVAILABLE
 Redis is full                                         OVERLOADED
-no bridge is there, or none with that version         WORKER_UNAVAILABLE
+no bridge is there, or none with that version or key  WORKER_UNAVAILABLE
 the queue is too long, too large, or too slow         OVERLOADED
 too many asks are open, or they are too large         OVERLOADED
 the deadline passes                                   WORKER_TIMEOUT
@@ -17,6 +17,7 @@ an exception of ours                                  INTERNAL
 ====================================================  ======================
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from redis import exceptions
@@ -75,7 +76,15 @@ class Failures:
     def nobody(self) -> Failure:
         """No bridge is there."""
         return self._unavailable(
-            "no bridge takes asks from it; start one with the same --queue and --key-file, and see its log"
+            "no bridge takes asks from it: none runs with the same --queue and --key-file, or its worker is away; a "
+            "bridge's /readyz and log say which"
+        )
+
+    def strangers(self, fingerprints: Sequence[str]) -> Failure:
+        """A bridge is there that has none of our keys, which have these fingerprints."""
+        return self._unavailable(
+            "a bridge is there, but its messages cannot be opened: its key file is another one; compare `fingerprints` "
+            f"in the log line `keys of a queue read` of both (this gateway's: {', '.join(fingerprints)})"
         )
 
     def other_version(self) -> Failure:

@@ -104,10 +104,10 @@ class Heartbeat:
             own.condition.become(FULL)
         elif introduced is not None:
             own.condition.become("")
+        elif self.is_stopping:
+            own.condition.become("it is stopping", expected=True)
         else:
-            # Whether the worker is just being started or has died, says its own part of the log.
-            why = "it is stopping" if self.is_stopping else "the worker is not described yet, or gone"
-            own.condition.become(why, expected=True)
+            own.condition.without_worker(own.judging.why)
 
     def _presence(self, introduced: Introduced) -> bytes:
         own = self._own

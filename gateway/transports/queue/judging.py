@@ -31,6 +31,10 @@ class Judging(Protocol):
     def introduced(self) -> Introduced | None:
         """As whom it answers now; None: nobody can be asked, so nothing is to be taken."""
 
+    @property
+    def why(self) -> str:
+        """Why nobody can be asked, as far as anybody knows; it says nothing while somebody can."""
+
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever ``introduced`` may have changed."""
 

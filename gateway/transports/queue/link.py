@@ -84,6 +84,7 @@ class Link:
 
     Args:
         address: where it is.
+        queue: its name, for the log.
         name: of a key whose slot has all that is asked for, should it be a cluster.
         seconds: for connecting, and for each answer.
         work: what is done in a session; ends by an exception only.
@@ -94,12 +95,14 @@ class Link:
         self,
         address: RedisAddress,
         *,
+        queue: str,
         name: str,
         seconds: float,
         work: Callable[[Session], Awaitable[object]],
         lost: Callable[[Exception], object],
     ) -> None:
         self._address = address
+        self._queue = queue
         self._name = name
         self._seconds = seconds
         self._work = work
@@ -181,20 +184,21 @@ class Link:
     def _told_up(self) -> None:
         self._up_since = monotonic()
         if self.why:
-            _LOG.info("the Redis of a queue is back", queue=self._name, scheme=self._address.shown)
+            _LOG.info("the Redis of a queue is back", queue=self._queue, scheme=self._address.shown)
         self.why = ""
 
     def _told_down(self, error: Exception, *, was_up: bool) -> None:
         if was_up:
             self._down_since = monotonic()
+        why = reason_of(error, has_worked=self._up_since > 0)
         if not self.why:
             _LOG.warning(
                 "the Redis of a queue is lost" if was_up else "the Redis of a queue cannot be reached",
-                queue=self._name,
+                queue=self._queue,
                 scheme=self._address.shown,
-                why=reason_of(error),
+                why=why,
             )
-        self.why = reason_of(error)
+        self.why = why
         self._is_up = False
         self._lost(error)
 

@@ -89,6 +89,14 @@ class Relaying:
         """See Judging."""
         return self._introduced
 
+    @property
+    def why(self) -> str:
+        """See Judging."""
+        worker = self._worker
+        if worker.why or not worker.live:
+            return worker.why
+        return f"worker {worker.name!r} at {worker.target} says by grpc.health.v1 that it is NOT_SERVING; see its log"
+
     def listen(self, listener: Callable[[], object]) -> None:
         """See Judging."""
         self._listeners.append(listener)

@@ -141,9 +141,13 @@ class QueueSeals:
         known = dict(zip(self._secrets, self._keys, strict=True))
         self._keys = tuple(known.get(secret) or _Key(secret) for secret in secrets)
         self._secrets = secrets
-        fingerprints = [key.fingerprint for key in self._keys]
-        _LOG.info("keys of a queue read", file=str(self._path), keys=len(self._keys), fingerprints=fingerprints)
+        _LOG.info("keys of a queue read", file=str(self._path), keys=len(secrets), fingerprints=list(self.fingerprints))
         return True
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """One for each key, in the file's order. They tell nothing of it."""
+        return tuple(key.fingerprint for key in self._keys)
 
     def seal_ask(self, lane: str, gateway: str, identity: tuple[bytes, int], content: bytes, now: int) -> bytes:
         """Seal a Request.
@@ -198,7 +202,7 @@ class QueueSeals:
         return self._keys[0]
 
     def _open(self, kind: bytes, place: bytes, sealed: bytes, beside: bytes) -> bytes | None:
-        if len(sealed) < SEAL_BYTES or not sealed.startswith(_VERSION):
+        if not is_sealed(sealed):
             return None
         for key in self._keys:
             content = key.open(kind, place, sealed, beside)
@@ -209,6 +213,11 @@ class QueueSeals:
     def _place(self, *names: str) -> bytes:
         """Unambiguous: none of the names has a NUL."""
         return b"\0".join((self._stream, *(name.encode(errors="backslashreplace") for name in names)))
+
+
+def is_sealed(content: bytes) -> bool:
+    """Whether it looks like something sealed, with whatever key."""
+    return len(content) >= SEAL_BYTES and content.startswith(_VERSION)
 
 
 def _beside(number: bytes, deadline: int) -> bytes:

@@ -42,7 +42,7 @@ _LOG: Final = structlog.get_logger(__name__)
 LONGEST_SECONDS: Final = EXPIRED_MS / 1000 - 1
 """Whatever the deadline of an ask is, it is in the queue no longer: what is older is trimmed."""
 
-NO_REDIS: Final = "it is behind a queue, and no Redis is given; name it by --queue-redis or --redis"
+NO_REDIS: Final = "it is behind a queue, and no Redis is given; name it by --queue-redis (for serve, --redis will do)"
 
 
 class QueueWorker:
@@ -241,8 +241,14 @@ class QueueWorker:
 
     def _nobody(self, fits: frozenset[Description] | None) -> Failure:
         if fits is None or not self.live:
-            return self._failures.nobody()
+            return self._absence()
         return self._failures.other_version()
+
+    def _absence(self) -> Failure:
+        """Why nobody is there."""
+        if self._exchange is not None and self._exchange.has_strangers:
+            return self._failures.strangers(self._seals.fingerprints)
+        return self._failures.nobody()
 
     # ------------------------------------------------------------------------------------------ its standing
 
@@ -261,7 +267,12 @@ class QueueWorker:
             return self._failures.misconfigured(self._seals.why).message
         if exchange.link.why:
             return self._failures.redis_away(exchange.link.why).message
-        return self._failures.nobody().message if exchange.has_looked and not exchange.crowd.live else ""
+        return self._absence().message if exchange.has_looked and not exchange.crowd.live else ""
+
+    @property
+    def never(self) -> str:
+        """See Introduced."""
+        return self._failures.misconfigured(NO_REDIS).message if self._exchange is None else ""
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever somebody has come, gone, or been described anew."""

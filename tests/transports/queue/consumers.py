@@ -67,6 +67,7 @@ class Judge:
         self.holds = holds
         self.asked = []
         self.introduced = introduced()
+        self.why = ""
         self.settings = pb.ValidateSettingsResponse()
         self._listeners = []
 
@@ -130,7 +131,9 @@ class Queue:
             q.Request(ask=ask, once=once), number=number, deadline=deadline, seconds=seconds, **changed
         )
 
-    async def put_request(self, request, *, number=None, deadline=None, seconds=30.0, lane=LANE, seals=None, **changed):
+    async def put_request(
+        self, request, *, number=None, deadline=None, seconds=30.0, lane=LANE, to=LANE, seals=None, **changed
+    ):
         number = number or next(self._numbers).to_bytes(8, "big")
         now = await self.now()
         deadline = deadline or now + int(seconds * 1000)
@@ -138,7 +141,7 @@ class Queue:
         sealed = (seals or self.seals).seal_ask(lane, self.gateway, (number, deadline), content, now)
         fields = {"d": deadline, "g": self.gateway, "i": number, "m": sealed} | changed
         await self.client.xadd(
-            self.names.asks(LANE), {name: value for name, value in fields.items() if value is not None}
+            self.names.asks(to), {name: value for name, value in fields.items() if value is not None}
         )
         return number
 

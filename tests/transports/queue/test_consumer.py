@@ -8,6 +8,7 @@ import pytest
 
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue import consuming as consuming_module
 from gateway.transports.queue import heartbeat
 from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.sealing import QueueSeals
@@ -381,3 +382,26 @@ async def test_keys_are_read_again(queue, quick):
         queue.seals.refresh()
         number = await queue.put()
         assert (await queue.reply(number)).verdict == ALLOW
+
+
+async def test_why_nobody_can_be_asked(queue, quick, log, monkeypatch):
+    """It is why no work is taken, whatever it is by now; each time that it lasts, one warning says so."""
+    monkeypatch.setattr(consuming_module, "TELL_SECONDS", 0.0)
+    judge = Judge()
+    judge.introduced = None
+
+    def warned():
+        return [entry["why"].rpartition(": ")[2] for entry in log if entry["log_level"] == "warning"]
+
+    async with consuming(queue, judge, ready=False) as running:
+        await until(lambda: "not described yet" in running.consumer.why)
+        assert warned() == []
+        for why in ("connection refused", "certificate has expired"):
+            judge.why = why
+            await until(lambda why=why: running.consumer.why.endswith(f": {why}"))
+        assert warned() == ["connection refused"]
+        judge.become(introduced())
+        await running.ready()
+        judge.become(None)
+        await until(lambda: len(warned()) > 1)
+        assert warned() == ["connection refused", "certificate has expired"]

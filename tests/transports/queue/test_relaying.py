@@ -122,6 +122,7 @@ async def test_a_worker_that_is_not_there():
         assert isinstance(said, q.Error)
         assert said.reason in {"WORKER_UNAVAILABLE", "WORKER_TIMEOUT"}
         assert "'queue'" in said.message
+        await until(lambda: "127.0.0.1:1 cannot be reached" in asking.relaying.why)
     finally:
         await asking.worker.close()
 

@@ -10,6 +10,7 @@ from gateway.redis import secrets_of
 from gateway.transports.errors import WorkerError
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue import beat
 from tests.transports.queue.consumers import Judge, Queue, consuming, introduced, until
 from tests.transports.queue.gateways import gateway
 
@@ -231,6 +232,46 @@ async def test_a_missing_key_file_is_said_until_it_is_there(redis, queue, key_fi
             assert isinstance(await made.ask(), Allow)
 
 
+async def test_a_bridge_with_another_key_file_is_told_from_none(redis, key_file, tmp_path, monkeypatch):
+    """Asks fail with what to compare, and this gateway's fingerprints; when that bridge has died, nobody is there."""
+    monkeypatch.setattr(beat, "GONE_MS", 300)
+    other = tmp_path / "other-keys"
+    other.write_text("/" * 42 + "8=\n")
+    strange = Queue(redis.url, other)
+    async with gateway(redis, key_file) as made:
+        await until(lambda: "no bridge takes asks from it" in made.worker.why)
+        async with consuming(strange):
+            await until(lambda: "its key file is another one" in made.worker.why)
+            failure = await made.ask()
+            assert failure.reason is Reason.WORKER_UNAVAILABLE
+            assert "its key file is another one" in failure.message
+            (ours,), (theirs,) = made.worker._seals.fingerprints, strange.seals.fingerprints
+            assert ours in failure.message
+            assert theirs not in failure.message
+        await until(lambda: "no bridge takes asks from it" in made.worker.why)
+    await strange.client.aclose()
+
+
+async def test_where_nobody_is_the_bridges_own_words_are_named(redis, key_file):
+    """The queue, the key file or the worker behind the bridge: its /readyz and log say which."""
+    async with gateway(redis, key_file) as made:
+        failure = await made.ask()
+        assert failure.reason is Reason.WORKER_UNAVAILABLE
+        assert all(word in failure.message for word in ("--queue", "--key-file", "worker is away", "/readyz"))
+
+
+async def test_a_lost_redis_is_told_by_the_name_of_the_queue(redis, key_file, log):
+    """And not asked whether it wants TLS: it has worked without."""
+    async with consuming(Queue(redis.url, key_file)), gateway(redis, key_file) as made:
+        await made.met()
+        await asyncio.to_thread(redis.kill)
+        await until(lambda: made.worker.why)
+        await until(lambda: any("Redis cannot be used" in entry.get("why", "") for entry in log))
+    lost = [entry for entry in log if entry["event"] == "the Redis of a queue is lost"]
+    assert [entry["queue"] for entry in lost] == ["test"]
+    assert not any("TLS" in str(entry.get("why")) for entry in log)
+
+
 async def test_without_redis_it_says_what_to_give(key_file):
     """No --queue-redis and no --redis: CONFIGURATION, at once."""
     async with gateway(None, key_file) as made:
@@ -239,5 +280,6 @@ async def test_without_redis_it_says_what_to_give(key_file):
         assert "--queue-redis" in failure.message
         assert made.worker.live == ()
         assert "--queue-redis" in made.worker.why
+        assert made.worker.never == made.worker.why
         await asyncio.wait_for(made.worker.idle(), 10)
     assert made.events.gone_ == 1

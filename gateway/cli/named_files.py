@@ -1,0 +1,64 @@
+"""The files that Workers name, as they are on this machine now: key files of queues, hooks.
+
+None of it is a mistake in the configuration: a file may come later, or be only where the gateway runs. So it is told as
+warnings, by ``check`` alone; a gateway that serves says in its log what it misses, and goes on looking.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from gateway.hooks.description import hook_path
+from gateway.policies import Configuration, ConfigurationError, Worker
+from gateway.redis import secrets_of
+
+
+def file_warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
+    """What is wrong with these files, in the workers' order."""
+    return tuple(warning for worker in configuration.workers.values() for warning in _about(worker))
+
+
+def _about(worker: Worker) -> Iterator[ConfigurationError]:
+    if worker.queue is not None:
+        why = _key_file_mistake(Path(worker.queue.directory) / worker.queue.key_file)
+        if why:
+            yield _warning(worker, "spec.queue.keyFile", f"{why}; until it is right, nobody can be asked by this queue")
+    if worker.hook is not None:
+        why = _hook_mistake(hook_path(worker.hook.path, worker.hook.directory))
+        if why:
+            yield _warning(worker, "spec.hook.path", why)
+
+
+def _key_file_mistake(path: Path) -> str:
+    why = _no_file(path)
+    if why:
+        return f"queue key file {path}: {why}; make it with `openssl rand -base64 32`, or correct the path"
+    try:
+        secrets_of(path, "queue key file")
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _hook_mistake(path: Path) -> str:
+    why = _no_file(path)
+    if why:
+        return f"hook {path}: {why}; put the hook there, or correct the path"
+    if not os.access(path, os.X_OK):
+        return f"hook {path}: it may not be executed; chmod +x {path}"
+    return ""
+
+
+def _no_file(path: Path) -> str:
+    """Why there is no regular file, or nothing. (A pipe would be waited for.)"""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return "" if stat.S_ISREG(mode) else "not a regular file"
+
+
+def _warning(worker: Worker, field: str, message: str) -> ConfigurationError:
+    return ConfigurationError(place=replace(worker.place, path=field), message=message)

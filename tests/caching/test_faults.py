@@ -1,0 +1,31 @@
+"""What may be said of trouble with Redis."""
+
+import asyncio
+
+import pytest
+from redis import exceptions
+
+from gateway.redis import reason_of, redis_address
+from gateway.redis.clients import close_client, make_client
+
+
+async def test_a_server_that_hangs_up_may_want_tls():
+    """That is asked only where it has never worked: a server that is stopped hangs up as well."""
+    ended = asyncio.Event()
+
+    async def hang_up(reader, writer):
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        ended.set()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = make_client(redis_address(f"redis://127.0.0.1:{port}"), seconds=30.0, connections=1)
+        with pytest.raises(exceptions.ConnectionError, match="closed by server") as caught:
+            await client.execute_command("PING")
+        await close_client(client)
+        await asyncio.wait_for(ended.wait(), 30)
+    assert reason_of(caught.value) == "ConnectionError: it hung up; does it want TLS?"
+    assert reason_of(caught.value, has_worked=True) == "ConnectionError: it hung up"
