@@ -21,6 +21,9 @@ SPARED: Final = 0.1
 tenth of it. An entry is registered with as many whole seconds as its policies may take, and one; of these the answer
 takes 50 ms, and some pass until the first turn begins. Whoever had all the rest is late by itself."""
 
+_ROUNDING: Final = 1e-6
+"""Seconds by which sums of times on a clock may be off: a microsecond is nobody's time."""
+
 
 class Budget:
     """The time of one review: it ends at ``ends``, on the driver's clock, and ``started`` when the request came."""
@@ -47,8 +50,8 @@ class Budget:
         policy = turn.member.policy
         if turn.failure is not None:
             return turn.failure
-        missing = turn.started + policy.timeout - self.ends
-        if turn.deadline >= self.ends and missing > min(SPARED, policy.timeout / 10):
+        missing = turn.asked + policy.timeout - self.ends
+        if turn.deadline >= self.ends and missing > min(SPARED, policy.timeout / 10) + _ROUNDING:
             return self._exhausted(f"before worker {policy.worker!r} answered")
         return otherwise or _worker_late(policy)
 

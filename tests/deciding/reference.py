@@ -214,12 +214,13 @@ def run(case: Case, *, early_asks: bool) -> tuple[Decision, World]:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a chain comes to; turns are (round, place, what came of it)."""
+    """What a chain comes to; turns are (round, place, what came of it), of which the budget let ``timely`` end."""
 
     turns: list[tuple[int, int, Answer]]
     object: Any
     ended: float
     refused: bool
+    timely: int
 
     @property
     def kinds(self) -> list[tuple[int, int, str]]:
@@ -264,6 +265,7 @@ class Serial:
         invoked: set[int] = set()
         marked: set[int] = set()
         changed = False
+        timely = 0
         for round_ in range(2):
             for index, each in enumerate(self.case.chain):
                 due = round_ == 0 or index in marked
@@ -273,6 +275,7 @@ class Serial:
                 before = self.object
                 said = matched if isinstance(matched, Failure) else self.judge(index, each)
                 turns.append((round_, index, said))
+                timely += self.now < self.case.budget
                 if self.object != before:
                     changed = True
                     marked, invoked = marked | invoked, set()
@@ -280,10 +283,10 @@ class Serial:
                 if each.reinvocation_policy is ReinvocationPolicy.IF_NEEDED and not undecided:
                     invoked.add(index)
                 if refuses(each, said):
-                    return Outcome(turns=turns, object=self.object, ended=self.now, refused=True)
+                    return Outcome(turns=turns, object=self.object, ended=self.now, refused=True, timely=timely)
             if not changed:
                 break
-        return Outcome(turns=turns, object=self.object, ended=self.now, refused=False)
+        return Outcome(turns=turns, object=self.object, ended=self.now, refused=False, timely=timely)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -361,7 +364,7 @@ def heard(each: Policy, case: Case, labels: dict[str, str], now: float) -> tuple
     deadline = min(now + each.timeout, end)
     done = now + case.latencies[each.policy]
     if done >= deadline:
-        cut_short = now + each.timeout - end > min(0.1, each.timeout / 10)
+        cut_short = now + each.timeout - end > min(0.1, each.timeout / 10) + 1e-6
         reason = Reason.BUDGET_EXHAUSTED if deadline == end and cut_short else Reason.WORKER_TIMEOUT
         return Failure(reason=reason, message=""), deadline
     return answer(case.behaviours[each.policy], {key: labels[key] for key in labels if shows(each, key)}), done
