@@ -17,11 +17,20 @@ section = Section("waiting")
 LONG = 600.0
 """Seconds of a sleep that must not be slept: more than anybody's patience."""
 
-SHORT = 0.3
-"""Seconds of a deadline: long enough for the ask to be begun on a loaded machine."""
 
-BEGUN = 0.2
-"""Seconds of a sleep that is asked behind another ask: when it is answered, the other one has been begun."""
+def _short(worker: Subject) -> float:
+    """Seconds of a deadline: long enough for the ask to be begun on a loaded machine, by a runtime that warms up.
+
+    Work that was never begun is not stopped, and from outside the two look the same. Three tenths of the patience that
+    there is for whatever has to happen then.
+    """
+    return min(2.0, 0.3 * worker.patience)
+
+
+def _begun(worker: Subject) -> float:
+    """Seconds of a sleep that is asked behind another ask: when it is answered, the other one has been begun."""
+    return min(1.0, 0.2 * worker.patience)
+
 
 NOBODY_WAITS = proto("when it is over, or the call is cancelled, nobody is waiting for the answer any more.")
 
@@ -40,7 +49,7 @@ async def review_deadline(worker: Subject) -> None:
     """The deadline of Review."""
     token = _token()
     try:
-        outcome = await worker.client.review(sleep(LONG, token), timeout=SHORT)
+        outcome = await worker.client.review(sleep(LONG, token), timeout=_short(worker))
     except grpc.aio.AioRpcError as error:
         expect(error.code() is grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", error.code().name)
     else:
@@ -70,7 +79,7 @@ async def review_ignores_timeout(worker: Subject) -> None:
 async def stream_timeout(worker: Subject) -> None:
     """Without anything else coming or going on the stream."""
     stream = worker.client.stream()
-    await stream.send(asks([sleep(LONG, timeout=SHORT)]))
+    await stream.send(asks([sleep(LONG, timeout=_short(worker))]))
     outcome = (await stream.until(1))[1]
     expect(outcome.WhichOneof("verdict") == "failure", "a failure", shown(outcome))
     expect(await stream.rest() and not stream.twice, "one outcome", f"more than one for ids {stream.twice}")
@@ -86,7 +95,7 @@ async def stream_timeout(worker: Subject) -> None:
 async def stream_timeout_stops_work(worker: Subject) -> None:
     """The stream stays open all the while."""
     token, stream = _token(), worker.client.stream()
-    await stream.send(asks([sleep(LONG, token, timeout=SHORT)]))
+    await stream.send(asks([sleep(LONG, token, timeout=_short(worker))]))
     await worker.was_cancelled(token)
     await stream.rest()
 
@@ -121,7 +130,7 @@ async def review_cancel(worker: Subject) -> None:
     async with worker.connected() as client:
         await client.describe()
         call = client.reviewing(sleep(LONG, token))
-        await client.review(sleep(BEGUN))
+        await client.review(sleep(_begun(worker)))
         call.cancel()
         await worker.was_cancelled(token)
 
@@ -136,7 +145,7 @@ async def review_cancel(worker: Subject) -> None:
 async def stream_cancel(worker: Subject) -> None:
     """And only that of its id."""
     token, other, stream = _token(), _token(), worker.client.stream()
-    await stream.send(asks([sleep(LONG, token), sleep(LONG, other), sleep(BEGUN)]))
+    await stream.send(asks([sleep(LONG, token), sleep(LONG, other), sleep(_begun(worker))]))
     await stream.until(3)
     await stream.send(cancels(1))
     await worker.was_cancelled(token)
@@ -174,7 +183,7 @@ async def cancelled_gets_no_outcome(worker: Subject) -> None:
 async def broken_stream(worker: Subject) -> None:
     """The connection lives on."""
     tokens, stream = [_token(), _token()], worker.client.stream()
-    await stream.send(asks([*(sleep(LONG, token) for token in tokens), sleep(BEGUN)]))
+    await stream.send(asks([*(sleep(LONG, token) for token in tokens), sleep(_begun(worker))]))
     await stream.until(3)
     stream.breaks()
     for token in tokens:
@@ -195,9 +204,9 @@ async def closed_connection(worker: Subject) -> None:
         call = client.reviewing(sleep(LONG, unary))
         if worker.has_stream:
             stream = client.stream()
-            await stream.send(asks([sleep(LONG, streamed), sleep(BEGUN)]))
+            await stream.send(asks([sleep(LONG, streamed), sleep(_begun(worker))]))
             await stream.until(2)
-        await client.review(sleep(BEGUN))
+        await client.review(sleep(_begun(worker)))
     call.cancel()
     await worker.was_cancelled(unary)
     if worker.has_stream:
