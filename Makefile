@@ -70,8 +70,8 @@ build-agnhost:
 build-migrate:
 	@$(MAKE) --no-print-directory -C tests/migrate/controller-runtime build
 
-workers-gateway: build-workers build-agnhost build-migrate  ## the same reviews through the gateway to the workers of all languages, new projects, agnhost, a manager
-	@$(BIN)/python -m pytest -m workers tests/workers tests/webhooks tests/migrate -n 2 --dist loadfile --timeout 600 $(ARGS)
+workers-gateway: build-workers build-agnhost build-migrate jq  ## the same reviews through the gateway to the workers of all languages, new projects, agnhost, a manager
+	@$(BIN)/python -m pytest -m workers tests/workers tests/webhooks tests/migrate tests/integration -n 2 --dist loadfile --timeout 600 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract
 	@$(BIN)/ruff check .

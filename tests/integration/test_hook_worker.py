@@ -15,6 +15,8 @@ from tests.integration.process import COMMAND, PATIENCE, Lines
 from tests.integration.running import configuration, policy, source
 from tests.traffic import recording
 
+pytestmark = pytest.mark.workers
+
 VALIDATE = message(recording("pod-create.1v"))
 MUTATE = message(recording("pod-create.0m"))
 
