@@ -31,6 +31,8 @@ fi
 
 MUTATE = """#!PYTHON
 import base64, json, os, sys
+
+pytestmark = pytest.mark.workers
 if sys.argv[1:] == ["--config"]:
     rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
     print(json.dumps({"configVersion": "v1", "kubernetesMutating": [{"name": "mutate.example.com", "rules": [rule]}]}))
