@@ -11,6 +11,8 @@ from tests.authorities import Authority
 from tests.integration.client import Client, post
 from tests.integration.running import until
 
+pytestmark = pytest.mark.workers
+
 QUICK = ("--reload-interval", 0.02, "--worker-wait", 30)
 
 DENY = """#!/bin/bash
@@ -31,8 +33,6 @@ fi
 
 MUTATE = """#!PYTHON
 import base64, json, os, sys
-
-pytestmark = pytest.mark.workers
 if sys.argv[1:] == ["--config"]:
     rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
     print(json.dumps({"configVersion": "v1", "kubernetesMutating": [{"name": "mutate.example.com", "rules": [rule]}]}))
