@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from gateway.deciding import Allow, Answer, Ask, Failure
-from gateway.transports.messages import outcome_answer
+from gateway.transports.messages import Reading, outcome_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -27,12 +27,20 @@ class Outcomes:
         worker: the Worker's name.
         characters: how much of the worker's own words is kept in one message.
         internal: names a mistake of ours.
+        reading: makes an answer of an outcome.
     """
 
-    def __init__(self, worker: str, characters: int, internal: Callable[[Exception], Failure]) -> None:
+    def __init__(
+        self,
+        worker: str,
+        characters: int,
+        internal: Callable[[Exception], Failure],
+        reading: Reading = outcome_answer,
+    ) -> None:
         self._worker = worker
         self._characters = characters
         self._internal = internal
+        self._reading = reading
         self._verdicts: dict[bytes, Allow] = {}
         self._told_of: set[str] = set()
 
@@ -43,7 +51,7 @@ class Outcomes:
         if known is not None:
             return known
         try:
-            answer = outcome_answer(ask, outcome, characters=self._characters, meaningless=self._meaningless)
+            answer = self._reading(ask, outcome, characters=self._characters, meaningless=self.meaningless)
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
             _LOG.exception("asking a worker failed inside the gateway", worker=self._worker, uid=ask.uid)
             return self._internal(error)
@@ -53,8 +61,8 @@ class Outcomes:
             self._verdicts[content] = answer
         return answer
 
-    def _meaningless(self, ask: Ask, observed: str) -> None:
-        """Told once for each policy: a policy that says so once says so with every answer."""
+    def meaningless(self, ask: Ask, observed: str) -> None:
+        """A cache hint means nothing. Told once for each policy: one that says so once says so with every answer."""
         if ask.policy.policy not in self._told_of:
             self._told_of.add(ask.policy.policy)
             _LOG.warning(

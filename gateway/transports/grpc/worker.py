@@ -17,7 +17,7 @@ from typing import Final
 import grpc.aio
 import structlog
 
-from gateway.deciding import Allow, Answer, Ask, Failure
+from gateway.deciding import Answer, Ask, Failure
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
@@ -34,15 +34,10 @@ from gateway.transports.grpc.introduction import Introduction
 from gateway.transports.grpc.replica import Replica
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import Reading, outcome_answer
+from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 _LOG: Final = structlog.get_logger(__name__)
-
-SHORT_VERDICT: Final = 256
-"""Bytes of an allow that is kept to be told again: a version, a warning, a small patch."""
-
-VERDICTS: Final = 256
-"""How many of them, 64 KB; one more, and all start anew."""
 
 
 class GrpcWorker:
@@ -89,6 +84,7 @@ class GrpcWorker:
         dialler = dialler or Dialler(target, limits)
         self._events = events or NoWorkerEvents()
         self._failures = Failures(name, target, limits.message_characters, dialler.tls)
+        self._outcomes = Outcomes(name, limits.message_characters, self._failures.internal, reading or outcome_answer)
         self._backlog = Backlog(limits.worker_backlog_bytes)
         self._descriptions = Descriptions()
         self._ring: list[Replica] = []
@@ -97,8 +93,6 @@ class GrpcWorker:
         self._open: set[Asking] = set()
         self._waiting: dict[Asking, asyncio.TimerHandle] = {}
         self._listeners: list[Callable[[], object]] = []
-        self._told_of: set[str] = set()
-        self._verdicts: dict[bytes, Allow] = {}
         self._usable = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -300,35 +294,11 @@ class GrpcWorker:
 
     def read(self, ask: Ask, outcome: pb.Outcome) -> Answer:
         """See Owner."""
-        # Most verdicts say the same as many before them: a plain allow, above all.
-        content = outcome.SerializeToString()
-        known = self._verdicts.get(content)
-        if known is not None:
-            return known
-        try:
-            answer = (self._reading or outcome_answer)(
-                ask, outcome, characters=self._limits.message_characters, meaningless=self.meaningless
-            )
-        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
-            _LOG.exception("asking a worker failed inside the gateway", worker=self.name, uid=ask.uid)
-            return self._failures.internal(error)
-        if isinstance(answer, Allow) and answer.reuse is None and len(content) <= SHORT_VERDICT:
-            if len(self._verdicts) >= VERDICTS:
-                self._verdicts.clear()
-            self._verdicts[content] = answer
-        return answer
+        return self._outcomes.read(ask, outcome)
 
     def meaningless(self, ask: Ask, observed: str) -> None:
-        """See Owner. Told once for each policy: a policy that says so once says so with every answer."""
-        if ask.policy.policy not in self._told_of:
-            self._told_of.add(ask.policy.policy)
-            _LOG.warning(
-                "a worker's cache hint means nothing; the verdict is not kept",
-                worker=self.name,
-                policy=ask.policy.policy,
-                observed=observed,
-                expected="no_store, or a ttl that is not negative",
-            )
+        """See Owner."""
+        self._outcomes.meaningless(ask, observed)
 
     # --------------------------------------------------------------------------------------------- its standing
 
