@@ -200,10 +200,11 @@ class Connection:
                 reading=self._reading,
             )
         except grpc.aio.AioRpcError as error:
-            late = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-            lost = error.code() is grpc.StatusCode.UNAVAILABLE
-            ending = Ending.LATE if late else Ending.LOST if lost else Ending.SAID
-            attempt.ended(self._failures.of(error), ending)
+            if _is_late(error.code(), ask.deadline):
+                attempt.ended(self._failures.late(), Ending.LATE)
+            else:
+                lost = error.code() is grpc.StatusCode.UNAVAILABLE
+                attempt.ended(self._failures.of(error), Ending.LOST if lost else Ending.SAID)
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
             _LOG.exception("asking a worker failed inside the gateway", worker=self._failures.name, uid=ask.uid)
             attempt.ended(self._failures.internal(error), Ending.LATE)
@@ -418,3 +419,18 @@ class Connection:
 
 IDLE_SECONDS: Final = 0.05
 """How often a connection that is to be closed looks whether its streams have nothing open."""
+
+CLOCKS_SECONDS: Final = 0.005
+"""A call that was cancelled from the other side so little before its deadline has ended by its deadline: gRPC counts
+deadlines in milliseconds, on both sides."""
+
+
+def _is_late(code: grpc.StatusCode, deadline: float) -> bool:
+    """Whether a call ended because its deadline passed.
+
+    Both sides keep the deadline. A server in Go resets its call when it passes, with the code CANCEL, and that may come
+    in the very millisecond before the client's own clock says that it is over: of 1,000 calls it was 30.
+    """
+    if code is grpc.StatusCode.CANCELLED:
+        return monotonic() >= deadline - CLOCKS_SECONDS
+    return code is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -94,6 +94,20 @@ async def test_side_effects_go_by_call():
     assert streams.policies == []
 
 
+@pytest.mark.parametrize(("clocks", "reason"), [(2e9, Reason.WORKER_TIMEOUT), (0.005, Reason.WORKER_FAILURE)])
+async def test_a_call_that_a_worker_cancels_at_its_deadline_is_late(monkeypatch, clocks, reason):
+    """A server in Go resets it with CANCEL when its own clock says so; long before the deadline it is a failure."""
+
+    async def review(request, context):
+        await context.abort(grpc.StatusCode.CANCELLED, "RST_STREAM")
+
+    monkeypatch.setattr(module, "CLOCKS_SECONDS", clocks)
+    async with reached(judge(), review=review) as workers:
+        reply = Reply()
+        workers.ask(changed(question(judge()), cancellable=False), reply)
+        assert (await asyncio.wait_for(reply.first(), 10)).reason is reason
+
+
 async def test_a_worker_without_streams_is_asked_by_calls():
     """From the first ask on, and nothing is lost: those that were on the stream before it said so are calls too."""
     review = Gate(deny())
