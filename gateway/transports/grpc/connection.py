@@ -33,7 +33,7 @@ from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.errors import WorkerError
 from gateway.transports.grpc.attempts import Attempt, Ending
 from gateway.transports.grpc.backlog import Backlog
-from gateway.transports.grpc.failures import Failures
+from gateway.transports.grpc.failures import Failures, is_late
 from gateway.transports.grpc.health import HealthWatch
 from gateway.transports.grpc.introduction import SERVICE, Introduction
 from gateway.transports.grpc.stream import ReviewStream
@@ -200,7 +200,7 @@ class Connection:
                 reading=self._reading,
             )
         except grpc.aio.AioRpcError as error:
-            if _is_late(error.code(), ask.deadline):
+            if is_late(error.code(), ask.deadline):
                 attempt.ended(self._failures.late(), Ending.LATE)
             else:
                 lost = error.code() is grpc.StatusCode.UNAVAILABLE
@@ -419,18 +419,3 @@ class Connection:
 
 IDLE_SECONDS: Final = 0.05
 """How often a connection that is to be closed looks whether its streams have nothing open."""
-
-CLOCKS_SECONDS: Final = 0.005
-"""A call that was cancelled from the other side so little before its deadline has ended by its deadline: gRPC counts
-deadlines in milliseconds, on both sides."""
-
-
-def _is_late(code: grpc.StatusCode, deadline: float) -> bool:
-    """Whether a call ended because its deadline passed.
-
-    Both sides keep the deadline. A server in Go resets its call when it passes, with the code CANCEL, and that may come
-    in the very millisecond before the client's own clock says that it is over: of 1,000 calls it was 30.
-    """
-    if code is grpc.StatusCode.CANCELLED:
-        return monotonic() >= deadline - CLOCKS_SECONDS
-    return code is grpc.StatusCode.DEADLINE_EXCEEDED

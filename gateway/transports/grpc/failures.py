@@ -14,6 +14,9 @@ an exception of ours                                  INTERNAL
 ====================================================  ======================
 """
 
+from time import monotonic
+from typing import Final
+
 import grpc
 import grpc.aio
 
@@ -22,6 +25,10 @@ from gateway.policies import GrpcTls
 from gateway.reasons import Reason
 from gateway.transports.handshakes import handshake_failure
 from gateway.transports.messages import one_line
+
+CLOCKS_SECONDS: Final = 0.005
+"""A call that was cancelled from the other side so little before its deadline has ended by its deadline: gRPC counts
+deadlines in milliseconds, on both sides."""
 
 
 class Failures:
@@ -156,3 +163,14 @@ class Failures:
     def one_line(self, text: str) -> str:
         """A worker's own words, for people."""
         return one_line(text, self._characters)
+
+
+def is_late(code: grpc.StatusCode, deadline: float) -> bool:
+    """Whether a call ended because its deadline passed.
+
+    Both sides keep the deadline. A server in Go or Java resets its call when it passes, with the code CANCEL, and that
+    may come in the very millisecond before the client's own clock says that it is over: of 1,000 calls it was 30.
+    """
+    if code is grpc.StatusCode.CANCELLED:
+        return monotonic() >= deadline - CLOCKS_SECONDS
+    return code is grpc.StatusCode.DEADLINE_EXCEEDED

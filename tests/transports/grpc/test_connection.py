@@ -10,6 +10,7 @@ from gateway.deciding import Allow, Deny
 from gateway.documents import Document
 from gateway.reasons import Reason
 from gateway.transports.grpc import connection as module
+from gateway.transports.grpc import failures
 from gateway.transports.grpc import health as health_module
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.conversations import Health, Streams, answering, for_ever, response, silence
@@ -101,7 +102,7 @@ async def test_a_call_that_a_worker_cancels_at_its_deadline_is_late(monkeypatch,
     async def review(request, context):
         await context.abort(grpc.StatusCode.CANCELLED, "RST_STREAM")
 
-    monkeypatch.setattr(module, "CLOCKS_SECONDS", clocks)
+    monkeypatch.setattr(failures, "CLOCKS_SECONDS", clocks)
     async with reached(judge(), review=review) as workers:
         reply = Reply()
         workers.ask(changed(question(judge()), cancellable=False), reply)
