@@ -26,6 +26,11 @@ class PatchLimits:
     Kubernetes' types (schemas in CRDs apart) stay below 20; Python's limit is 1000: walking 256 levels at two frames
     each leaves half of that to the caller."""
 
+    values: int = 3_145_728
+    """Values of JSON in what changes an object: a patch, or the object anew. Each takes some 100 bytes and 0.2 µs when
+    it is read. As many as there are bytes in the largest object that kube-apiserver takes, 3 MiB: so what is no larger
+    never has more, whatever stands in it."""
+
     copied_bytes: int = 20_000_000
     """The encoded size of everything that the operations of one patch copy together, or move to a deeper place. The
     body limit. An operation of 40 bytes that copies the document into itself doubles it: 10,000 of them would be

@@ -13,6 +13,9 @@ T = TypeVar("T")
 
 _ANYTHING = msgspec.json.Decoder()
 
+_BEFORE_VALUES = (b",", b"[", b"{")
+"""Before each value of a JSON text, the outermost left aside, stands one of these. (They may stand in strings too.)"""
+
 
 def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dict[str, Value]:
     """The one JSON object that a text holds. Of members with the same name the last one counts.
@@ -27,6 +30,8 @@ def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dic
 
 def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: PatchLimits) -> T:
     """What ``decoder`` makes of a text, which the PatchError calls ``name`` if it is refused."""
+    if len(content) > limits.values and sum(map(content.count, _BEFORE_VALUES)) > limits.values:
+        raise PatchError(f"{name}: may have at most {limits.values} values, and has more")
     if too_deep(content, limits.depth):
         raise PatchError(f"{name}: arrays and objects may nest {limits.depth} levels deep, and nest deeper")
     try:

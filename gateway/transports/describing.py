@@ -5,6 +5,7 @@ granted, and accepts its settings. The settings are put to the worker once for e
 """
 
 from collections import Counter
+from itertools import islice
 from typing import Final
 
 import structlog
@@ -20,6 +21,8 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 _LOG: Final = structlog.get_logger(__name__)
 
+MOST_TOLD: Final = 20
+"""Warnings of one policy's settings that are logged, and errors that its message repeats."""
 
 WEBHOOK_VERSION: Final = "webhook"
 """In which version a webhook is asked: it has none that it says, and one that changes its mind is not heard of. Its
@@ -105,7 +108,7 @@ class Describing:
         if question not in self._validated:
             self._validated[question] = await self._judge.validate_settings(*question)
         said = self._validated[question]
-        for warning in said.warnings:
+        for warning in islice(said.warnings, MOST_TOLD):
             _LOG.warning(
                 "a worker warns of settings",
                 policy=policy.qualified_name,
@@ -114,5 +117,5 @@ class Describing:
             )
         if not said.errors:
             return None
-        texts = "; ".join(f"settings{error.pointer}: {error.message}" for error in said.errors)
+        texts = "; ".join(f"settings{error.pointer}: {error.message}" for error in islice(said.errors, MOST_TOLD))
         return unusable(f"worker {self._configured.name!r} refuses the settings: {one_line(texts, self._characters)}")

@@ -15,6 +15,7 @@ from gateway.deciding import Allow, Answer, Ask, Change, ChangeKind, Deny, Failu
 from gateway.policies import Phase
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.wire import parsed
 
 PHASES: Final = {Phase.MUTATING: pb.PHASE_MUTATING, Phase.VALIDATING: pb.PHASE_VALIDATING}
 
@@ -37,6 +38,10 @@ _NANOS: Final = 1_000_000_000
 MOST_SAYINGS: Final = 1000
 """Warnings, audit annotations and causes of one outcome. kubectl shows 4 KiB of warnings at most; ten million empty
 ones fit a message, and would keep the gateway from everything else for seconds."""
+
+MOST_FIELDS: Final = 5 * MOST_SAYINGS
+"""Of a ReviewResponse that is so large that it is counted before it is parsed. A saying has five at most: a cause with
+its three texts, and the field that it stands in."""
 
 _NEVER: Final = 0.0
 """``reuse`` of a verdict that must not be reused."""
@@ -95,7 +100,7 @@ def review_answer(
         reading: reads the outcome; None: ``outcome_answer``.
     """
     try:
-        response = pb.ReviewResponse.FromString(content)
+        response = parsed(pb.ReviewResponse, content, most=MOST_FIELDS)
     except DecodeError as error:
         return _invalid(ask, f"bytes that are no ReviewResponse ({error})")
     return (reading or outcome_answer)(ask, response.outcome, characters=characters, meaningless=meaningless)

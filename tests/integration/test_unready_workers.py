@@ -56,9 +56,14 @@ async def test_a_policy_that_its_worker_does_not_take_fails(ask, name):
 
 BAD_DESCRIPTIONS = {
     "Describe fails": ({"describe": status(grpc.StatusCode.INTERNAL, "not now")}, "INTERNAL: not now"),
-    "Describe is no protobuf": ({"describe": always(b"\xff\xff")}, "Describe with bytes that are none"),
+    "Describe is no protobuf": ({"describe": always(b"\xff\xff")}, "Describe with bytes that cannot be read"),
     "ValidateSettings fails": ({"validate": status(grpc.StatusCode.INTERNAL, "not now")}, "INTERNAL: not now"),
-    "ValidateSettings is no protobuf": ({"validate": always(b"\xff\xff")}, "ValidateSettings with bytes that are none"),
+    "ValidateSettings is no protobuf": (
+        {"validate": always(b"\xff\xff")},
+        "ValidateSettings with bytes that cannot be read",
+    ),
+    "Describe says too much": ({"describe": always(b"\x1a\x00" * 500_000)}, "more than 20000 fields"),
+    "ValidateSettings says too much": ({"validate": always(b"\x12\x00" * 500_000)}, "more than 20000 fields"),
 }
 
 

@@ -67,6 +67,22 @@ def test_a_text_too_deep_is_not_parsed():
                 parse(content)
 
 
+def test_a_text_with_too_many_values_is_not_parsed():
+    """A text of empty arrays is refused, as JSON Patch, merge patch and object; one of 3 MiB never is."""
+    limits = PatchLimits(values=1000)
+    few, many = (b'{"a":[' + b",".join([b"[]"] * count) + b"]}" for count in (300, 1000))
+    assert len(parse_object(few, limits=limits)["a"]) == 300
+    for parse in (
+        lambda text: apply_json_patch({}, b'[{"op":"add","path":"","value":' + text + b"}]", limits=limits),
+        lambda text: apply_merge_patch({}, text, limits=limits),
+        lambda text: parse_object(text, limits=limits),
+    ):
+        with pytest.raises(PatchError, match="may have at most 1000 values, and has more"):
+            parse(many)
+    largest = b'{"a":"' + b"," * (3 * 1024 * 1024 - 8) + b'"}'
+    assert parse_object(largest)
+
+
 def test_a_document_does_not_become_too_deep_by_adding():
     """A value is refused where it would stand more than 256 levels deep, and not one level above."""
     document = {"a": nested(100)}

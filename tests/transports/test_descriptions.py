@@ -3,7 +3,7 @@
 import pytest
 from google.protobuf.message import DecodeError
 
-from gateway.transports.descriptions import KEPT, Descriptions
+from gateway.transports.descriptions import KEPT, MOST_BYTES, Descriptions
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.workers import description
@@ -50,6 +50,31 @@ def test_a_few_are_kept():
     assert len(descriptions._known) == KEPT
     latest = description("judge", version=str(3 * KEPT - 1))
     assert descriptions.of(latest) is descriptions.of(latest)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\x1a\x00" * 100_000, "more than 20000 fields"),  # policies
+        (b"\x1a\x06" + b"\x22\x04\x0a\x02\x0a\x00" * 100_000, "more than 20000 fields"),  # pointers of a claim
+        (b"\x0a" + b"\xff\xff\x7f" + b"x" * (2 * MOST_BYTES), "at most 1048576 are read"),  # a name
+    ],
+)
+def test_a_worker_that_says_too_much_is_not_heard(content, why):
+    """It is refused before it is parsed, and what others said stays."""
+    descriptions = Descriptions()
+    before = [descriptions.of(description("judge", version=str(number))) for number in range(KEPT)]
+    with pytest.raises(DecodeError, match=why):
+        descriptions.of(content)
+    assert before == [descriptions.of(description("judge", version=str(number))) for number in range(KEPT)]
+
+
+def test_a_large_worker_is_heard():
+    """A thousand policies, each with fifteen pointers."""
+    claim = pb.Claim(pointers=pb.Claim.Pointers(pointers=[f"/object/spec/{number}" for number in range(14)]))
+    policies = [pb.PolicyDescription(name=f"p{number}", version="1", inputs=claim) for number in range(1000)]
+    said = Descriptions().of(pb.DescribeResponse(version="1", policies=policies).SerializeToString())
+    assert said.version_of("p999") == "1"
 
 
 def test_one_document_may_always_wait():

@@ -271,7 +271,8 @@ class Connection:
                 except (WorkerError, DecodeError) as error:
                     why = str(error)
                     if isinstance(error, DecodeError):
-                        why = f"worker {self._failures.name!r} answered Describe with bytes that are none: {error}"
+                        name = self._failures.name
+                        why = f"worker {name!r} answered Describe with bytes that cannot be read: {error}"
                     self._cannot_be_described(why, pause)
                     await asyncio.wait((lost,), timeout=pause)
                     pause = min(2 * pause, RETRY_SECONDS[1])

@@ -14,6 +14,8 @@ import structlog
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
+from gateway.transports.wire import parsed
+
 _LOG: Final = structlog.get_logger(__name__)
 
 AGAIN_SECONDS: Final = 1.0
@@ -22,6 +24,9 @@ AGAIN_SECONDS: Final = 1.0
 BETWEEN_SECONDS: Final = 0.1
 """Between two states that are listened to: a worker that changes its mind without end costs no more than ten lines of
 log a second, and as many streams."""
+
+MOST_FIELDS: Final = 100
+"""Of a message that says one word."""
 
 
 class HealthWatch:
@@ -44,7 +49,7 @@ class HealthWatch:
         while True:
             try:
                 async for content in self._watch(request):
-                    said = health_pb2.HealthCheckResponse.FromString(content).status
+                    said = parsed(health_pb2.HealthCheckResponse, content, most=MOST_FIELDS).status
                     self._told(said != health_pb2.HealthCheckResponse.NOT_SERVING)
                     await asyncio.sleep(BETWEEN_SECONDS)
             except grpc.aio.AioRpcError as error:

@@ -7,6 +7,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from gateway import __version__
+from gateway.transports.descriptions import read_words
 from gateway.transports.errors import WorkerError
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.limits import TransportLimits
@@ -54,10 +55,10 @@ class Introduction:
         request = pb.ValidateSettingsRequest(policy=policy, settings=settings)
         try:
             content = await self._call(self._validate, request, "ValidateSettings")
-            return pb.ValidateSettingsResponse.FromString(content)
+            return read_words(pb.ValidateSettingsResponse, content)
         except DecodeError as error:
             raise WorkerError(
-                f"worker {self._failures.name!r} answered ValidateSettings with bytes that are none: {error}"
+                f"worker {self._failures.name!r} answered ValidateSettings with bytes that cannot be read: {error}"
             ) from None
         except _UnimplementedError:
             if settings == b"{}":

@@ -27,10 +27,10 @@ from gateway.policies import Policy
 from gateway.transports.grpc.attempts import Attempt, Ending
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.failures import Failures
-from gateway.transports.grpc.wire import fields
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.wire import LARGE_BYTES, fields, parsed
 
 SWEEP_SECONDS: Final = 0.1
 """How often asks whose deadline is over are looked for. Whoever waits for one has given it up by itself."""
@@ -53,9 +53,10 @@ _ENVELOPE_BYTES: Final = 128
 _HEAVY_BYTES: Final = 4096
 """A message that nobody asked for counts once for each of its items, and once more for so many bytes."""
 
-_COUNTED_BYTES: Final = 65_536
-"""Answers in a larger message are counted before it is parsed: an empty one takes two bytes on the wire, and a hundred
-times as much memory. In a smaller one there are 32,768 at most, which take some milliseconds."""
+MOST_FIELDS: Final = 50_000
+"""Of a large message with answers. A plain one has six, with a warning eight: as many as a thousand open asks with a
+good deal to say have together. To count them takes some 30 ms, and whoever sends more is not asked by stream for a
+while."""
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -265,7 +266,7 @@ class ReviewStream:
 
     def _is_too_many(self, content: bytes) -> bool:
         """Whether a message holds so many answers that most are nobody's; then it is not parsed."""
-        if len(content) <= _COUNTED_BYTES:
+        if len(content) <= LARGE_BYTES:
             return False
         most = len(self._open) + self._limits.worker_strays
         if fields(content, most) <= most:
@@ -275,7 +276,7 @@ class ReviewStream:
         return True
 
     def _received(self, content: bytes) -> None:
-        response = pb.ReviewStreamResponse.FromString(content)
+        response = parsed(pb.ReviewStreamResponse, content, most=MOST_FIELDS)
         strays = 0
         for item in response.items:
             attempt = self._open.pop(item.id, None)

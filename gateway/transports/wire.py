@@ -1,0 +1,102 @@
+"""How much a protobuf message holds, counted without parsing it: "a Protocol Buffer message is a series of key-value
+pairs", and each says how long it is.
+
+Whoever parses a message pays for everything in it at once, a hundred bytes of memory for two on the wire; who counts
+pays for one number at a time, and stops when it is too many.
+"""
+
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+"""The wire types that are followed by something. (Of groups, which nobody uses, each end counts as a field.)"""
+
+_BYTES: Final = {_FIXED64: 8, _FIXED32: 4}
+
+LARGE_BYTES: Final = 65_536
+"""From here on a message is counted before it is parsed. In a smaller one there are 32,768 fields at most, which take
+some milliseconds."""
+
+_M = TypeVar("_M", bound=Message)
+_Inner = dict[int, Any]
+"""The fields of a message that are messages, by number, each with its own such fields."""
+
+
+def fields(content: bytes, most: int) -> int:
+    """The fields of a message, on its first level; any number greater than ``most`` if there are more.
+
+    Of bytes that are no message it counts those before the mistake, which the parser will find.
+    """
+    return _count(content, most, {})
+
+
+def parsed(kind: type[_M], content: bytes, *, most: int, small: int = LARGE_BYTES) -> _M:
+    """The message that bytes are.
+
+    Args:
+        kind: of which kind.
+        content: the bytes.
+        most: how many fields it may have, those of the messages in it included.
+        small: up to so many bytes nobody counts.
+
+    Raises:
+        DecodeError: they are none, or one with more fields.
+    """
+    if len(content) > small and _count(content, most, _inner(kind.DESCRIPTOR)) > most:
+        raise DecodeError(f"more than {most} fields")
+    return kind.FromString(content)
+
+
+def _count(content: bytes, most: int, inner: _Inner) -> int:
+    """The fields, those of inner messages included."""
+    position, count, end = 0, 0, len(content)
+    outer: list[tuple[int, _Inner]] = []  # where what we are in ends, and what it stands in
+    while count <= most:
+        while position >= end and outer:
+            # What is cut, or says that it is longer than what it stands in, ends where that ends.
+            position = end
+            end, inner = outer.pop()
+        if position >= end:
+            break
+        key, position = _varint(content, position)
+        kind = key & 7
+        if kind in {_VARINT, _LENGTH}:
+            value, position = _varint(content, position)
+            if kind == _LENGTH:
+                within = inner.get(key >> 3)
+                if within is None:
+                    position += value
+                else:
+                    outer.append((end, inner))
+                    end, inner = min(end, position + value), within
+        else:
+            position += _BYTES.get(kind, 0)
+        count += 1
+    return count
+
+
+@lru_cache
+def _inner(kind: Descriptor) -> _Inner:
+    return {
+        field.number: _inner(field.message_type)
+        for field in kind.fields
+        if field.type == FieldDescriptor.TYPE_MESSAGE and field.message_type is not None
+    }
+
+
+def _varint(content: bytes, position: int) -> tuple[int, int]:
+    """The number at a place, and the place behind it. One that is cut is as long as there are bytes."""
+    value, shift = 0, 0
+    while position < len(content):
+        byte = content[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+            break
+        shift += 7
+        if shift > 63:  # noqa: PLR2004 - a varint has ten bytes at most
+            break
+    return value, position
