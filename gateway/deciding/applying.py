@@ -27,6 +27,7 @@ from gateway.patching import (
     apply_object,
     difference,
     equal,
+    merged_unlike,
     object_fault,
     out_of_scope,
 )
@@ -156,13 +157,25 @@ def _held_against(before: Any, after: Any, change: Change, scope: Scope) -> Appl
     if (fault := object_fault(before, after)) is not None:
         return _invalid(fault)
     operations = difference(before, after)
+    outside = _beyond_writes(before, after, operations, change, scope)
+    if outside is not None:
+        return _outside(outside)
     if not operations:
         return Applied(after=before, operations=())
-    if scope.writes is not Writes.EVERYTHING:
-        outside = out_of_scope(before, after, operations, scope.writes, scope.sub_resource)
-        if outside is not None:
-            return _outside(outside)
     return Applied(after=after, operations=operations)
+
+
+def _beyond_writes(
+    before: Any, after: Any, operations: tuple[Operation, ...], change: Change, scope: Scope
+) -> str | None:
+    """Why the policy may not write what differs; None if it may."""
+    if scope.writes is Writes.EVERYTHING:
+        return None
+    if change.kind is ChangeKind.MERGE_PATCH and scope.sight is not None:
+        # Else "nothing differs" would tell what a hidden value is.
+        after = merged_unlike(before, change.content, limits=scope.limits, sight=scope.sight)
+        operations = difference(before, after)
+    return out_of_scope(before, after, operations, scope.writes, scope.sub_resource) if operations else None
 
 
 def _apply(before: Any, change: Change, scope: Scope) -> Any:

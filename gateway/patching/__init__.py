@@ -15,7 +15,7 @@ from gateway.patching.difference import Operation, difference, encode_patch
 from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError, ScopeError
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
-from gateway.patching.merging import apply_merge_patch
+from gateway.patching.merging import apply_merge_patch, merged_unlike
 from gateway.patching.metadata import object_fault
 from gateway.patching.parsing import parse_object
 from gateway.patching.pointer import Pointer, format_pointer, parse_pointer
@@ -41,6 +41,7 @@ __all__ = [
     "encode_patch",
     "equal",
     "format_pointer",
+    "merged_unlike",
     "object_fault",
     "out_of_scope",
     "parse_object",

@@ -7,7 +7,9 @@ the document, and a patch that says only what is so already gives the document i
 Where its worker was shown only a part of the document, the patch still applies to the document itself. Members are
 set and removed by name, so that reads nothing and moves nothing. An array is different: it can only be replaced whole,
 by one who has seen it whole. So an existing array that does not lie in sight is not replaced, removed, or lost
-with an object around it; whether the new one would equal it does not matter, or the patch could ask for that.
+with an object around it; whether the new one would equal it does not matter, or the patch could ask for that. For the
+same reason a patch is held against what its policy may write as if no hidden value were what it says
+(``merged_unlike``).
 """
 
 from typing import Any
@@ -25,6 +27,8 @@ from gateway.scopes import Places
 
 _ANYTHING = msgspec.json.Decoder()
 _ABSENT: Any = object()
+_KNOWN = frozenset({"apiVersion", "kind"})
+"""Members of the object that are no secret to anybody who sees a request."""
 
 
 def apply_merge_patch(
@@ -43,6 +47,41 @@ def apply_merge_patch(
     if sight is not None and not sight.whole:
         _check_arrays(document, merge, sight, ())
     return _merged(document, merge)
+
+
+def merged_unlike(document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, sight: Places) -> Value:
+    """What a merge patch that applies gives where no hidden value is already what the patch says.
+
+    What differs from the document does not depend on hidden values then, so whoever judges by it tells nothing of them:
+    a worker could else write what it may not, together with what it may, and see from the one whether it has guessed
+    the other. ``apiVersion`` and ``kind`` are not hidden: the request says them to everybody.
+    """
+    merge: Any = decode(_ANYTHING, patch, "the merge patch", limits)
+    return _unlike(document, _merged(document, merge), merge, sight, known=_KNOWN)
+
+
+def _unlike(
+    before: Value, after: Value, patch: Value, sight: Places | None, *, known: frozenset[str] = frozenset()
+) -> Value:
+    """``after``, with another value wherever the patch has repeated a hidden one."""
+    if sight is not None and sight.whole:
+        return after
+    if type(patch) is not dict:
+        # An array that can be replaced was shown whole.
+        repeats = type(before) is not dict and type(before) is not list and equal(before, after)
+        return _another(before) if repeats else after
+    if type(before) is not dict:
+        return after
+    said = {
+        name: _unlike(before[name], after[name], value, None if sight is None else sight.below(name))
+        for name, value in patch.items()
+        if name in before and name in after and name not in known
+    }
+    return {**after, **said}
+
+
+def _another(value: Value) -> Value:
+    return "" if value != "" else "another"
 
 
 def _check_arrays(target: Value, patch: Value, sight: Places | None, at: Pointer) -> None:

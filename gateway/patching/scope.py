@@ -1,5 +1,6 @@
 """Whether a change keeps to what a policy may write. Judged on the difference between before and after, whatever form
-the worker chose: a replacement by the same value changes nothing, so it is not outside of anything.
+the worker chose: a replacement by the same value changes nothing, so it is not outside of anything. (But for a merge
+patch that repeats a value that was hidden: see ``merging.merged_unlike``.)
 
 * Granted places (``writes``, and what the worker claims): every value that comes or goes must lie in one. A container
   above one may come and go as far as this holds for all in it: who may write ``/metadata/labels/team`` may create

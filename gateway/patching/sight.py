@@ -16,7 +16,8 @@ It follows that **no hidden value ever changes its place, is lost, or is compare
 differ in nothing but hidden scalars give the same outcome, to the last word of a message. If they also differ in which
 hidden members there are, one patch may be refused and the other applied (something in the way, or no parent there);
 but where both are applied, what is shown of the results is the same. That holds for a whole object as well, and for a
-merge patch but for one thing: that may remove or replace hidden members by their names (see ``merging``).
+merge patch but for one thing: that may remove or replace hidden members by their names (see ``merging``). Where its
+policy may not write them, it is refused although they may have that very value already.
 
 The messages name the input that is missing, as a JSON Pointer over the AdmissionRequest, and only in the patch's own
 words: the names of hidden members are hidden, too.

@@ -57,6 +57,36 @@ def test_a_patch_that_reads_what_was_hidden_is_outside_the_scope(operation, mode
     assert decision.object == POD
 
 
+@pytest.mark.parametrize("writes", [Writes(granted=Places([("metadata", "labels")])), Writes.DEFAULT])
+@pytest.mark.parametrize("stands", ["guess", "another", "", None, 1])
+def test_a_merge_patch_does_not_tell_what_a_hidden_value_is(writes, stands):
+    """What it may not write, together with what it may, is outside the scope whether or not it is there already."""
+    guess = {"metadata": {"labels": {"hit": "1"}, "uid": "guess"}}
+    pod = {**POD, "metadata": {**POD["metadata"], "uid": stands}}
+    answer = change(ChangeKind.MERGE_PATCH, guess)
+    decision, _ = decide([policy("a", inputs=LABELS, writes=writes)], {"a": answer}, on=request(pod))
+    call = decision.calls[0]
+    assert call.answer.reason is Reason.WRITE_SCOPE
+    assert call.answer.message.startswith("the policy may not change /metadata/uid")
+
+
+@pytest.mark.parametrize(
+    "merge",
+    [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"b": "1"}}},
+        {"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {}},
+        {"metadata": {"labels": {"b": "1"}, "uid": None}},
+    ],
+)
+def test_a_merge_patch_may_repeat_what_is_no_secret(merge):
+    """What it was shown, what kind of object it is, and what it does not change whatever stands there."""
+    pod = {"apiVersion": "v1", "kind": "Pod", **POD}
+    writes = Writes(granted=Places([("metadata", "labels")]))
+    answer = change(ChangeKind.MERGE_PATCH, merge)
+    decision, _ = decide([policy("a", inputs=LABELS, writes=writes)], {"a": answer}, on=request(pod))
+    assert decision.object == {**pod, "metadata": {**pod["metadata"], "labels": {"a": "1", "b": "1"}}}
+
+
 def test_a_whole_object_is_compared_with_the_one_that_was_sent():
     """What was hidden stays."""
     sent = {"metadata": {"labels": {"a": "2"}}}
