@@ -17,8 +17,8 @@ again. Nothing here raises to anybody; what went wrong is counted by its kind; a
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Final
 
@@ -75,6 +75,7 @@ class Link:
         self._up_since = 0.0
         self._task: asyncio.Task[None] | None = None
         self._disposals: set[asyncio.Task[None]] = set()
+        self._uses: dict[Client, set[asyncio.Future[None]]] = {}
 
     @property
     def up(self) -> bool:
@@ -122,8 +123,9 @@ class Link:
         if client is None:
             raise LinkError
         try:
-            async with asyncio.timeout(self._limits.redis_answer_seconds):
-                answers = await answers_to(client, commands)
+            with self._using(client):
+                async with asyncio.timeout(self._limits.redis_answer_seconds):
+                    answers = await answers_to(client, commands)
         except Exception as error:
             self._lost(client, error)
             raise LinkError from error
@@ -138,15 +140,33 @@ class Link:
             return list(client.get_primaries())
         return [] if client is None else [client]
 
+    @contextmanager
+    def _using(self, client: Client) -> Iterator[None]:
+        """While it is used, a client connects, even one that is being disposed of."""
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        uses = self._uses.setdefault(client, set())
+        uses.add(ended)
+        try:
+            yield
+        finally:
+            ended.set_result(None)
+            uses.discard(ended)
+            if not uses:
+                del self._uses[client]
+
     async def execute_on(self, master: Any, *command: Any) -> Any:
         """The answer of one server to a command that is not about a name.
 
         Raises:
-            LinkError: it has none, or an error; it was counted.
+            LinkError: it has none, or an error, which was counted; or it was of a link that has gone down meanwhile.
         """
+        client = self._client
+        if client is None or master not in self.masters():
+            raise LinkError
         try:
-            async with asyncio.timeout(self._limits.redis_answer_seconds):
-                answer = await master.execute_command(*command)
+            with self._using(client):
+                async with asyncio.timeout(self._limits.redis_answer_seconds):
+                    answer = await master.execute_command(*command)
         except Exception as error:
             self._refusals.note([command], [error])
             self._events.redis_failed(fault_of(error))
@@ -253,6 +273,14 @@ class Link:
             _LOG.warning("Redis cannot be used yet", why=why, scheme=self._address.shown)
 
     async def _dispose(self, client: Client) -> None:
+        await self._end(client)
+        uses = self._uses.get(client)
+        if uses:
+            # Who was connecting meanwhile has opened what nobody else would close; it has no more time than this.
+            await asyncio.wait(set(uses), timeout=2 * self._limits.redis_answer_seconds)
+            await self._end(client)
+
+    async def _end(self, client: Client) -> None:
         # Its connections may hang; closing waits for nothing but may itself be interrupted.
         with suppress(Exception):
             async with asyncio.timeout(self._limits.redis_answer_seconds):

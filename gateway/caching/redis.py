@@ -170,8 +170,13 @@ class RedisStore:
             found(None)
             return
         entries = [self._entry(*each) for each in zip(keys, names, values, strict=False)]
-        if self._note(mark, keys, names[len(keys) :], values[len(keys) :]):
+        markers = values[len(keys) :]
+        if self._note(mark, keys, names[len(keys) :], markers):
             self._heard(frozenset((mark,)))
+        if _unread(markers):
+            # Redis has entries, and does not say whether they were purged: of a cluster, the other node may be away.
+            found(None)
+            return
         found(max((entry for entry in entries if entry is not None), key=lambda entry: entry.said, default=None))
 
     def _entry(self, key: SealKey, name: str, value: Any) -> Entry | None:
@@ -221,28 +226,32 @@ class RedisStore:
                 if self._link.up:
                     async with self._turn:
                         await self._tell()
-                        watched = list(self._watched)
-                        await self._listen(watched)
+                        read = await self._listen(list(self._watched))
                     if self._link.up:
-                        self._current = set(watched)
+                        self._current = read
             except LinkError:
                 self._current.clear()
             except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
                 _LOG.exception("polling purges failed inside the gateway")
 
-    async def _listen(self, marks: list[bytes]) -> None:
+    async def _listen(self, marks: list[bytes]) -> set[bytes]:
+        """Read the markers of these policies. Those of which all could be read."""
         keys = self._seals.keys
         commands = [(_READING, key.marker(mark), 0, _MARKER_BYTES) for mark in marks for key in keys]
         if not commands:
-            return
+            return set()
         values = await self._link.execute(commands)
-        heard = set()
+        heard, read = set(), set()
         for number, mark in enumerate(marks):
             names = [key.marker(mark) for key in keys]
-            if self._note(mark, keys, names, values[number * len(keys) : (number + 1) * len(keys)]):
+            markers = values[number * len(keys) : (number + 1) * len(keys)]
+            if self._note(mark, keys, names, markers):
                 heard.add(mark)
+            if not _unread(markers):
+                read.add(mark)
         if heard:
             self._heard(frozenset(heard))
+        return read
 
     def _note(self, mark: bytes, keys: tuple[SealKey, ...], names: list[str], values: list[Any]) -> bool:
         """Read what stands in a policy's markers. Whether it was news."""
@@ -279,3 +288,8 @@ class RedisStore:
         name = key.marker(mark)
         seconds = self._limits.entry_seconds + 2 * self._limits.clock_skew_seconds
         return ("SET", name, key.seal(name, _encode_moment(when)), "PX", int(seconds * 1000))
+
+
+def _unread(markers: list[Any]) -> bool:
+    """Whether one of them has an error in its place."""
+    return any(isinstance(each, BaseException) for each in markers)

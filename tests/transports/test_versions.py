@@ -162,6 +162,32 @@ async def test_a_worker_that_is_back_is_as_described_until_it_is_described_anew(
         await reached.__aexit__(None, None, None)
 
 
+async def test_a_worker_that_is_back_is_away_until_it_has_judged_the_settings(tmp_path):
+    """So too while it is described, and has not said yet whether it takes the policies' settings."""
+    address = f"unix:{tmp_path}/w.sock"
+    policy = judge(settings=b'{"a":1}')
+    async with Rolling().served(address=address):
+        reached = working(configured(policy, labels=address))
+        workers = await reached.__aenter__()
+    try:
+        asked_to, told_to = asyncio.Event(), asyncio.Event()
+
+        async def validate(request, context):
+            asked_to.set()
+            await told_to.wait()
+            return pb.ValidateSettingsResponse().SerializeToString()
+
+        async with Rolling("2", "2").served(address=address, validate=validate):
+            await asyncio.wait_for(asked_to.wait(), 10)
+            assert workers.settled(question(policy))
+            told_to.set()
+            await until(lambda: standing(workers) == "2")
+            assert workers.settled(question(policy, version="2"))
+            assert not workers.settled(question(policy))
+    finally:
+        await reached.__aexit__(None, None, None)
+
+
 async def test_the_next_configuration_knows_of_the_disagreement():
     """A disagreement is the worker's: whoever holds the same one is not settled either, and describes it again."""
     replicas = Rolling()
