@@ -90,6 +90,12 @@ class Contents:
         """How many entries there are."""
         return sum(self._client.xlen(lane) for lane in self.lanes())
 
+    def is_late(self):
+        """Whether all that waits is late, by Redis' clock."""
+        seconds, microseconds = self._client.time()
+        deadlines = [int(fields[b"d"]) for lane in self.lanes() for _, fields in self._client.xrange(lane)]
+        return all(each < seconds * 1000 + microseconds // 1000 for each in deadlines)
+
     def present(self):
         """The names of the bridges that say that they are there."""
         return {name.decode() for name in self._client.hkeys(self._names.workers)}

@@ -321,10 +321,14 @@ class Exchange:
         deserted = self._desertion.deserted(self.outbox.lanes)
         if not deserted:
             return
-        for ask in await self._desertion.taken_out(session, (ask for ask in self.open if ask.lane in deserted)):
+        taken = await self._desertion.taken_out(session, (ask for ask in self.open if ask.lane in deserted))
+        for ask in (*taken.free, *taken.in_doubt):
             ask.entry = None
+        for ask in taken.free:
             if not ask.is_done:
                 self._homeless(ask)
+        for ask in taken.in_doubt:
+            self.fail(ask, self._failures.in_doubt())
 
     async def _make_replies(self, session: Session) -> None:
         """There is no stream for our replies: Redis is new, or has lost its data."""

@@ -8,6 +8,7 @@ no Redis is given, or the key file cannot be read     CONFIGURATION
 Redis is away, or does not take the ask               WORKER_UNAVAILABLE
 Redis is full                                         OVERLOADED
 no bridge is there, or none with that version or key  WORKER_UNAVAILABLE
+the last one is gone, and may have had an effect      WORKER_UNAVAILABLE
 the queue is too long, too large, or too slow         OVERLOADED
 too many asks are open, or they are too large         OVERLOADED
 the deadline passes                                   WORKER_TIMEOUT
@@ -78,6 +79,13 @@ class Failures:
         return self._unavailable(
             "no bridge takes asks from it: none runs with the same --queue and --key-file, or its worker is away; a "
             "bridge's /readyz and log say which"
+        )
+
+    def in_doubt(self) -> Failure:
+        """The bridge that had an ask with side effects is gone, and no other one is there."""
+        return self._unavailable(
+            "it was given to a bridge that is gone and has not answered, and may have had its effect: a policy with "
+            "side effects is not asked twice; see why that bridge stopped"
         )
 
     def strangers(self, fingerprints: Sequence[str]) -> Failure:

@@ -19,6 +19,10 @@ from gateway.transports.queue.crowd import Bridge
 SECONDS: Final = 10.0
 """Of busy time that is looked back on."""
 
+LEAST_SECONDS: Final = 5.0
+"""Of busy time from which on a pace is known. A worker or a bridge that stands still for a moment when a crowd has just
+come has answered nothing yet, which says nothing of the next ten seconds; for so long nobody stands still."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backlog:
@@ -81,9 +85,11 @@ class Lane:
 
     def backlog(self, left: float) -> Backlog | None:
         """Why one more would be late that has so many seconds left; None: as far as anybody knows it would not."""
-        if not self._busy or self.waiting <= self._capacity:
+        if self.waiting <= self._capacity:
             return None
         elapsed = sum(seconds for seconds, _ in self._busy)
+        if elapsed < LEAST_SECONDS:
+            return None
         answered = sum(number for _, number in self._busy) + 1
         seconds = self.waiting * elapsed / answered
         return Backlog(length=self.waiting, seconds=seconds) if seconds > left else None

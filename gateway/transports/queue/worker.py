@@ -6,7 +6,7 @@
   When the last bridge of its lane goes, it goes by another lane, or fails (``desertion``).
 * An ask that Redis has not taken after ``queue_redis_seconds`` has failed, unless it has just come back.
 * A policy with side effects is put once. If nobody knows what became of it, or whether Redis took it, it runs into
-  its deadline.
+  its deadline; it fails earlier if the bridge that had it is known to be gone.
 
 Whom an ask is put to, nobody here chooses: any bridge of its lane may take it, and in a lane there may be several
 versions. That all of them claim the same is certain; that all of them accept the policy's settings is not.

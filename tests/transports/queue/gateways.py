@@ -12,7 +12,7 @@ from gateway.policies.model import QueueTarget
 from gateway.redis import redis_address
 from gateway.transports import TransportLimits
 from gateway.transports.queue import QueueWorker
-from tests.transports.queue.consumers import PATIENCE, STREAM, until
+from tests.transports.queue.consumers import ANSWER_SECONDS, PATIENCE, STREAM, until
 from tests.world import policy
 
 POLICY = policy("p", phase=Phase.VALIDATING, policy="p", timeout=30.0, worker="labels")
@@ -49,6 +49,7 @@ class Gateway:
         self.events = Events()
         target = QueueTarget(stream=STREAM, key_file=key_file.name, directory=str(key_file.parent))
         address = None if url is None else redis_address(url)
+        limits = {"queue_redis_seconds": ANSWER_SECONDS} | limits
         self.worker = QueueWorker("labels", target, TransportLimits(**limits), redis=address, events=self.events)
         self._ids = 0
 

@@ -9,7 +9,17 @@ from gateway.transports.queue import heartbeat
 from gateway.transports.queue.commands import NOBODY
 from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.names import GROUP
-from tests.transports.queue.consumers import ALLOW, LANE, Judge, Queue, Running, consuming, until
+from tests.transports.queue.consumers import (
+    ALLOW,
+    ANSWER_SECONDS,
+    LANE,
+    PATIENT,
+    Judge,
+    Queue,
+    Running,
+    consuming,
+    until,
+)
 
 pytestmark = pytest.mark.faults
 
@@ -65,7 +75,7 @@ async def test_a_busy_consumer_takes_over_from_the_dead(queue, quick):
     await group(queue)
     left = [await queue.put(b"left %d" % number) for number in range(5)]
     await dead(queue, *[1] * 5)
-    limits = ConsumerLimits(in_flight=3, answer_seconds=1.0)
+    limits = ConsumerLimits(in_flight=3, answer_seconds=ANSWER_SECONDS)
     async with consuming(queue, Judge(holds=True), limits=limits) as busy:
         fresh = [await queue.put(b"fresh %d" % number) for number in range(9)]
         await until(lambda: len(busy.judge.asked) == 6)
@@ -163,7 +173,7 @@ async def test_a_read_whose_answer_was_lost(queue):
     """
     await group(queue)
     numbers = [await queue.put(once=True), await queue.put()]
-    running = Running(queue, Judge(), ConsumerLimits(answer_seconds=1.0))
+    running = Running(queue, Judge(), PATIENT)
     name = queue.names.asks(LANE)
     await queue.client.execute_command("XREADGROUP", "GROUP", GROUP, running.name, "STREAMS", name, ">")
     running.start()

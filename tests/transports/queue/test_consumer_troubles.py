@@ -9,7 +9,17 @@ from gateway.transports.queue import answering, heartbeat
 from gateway.transports.queue.consuming import ConsumerLimits
 from tests.caching import servers
 from tests.docs.pages import blocks
-from tests.transports.queue.consumers import ALLOW, LANE, Judge, Queue, Running, consuming, until
+from tests.transports.queue.consumers import (
+    ALLOW,
+    ANSWER_SECONDS,
+    LANE,
+    PATIENT,
+    Judge,
+    Queue,
+    Running,
+    consuming,
+    until,
+)
 
 pytestmark = pytest.mark.faults
 
@@ -31,8 +41,7 @@ async def restart(server, *, empty=False):
     """As a node does that loses its power."""
     await asyncio.to_thread(server.kill)
     if empty:
-        for file in server.folder.iterdir():
-            file.unlink()
+        server.forget()
     await asyncio.to_thread(server.start)
 
 
@@ -52,7 +61,8 @@ async def test_a_redis_that_is_not_there_yet(tmp_path, key_file):
 
 async def test_a_restart_with_its_data(queue, redis):
     """Nothing is lost: what was in hand is answered, once, and so is what was waiting."""
-    async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight=1, answer_seconds=1.0)) as running:
+    limits = ConsumerLimits(in_flight=1, answer_seconds=ANSWER_SECONDS)
+    async with consuming(queue, Judge(holds=True), limits=limits) as running:
         numbers = [await queue.put(b"in hand"), await queue.put(b"waiting", once=True)]
         await until(lambda: running.judge.asked)
         await asyncio.to_thread(redis.kill)
@@ -114,7 +124,7 @@ async def test_a_redis_that_hangs(queue, redis):
 async def test_an_answer_that_is_late_when_redis_is_back(queue, redis):
     """Nobody waits for it: it is dropped, and its entry is done."""
     async with consuming(queue, Judge(holds=True)) as running:
-        await queue.put(seconds=5)
+        await queue.put(seconds=8)
         await until(lambda: running.judge.asked)
         await asyncio.to_thread(redis.kill)
         await away(running)
@@ -129,7 +139,7 @@ async def test_an_answer_that_is_late_when_redis_is_back(queue, redis):
 async def test_stopping_while_redis_is_away(queue, redis):
     """It waits for Redis as long as somebody waits for an answer, and no longer."""
     async with consuming(queue, Judge(holds=True)) as running:
-        await queue.put(seconds=5)
+        await queue.put(seconds=8)
         await until(lambda: running.judge.asked)
         await asyncio.to_thread(redis.kill)
         await away(running)
@@ -143,7 +153,7 @@ async def test_a_full_redis(queue, redis, monkeypatch):
     """Answers wait for memory, those that nobody waits for are given up, which frees some; then all are written."""
     monkeypatch.setattr(answering, "FULL_SECONDS", 0.02)
     async with consuming(queue, Judge(holds=True)) as running:
-        late, number = await queue.put(b"late", seconds=3), await queue.put(b"timely", seconds=100)
+        late, number = await queue.put(b"late", seconds=8), await queue.put(b"timely", seconds=100)
         await until(lambda: len(running.judge.asked) == 2)
         await queue.client.config_set("maxmemory", 1)
         for asked in running.judge.asked:
@@ -180,12 +190,12 @@ async def test_a_user_with_no_more_rights_than_documented(queue, redis, monkeypa
     rights.remove("+client|setinfo")  # of Redis 7
     await queue.client.execute_command("ACL", "SETUSER", *rights[1:])
     limited = _Elsewhere(queue, redis.url.replace("redis://", "redis://bridge:secret@"))
-    first = Running(limited, Judge(holds=True), ConsumerLimits(answer_seconds=1.0)).start()
+    first = Running(limited, Judge(holds=True), PATIENT).start()
     number = await queue.put()
     await until(lambda: first.judge.asked)
     await queue.client.xgroup_createconsumer(queue.names.asks(LANE), "workers", "gone")
     await first.die()
-    second = Running(limited, Judge(), ConsumerLimits(answer_seconds=1.0)).start()
+    second = Running(limited, Judge(), PATIENT).start()
     assert (await queue.reply(number)).verdict == ALLOW
 
     async def tidied():
@@ -209,7 +219,7 @@ async def test_a_cluster(tmp_path, key_file):
             node for node, end in zip(nodes, [16384 * part // 3 for part in (1, 2, 3)], strict=True) if number < end
         )
         queue = await Queue(home.url, key_file).listen()
-        running = Running(_Elsewhere(queue, url), Judge(), ConsumerLimits(answer_seconds=5.0)).start()
+        running = Running(_Elsewhere(queue, url), Judge(), PATIENT).start()
         try:
             await running.ready()
             assert (await queue.reply(await queue.put())).verdict == ALLOW
@@ -227,7 +237,7 @@ async def test_a_failover(tmp_path, key_file):
         hosts = ",".join(f"127.0.0.1:{each.port}" for each in watchers)
         queue = await Queue(master.url, key_file).listen()
         elsewhere = _Elsewhere(queue, f"redis+sentinel://{hosts}/main")
-        running = Running(elsewhere, Judge(holds=True), ConsumerLimits(answer_seconds=1.0)).start()
+        running = Running(elsewhere, Judge(holds=True), PATIENT).start()
         after = Queue(replica.url, key_file)
         after.gateway = queue.gateway
         try:

@@ -5,14 +5,14 @@ import pytest
 from gateway.deciding import Allow
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue import crowd, desertion, exchange
+from gateway.transports.queue import commands, crowd, desertion, exchange
 from gateway.transports.queue.consuming import ConsumerLimits
-from tests.transports.queue.consumers import LANE, Judge, Queue, consuming, introduced, until
+from tests.transports.queue.consumers import ANSWER_SECONDS, LANE, Judge, Queue, consuming, introduced, until
 from tests.transports.queue.gateways import gateway
 
 pytestmark = pytest.mark.faults
 
-ONE_AT_A_TIME = ConsumerLimits(in_flight=1, answer_seconds=1.0)
+ONE_AT_A_TIME = ConsumerLimits(in_flight=1, answer_seconds=ANSWER_SECONDS)
 OTHER_CLAIMS = pb.DescribeResponse(
     worker="labels",
     version="2",
@@ -34,9 +34,21 @@ async def queue(redis, key_file):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """What a gateway does each second it does all the time, and it waits for nobody as long."""
+    """What a gateway does each second it does all the time, and it waits for nobody as long; but nobody who has an ask
+    in hand is taken for dead because this machine has stood still.
+    """
     monkeypatch.setattr(exchange, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(desertion, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(desertion, "DEAD_SECONDS", 60.0)
+    monkeypatch.setattr(desertion, "IN_DOUBT_SECONDS", 60.0)
+
+
+async def die(consumer, monkeypatch):
+    """Kill it; from then on whoever has said nothing for a moment is gone. Not before: the living speak each second."""
+    await consumer.die()
+    monkeypatch.setattr(crowd, "GONE_MS", 500)
+    monkeypatch.setattr(desertion, "DEAD_SECONDS", 0.1)
+    monkeypatch.setattr(desertion, "IN_DOUBT_SECONDS", 0.1)
 
 
 async def waiting_behind(made, consumer, number, **fields):
@@ -46,6 +58,11 @@ async def waiting_behind(made, consumer, number, **fields):
     others = [made.put(b'{"number":%d}' % each, **fields) for each in range(number)]
     await until(lambda: made.worker._exchange.outbox.unsent == 0 and all(ask.entry for ask in opened(made)))
     return in_hand, others
+
+
+async def is_read(queue):
+    """Whether a bridge waits for asks."""
+    return any(each["cmd"] == "xreadgroup" and "b" in each["flags"] for each in await queue.client.client_list())
 
 
 def opened(made):
@@ -78,11 +95,10 @@ async def test_a_bridge_that_is_told_to_stop_was_the_last(redis, queue, key_file
 
 async def test_the_last_bridge_is_killed(redis, queue, key_file, quick, monkeypatch):
     """What may be repeated fails, taken or not; nothing of it is left in the queue."""
-    monkeypatch.setattr(crowd, "GONE_MS", 1000)
     async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
         await made.met()
         in_hand, others = await waiting_behind(made, consumer, 3)
-        await consumer.die()
+        await die(consumer, monkeypatch)
         for each in (in_hand, *others):
             assert (await each.answer()).reason is Reason.WORKER_UNAVAILABLE
         await until(lambda: not opened(made))
@@ -90,19 +106,22 @@ async def test_the_last_bridge_is_killed(redis, queue, key_file, quick, monkeypa
 
 
 async def test_side_effects_that_a_killed_bridge_may_have_had(redis, queue, key_file, quick, monkeypatch):
-    """Only what nobody was given fails; what the bridge had taken waits for somebody who knows of it."""
-    monkeypatch.setattr(crowd, "GONE_MS", 1000)
-    monkeypatch.setattr(desertion, "DEAD_SECONDS", 0.1)
+    """It fails, and says so; what nobody was given fails as such. Nothing is left, and nobody is asked again."""
     async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
         await made.met()
         in_hand, others = await waiting_behind(made, consumer, 2, once=True)
-        await consumer.die()
+        await die(consumer, monkeypatch)
         for each in others:
-            assert (await each.answer()).reason is Reason.WORKER_UNAVAILABLE
-        assert in_hand.answers == []
+            assert "no bridge takes asks" in (await each.answer()).message
+        failure = await in_hand.answer()
+        assert failure.reason is Reason.WORKER_UNAVAILABLE
+        assert "may have had its effect" in failure.message
+        assert await queue.is_empty()
+        monkeypatch.undo()
         async with consuming(queue) as second:
-            assert "may have had its effect" in (await in_hand.answer()).message
-            assert second.judge.asked == []
+            await made.met()
+            assert isinstance(await made.ask(b'{"next":1}', once=True), Allow)
+            assert second.judge.documents == [b'{"next":1}']
 
 
 async def test_the_worker_behind_the_last_bridge_is_gone(redis, queue, key_file, quick):
@@ -124,7 +143,7 @@ async def test_asks_go_by_another_lane_that_fits(redis, queue, key_file, quick, 
         consumer.judge.become(introduced(OTHER_CLAIMS))
         consumer.judge.holds = False
         # It takes no more before it has room again.
-        await until(lambda: made.worker.live[0].message.version == "2")
+        await until(lambda: [each.message.version for each in made.worker.live] == ["2"])
         consumer.judge.asked[0].answer()
         for each in (in_hand, *others):
             assert isinstance(await each.answer(), Allow)
@@ -160,10 +179,13 @@ async def test_a_bridge_that_comes_back_in_time(redis, queue, key_file, monkeypa
                 assert isinstance(await each.answer(), Allow)
 
 
-async def test_what_was_given_back_waits_for_nobody(redis, queue, key_file, quick):
+async def test_what_was_given_back_waits_for_nobody(redis, queue, key_file, quick, monkeypatch):
     """Delivered to a bridge whose worker has just gone, and never put to it: it fails, even with side effects."""
+    # So that there is a read under way, and none that is about to begin.
+    monkeypatch.setattr(commands, "BLOCK_SECONDS", 60.0)
     async with consuming(queue) as consumer, gateway(redis, key_file) as made:
         await made.met()
+        await until(lambda: is_read(queue))
         # The read that is under way brings it.
         consumer.judge.introduced = None
         waiting = made.put(once=True)

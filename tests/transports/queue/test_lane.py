@@ -56,12 +56,25 @@ def test_what_can_be_worked_on_at_once_is_no_backlog():
     assert lane.backlog(0.1) is not None
 
 
+def test_a_moment_without_answers_is_no_pace():
+    """A bridge that stands still for three seconds when a crowd has just come refuses nobody; one that stopped does."""
+    lane = Lane()
+    busy(lane, seconds=3, a_second=0)
+    assert lane.backlog(5.0) is None
+    lane.observe({"b": bridge(at=4000, answered=100)})
+    lane.observe({"b": bridge(at=5000, answered=200)})
+    assert lane.backlog(5.0) is None
+    stopped = Lane()
+    busy(stopped, seconds=5, a_second=0)
+    assert stopped.backlog(5.0) is not None
+
+
 def test_bridges_that_come_and_go_are_no_answers():
     """One that begins anew has answered nothing yet; its old number is not taken for work."""
     lane = Lane()
-    busy(lane, seconds=3, a_second=10)
+    busy(lane, seconds=6, a_second=10)
     lane.length = 100
-    lane.observe({"b": bridge(at=4000, answered=0), "c": bridge(at=4000, answered=10_000)})
+    lane.observe({"b": bridge(at=7000, answered=0), "c": bridge(at=7000, answered=10_000)})
     assert lane.backlog(5.0) is not None
 
 

@@ -13,7 +13,7 @@ from gateway.transports.queue.consuming import ConsumerLimits
 from tests.authorities import Authority
 from tests.caching import servers
 from tests.docs.pages import blocks
-from tests.transports.queue.consumers import Judge, Queue, consuming, until
+from tests.transports.queue.consumers import ANSWER_SECONDS, Judge, Queue, consuming, until
 from tests.transports.queue.gateways import gateway
 
 pytestmark = pytest.mark.faults
@@ -66,7 +66,7 @@ async def test_a_user_who_may_do_no_more_than_is_needed(redis, queue, key_file, 
     await queue.client.execute_command("ACL", "SETUSER", "gate", "on", ">secret", "~{test}:*", *NEEDED)
     try:
         url = f"redis://gate:secret@127.0.0.1:{redis.port}"
-        limits = ConsumerLimits(in_flight=1, answer_seconds=1.0)
+        limits = ConsumerLimits(in_flight=1, answer_seconds=ANSWER_SECONDS)
         async with consuming(queue, Judge(), limits=limits) as consumer, gateway(url, key_file) as made:
             await made.met()
             assert isinstance(await made.ask(), Allow)

@@ -170,20 +170,20 @@ async def test_side_effects_are_had_once():
 
 
 @pytest.mark.parametrize(
-    ("review", "reason"),
+    ("review", "seconds", "reason"),
     [
-        (status(grpc.StatusCode.INTERNAL, "oops"), "WORKER_FAILURE"),
-        (status(grpc.StatusCode.UNAVAILABLE, "gone"), "WORKER_UNAVAILABLE"),
-        (always(b"\xff" * 50), "INVALID_RESPONSE"),
-        (Gate(), "WORKER_TIMEOUT"),
+        (status(grpc.StatusCode.INTERNAL, "oops"), 30.0, "WORKER_FAILURE"),
+        (status(grpc.StatusCode.UNAVAILABLE, "gone"), 30.0, "WORKER_UNAVAILABLE"),
+        (always(b"\xff" * 50), 30.0, "INVALID_RESPONSE"),
+        (Gate(), 1.0, "WORKER_TIMEOUT"),
     ],
     ids=["status", "unavailable", "garbage", "late"],
 )
-async def test_what_goes_wrong_keeps_its_reason(review, reason):
+async def test_what_goes_wrong_keeps_its_reason(review, seconds, reason):
     """The gateway is told what it would have found itself."""
     async with relaying({"review": review}) as asking:
         await asking.introduced()
-        said = await asking.ask(seconds=1.0)
+        said = await asking.ask(seconds=seconds)
         assert isinstance(said, q.Error)
         assert said.reason == reason
 

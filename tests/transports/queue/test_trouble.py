@@ -31,6 +31,11 @@ def patient(monkeypatch):
     monkeypatch.setattr(desertion, "GRACE_SECONDS", 60.0)
 
 
+async def is_answered(made):
+    """Whether an ask is: where Redis has little time, one may still fail because this machine has stood still."""
+    return isinstance(await made.ask(), Allow)
+
+
 async def in_thread(work, *arguments):
     """What blocks, beside the loop."""
     return await asyncio.to_thread(work, *arguments)
@@ -40,9 +45,7 @@ async def restart(server, *, empty):
     """End it as the kernel does, and start it again; without what it had, if ``empty``."""
     server.kill()
     if empty:
-        for file in server.folder.rglob("*"):
-            if file.is_file():
-                file.unlink()
+        server.forget()
     await in_thread(server.start)
 
 
@@ -142,12 +145,12 @@ async def test_a_redis_that_is_gone_is_unavailable_at_once(redis, queue, key_fil
         await in_thread(redis.start)
         await until(lambda: made.worker.why == "")
         await until(lambda: made.events.usable == 1)
-        assert isinstance(await made.ask(), Allow)
+        await until(lambda: is_answered(made))
 
 
 async def test_asks_that_redis_comes_back_for(redis, queue, key_file):
     """The session is new, and what has waited for it is not written yet: it does not fail because it has waited."""
-    async with consuming(queue), gateway(redis, key_file, queue_redis_seconds=3.0) as made:
+    async with consuming(queue), gateway(redis, key_file) as made:
         await made.met()
         talks = made.worker._exchange
         redis.kill()
@@ -184,7 +187,7 @@ async def test_a_paused_redis_costs_no_more_than_its_time(redis, queue, key_file
         finally:
             redis.resume()
         await until(lambda: made.worker.why == "")
-        assert isinstance(await made.ask(), Allow)
+        await until(lambda: is_answered(made))
 
 
 async def test_side_effects_of_which_nobody_knows_whether_redis_took_them(redis, queue, key_file, monkeypatch):
@@ -193,7 +196,7 @@ async def test_side_effects_of_which_nobody_knows_whether_redis_took_them(redis,
     """
     # Behind a look that Redis does not answer, it would not be written at all.
     monkeypatch.setattr(exchange, "BEAT_SECONDS", 3600.0)
-    async with consuming(queue) as consumer, gateway(redis, key_file, queue_redis_seconds=0.5) as made:
+    async with consuming(queue) as consumer, gateway(redis, key_file, queue_redis_seconds=2.0) as made:
         await made.met()
         redis.pause()
         try:
