@@ -6,7 +6,9 @@ first process: so whoever has lost its parent is found among our own children, a
 has a mark of its own in its environment, which what it starts inherits; the kernel shows it in /proc/PID/environ. So
 
 * at the end of a run, each child with its mark, or of its session, is killed; and so on with those that fall to us by
-  that, until there is none. What it has killed is reaped by it, or by the end of a later run;
+  that, until there is none. What it has killed is reaped by it, or by the end of a later run. A list of children is
+  not of one moment: who ends after it was made has left us its own, which only the next list has. So there is one after
+  each end that is news;
 * a child that had ended before it was looked at has no environment any more, so nobody knows whose it was. Ends of runs
   that are ten seconds apart, and both find it ended, take it for an orphan, which nobody else will reap, and reap it.
   (Whoever starts a process in Python waits for it at once.) Until then it is an entry in the table of processes.
@@ -24,6 +26,7 @@ import os
 import secrets
 import signal
 import sys
+from enum import Enum, auto
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Final, NamedTuple
@@ -41,6 +44,10 @@ _PAUSES: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Between two looks for strays that were killed, and for those that these have started meanwhile: 2 s. What is still
 there has its SIGKILL and waits in the kernel; the end of a later run reaps it."""
 
+_UNSURE_LOOKS: Final = 3
+"""So many looks, 26 ms, for whoever has no environment: "Ensure the process spawned far enough to have an environment"
+(fs/proc/base.c), it may be in the middle of an exec, and show its mark at once. Or it was started with none."""
+
 
 class Child(NamedTuple):
     """One of this process' children: ``state`` as in /proc/PID/stat, Z for an ended one."""
@@ -48,6 +55,14 @@ class Child(NamedTuple):
     pid: int
     state: str
     session: int
+
+
+class _Seen(Enum):
+    """What a look was worth."""
+
+    NOTHING = auto()
+    UNSURE = auto()
+    SOMETHING = auto()
 
 
 def new_mark() -> str:
@@ -77,24 +92,31 @@ class Strays:
         if not cls.adopt():
             return
         sessions = {session}
-        for pause in _PAUSES:
-            if not cls._look(sessions, mark):
+        for number, pause in enumerate(_PAUSES):
+            seen = cls._look(sessions, mark)
+            if seen is _Seen.NOTHING or (seen is _Seen.UNSURE and number >= _UNSURE_LOOKS):
                 return
             await asyncio.sleep(pause)
 
     @classmethod
-    def _look(cls, sessions: set[int], mark: str) -> bool:
-        """Kill and reap what there is, and take down its sessions; whether there was anything."""
+    def _look(cls, sessions: set[int], mark: str) -> _Seen:
+        """Kill and reap what there is, and take down its sessions."""
         sought = f"{MARK}={mark}".encode()
-        found = False
+        found = unsure = False
         ended: dict[int, float] = {}
         for child in children():
+            is_ours = child.session in sessions
             if child.state == "Z":
-                if child.session in sessions or _is_due(cls._ended, child.pid):
+                # Its children may have fallen to us just now.
+                found = found or is_ours or child.pid not in cls._ended
+                if is_ours or _is_due(cls._ended, child.pid):
                     _reap(child.pid)
                 else:
                     ended[child.pid] = cls._ended.get(child.pid, monotonic())
-            elif child.session in sessions or sought in _environment(child.pid):
+                continue
+            environment = [] if is_ours else _environment(child.pid)
+            unsure = unsure or not (is_ours or environment)
+            if is_ours or sought in environment:
                 found = True
                 sessions.add(child.session)
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -102,17 +124,24 @@ class Strays:
                 # When it has ended, nobody else is to reap it: due at once.
                 ended[child.pid] = monotonic() - _NOBODYS_SECONDS
         cls._ended = ended
-        return found
+        if found:
+            return _Seen.SOMETHING
+        return _Seen.UNSURE if unsure else _Seen.NOTHING
 
 
-def children() -> list[Child]:
-    """This process' children, ended ones included; none where the kernel does not list them."""
+def listed() -> list[int]:
+    """The numbers of this process' children, ended ones included; none where the kernel does not list them."""
     pids: list[int] = []
     for task in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
             pids += map(int, task.read_text().split())
+    return pids
+
+
+def children() -> list[Child]:
+    """This process' children, as far as they are still there."""
     found = []
-    for pid in pids:
+    for pid in listed():
         # PID (NAME) STATE PPID PGRP SESSION …; the name may hold anything, so what counts is after its last bracket.
         with contextlib.suppress(OSError, ValueError, IndexError):
             fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -122,7 +151,8 @@ def children() -> list[Child]:
 
 def _environment(pid: int) -> list[bytes]:
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        content = Path(f"/proc/{pid}/environ").read_bytes()
+        return content.split(b"\0") if content else []
     return []
 
 

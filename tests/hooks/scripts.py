@@ -67,6 +67,10 @@ def limits(**fields):
     return HookLimits(**(chosen | fields))
 
 
+LIMITS = (1.0, 4.0, 16.0)
+"""Time limits of what never ends by itself, the next where it had not even begun within the one before."""
+
+
 async def until(condition):
     """Wait until it is true, and give that."""
     async with asyncio.timeout(PATIENCE):

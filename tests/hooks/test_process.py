@@ -10,7 +10,7 @@ import pytest
 
 from gateway.hooks.process import Fate, NotStartedError, Stream, run
 from gateway.hooks.strays import Strays
-from tests.hooks.scripts import PATIENCE, executable, gone, pid_in, until
+from tests.hooks.scripts import LIMITS, PATIENCE, executable, gone, pid_in, until
 
 FOREVER = 1e6
 
@@ -62,16 +62,26 @@ async def test_output_is_heard_as_it_comes_and_its_beginning_kept(tmp_path):
     assert heard == {Stream.STDOUT: b"0" * 19 + b"1", Stream.STDERR: b"e"}
 
 
+async def late(tmp_path, script, begun):
+    """What becomes of a script at its time limit. Before that it has left a file that says that it has ``begun``."""
+    for seconds in LIMITS:
+        ended = await running(tmp_path, script, seconds=seconds)
+        if (tmp_path / begun).exists():
+            return ended
+    raise AssertionError(f"{script} has not begun within {seconds} s")
+
+
 async def test_the_time_limit_ends_the_group(tmp_path):
     """Children that wait go with it."""
-    ended = await running(tmp_path, f"sleep {FOREVER} & echo $! > child; wait", seconds=1.0)
+    ended = await late(tmp_path, f"sleep {FOREVER} & echo $! > new; mv new child; wait", "child")
     assert (ended.fate, ended.code) == (Fate.LATE, -signal.SIGTERM)
     await gone(await pid_in(tmp_path / "child"))
 
 
 async def test_it_may_end_in_its_own_way_first(tmp_path):
     """SIGTERM comes before SIGKILL: a trap runs."""
-    ended = await running(tmp_path, f"trap 'echo tidied > done; exit 7' TERM; sleep {FOREVER} & wait", seconds=1.0)
+    script = f"trap 'echo tidied > done; exit 7' TERM; touch begun; sleep {FOREVER} & wait"
+    ended = await late(tmp_path, script, "begun")
     assert (ended.fate, ended.code) == (Fate.LATE, 7)
     assert (tmp_path / "done").read_text() == "tidied\n"
 
@@ -79,7 +89,7 @@ async def test_it_may_end_in_its_own_way_first(tmp_path):
 async def test_one_that_does_not_listen_is_killed(tmp_path, monkeypatch):
     """SIGKILL comes after the grace."""
     monkeypatch.setattr("gateway.hooks.process.GRACE_SECONDS", 0.1)
-    ended = await running(tmp_path, "trap '' TERM; while :; do sleep 1000; done", seconds=1.0)
+    ended = await late(tmp_path, "trap '' TERM; touch begun; while :; do sleep 1000; done", "begun")
     assert (ended.fate, ended.code) == (Fate.LATE, -signal.SIGKILL)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,27 @@ async def test_what_nobody_waits_for_is_reaped_in_the_end(tmp_path, monkeypatch)
     for _ in range(2):
         await run(["/bin/true"], environment={}, directory=tmp_path, seconds=PATIENCE, output_bytes=1)
     await gone(pid)
+
+
+async def test_who_loses_its_parent_in_the_middle_of_a_look_is_found(tmp_path, monkeypatch):
+    """The children are listed, then one of them ends, then it is looked at: what it leaves is found all the same."""
+    script = "setsid sh -c 'sleep 1e6 & echo $! > child; wait' & until test -s child; do sleep 0.01; done"
+    listed, kill, doomed = strays.listed, os.kill, {}
+
+    def listed_before_they_end():
+        found = listed()
+        for pid in doomed.keys() & set(found):
+            kill(pid, doomed.pop(pid))
+            while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                pass
+        return found
+
+    monkeypatch.setattr(strays, "listed", listed_before_they_end)
+    monkeypatch.setattr(os, "kill", doomed.__setitem__)
+    environment = {"PATH": os.environ["PATH"]}
+    fields = {"environment": environment, "directory": tmp_path, "seconds": PATIENCE, "output_bytes": 1}
+    await run(["/bin/bash", "-c", script], **fields)
+    await gone(await pid_in(tmp_path / "child"))
 
 
 async def test_two_runs_at_once_do_not_take_each_others_children(tmp_path):

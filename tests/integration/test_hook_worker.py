@@ -113,7 +113,8 @@ async def test_a_hook_that_fails_denies_whatever_the_failure_policy(gateway, tmp
 async def test_one_that_never_ends_goes_to_the_failure_policy(gateway, tmp_path):
     """And is killed."""
     bash_hook(tmp_path, "echo $$ > own; sleep 1e6")
-    async with gateway(of_hook(tmp_path, "hook.sh", timeoutSeconds=1, failurePolicy="Ignore")) as served:
+    # Long enough for bash to begin on a machine that stands still for a moment.
+    async with gateway(of_hook(tmp_path, "hook.sh", timeoutSeconds=5, failurePolicy="Ignore")) as served:
         response = (await served.send(VALIDATE)).response
         assert response["allowed"] is True
         assert "WORKER_TIMEOUT" in response["warnings"][0]
@@ -173,7 +174,8 @@ async def test_over_grpc_a_hook_that_fails_denies(gateway, hook_worker, tmp_path
 async def test_over_grpc_a_deadline_ends_the_hook(gateway, hook_worker, tmp_path):
     """The group, where it runs."""
     bash_hook(tmp_path / "hooks", "echo $$ > own; sleep 1e6 & echo $! > child; wait")
-    async with gateway(of_worker(hook_worker(tmp_path / "hooks"), timeoutSeconds=1)) as served:
+    # Long enough for bash to begin on a machine that stands still for a moment.
+    async with gateway(of_worker(hook_worker(tmp_path / "hooks"), timeoutSeconds=5)) as served:
         response = (await served.send(VALIDATE)).response
         assert "WORKER_TIMEOUT" in response["status"]["message"]
         for name in ("own", "child"):

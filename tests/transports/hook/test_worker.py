@@ -233,12 +233,12 @@ async def test_what_happens_is_counted(tmp_path):
 
 async def test_at_its_deadline_it_is_answered_and_ended(tmp_path, monkeypatch):
     """The answer does not wait for a process that does not listen."""
-    monkeypatch.setattr("gateway.hooks.process.GRACE_SECONDS", 0.5)
+    monkeypatch.setattr("gateway.hooks.process.GRACE_SECONDS", 3.0)
     events = Events()
     async with hooked(
         bash_hook(tmp_path, "trap '' TERM; echo $$ > own; while :; do sleep 9; done"), events=events
     ) as worker:
-        answer = await asked(worker, question(seconds=1.0))
+        answer = await asked(worker, question(seconds=5.0))
         assert answer.reason is Reason.WORKER_TIMEOUT
         assert "still running" in answer.message
         assert events.running == 1
@@ -277,8 +277,8 @@ async def test_one_with_side_effects_is_not_broken_off(tmp_path):
 async def test_one_with_side_effects_ends_at_its_deadline(tmp_path):
     """Which it has known from the start."""
     async with hooked(bash_hook(tmp_path, "echo $$ > own; sleep 1e6")) as worker:
-        worker.ask(question(cancellable=False, seconds=1.0), print)()
-        worker.ask(question(cancellable=False, seconds=1.0), print)
+        worker.ask(question(cancellable=False, seconds=5.0), print)()
+        worker.ask(question(cancellable=False, seconds=5.0), print)
         await worker.idle()
     await gone(await pid_in(tmp_path / "own"))
 
@@ -303,7 +303,7 @@ async def test_what_waits_for_a_process_is_bounded(tmp_path):
     async with hooked(hook, events=events, hook_processes=1, hook_waiting=1) as worker:
         first = asyncio.create_task(asked(worker))
         await until((tmp_path / "started").exists)
-        second = asyncio.create_task(asked(worker, question(seconds=0.5)))
+        second = asyncio.create_task(asked(worker, question(seconds=2.0)))
         await asyncio.sleep(0)
         refused = await asked(worker)
         late = await second
