@@ -28,6 +28,9 @@ const (
 	pongPatience = 20 * time.Second
 )
 
+// look is how often a worker that is told to stop looks whether its streams have ended.
+const look = 20 * time.Millisecond
+
 // Options of a served worker. The zero value has the default limits, and no TLS.
 type Options struct {
 	Limits Limits
@@ -125,7 +128,7 @@ func (s *Server) Stop() {
 	})
 }
 
-// awaitQuiet returns when no Review has come for a while. Streams see to themselves.
+// awaitQuiet returns when no stream is open and no Review has come for a while. Streams see to their end themselves.
 func (s *Server) awaitQuiet(over <-chan time.Time) {
 	told := time.Now()
 	for {
@@ -135,7 +138,10 @@ func (s *Server) awaitQuiet(over <-chan time.Time) {
 		}
 		left := quietPeriod - time.Since(latest)
 		if left <= 0 {
-			return
+			if s.service.streams.Load() == 0 {
+				return
+			}
+			left = look
 		}
 		select {
 		case <-time.After(left):

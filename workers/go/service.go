@@ -31,6 +31,7 @@ type service struct {
 	inFlight    *inFlight
 	stopping    <-chan struct{}
 	arrival     atomic.Int64 // when a Review came last, in nanoseconds
+	streams     atomic.Int64 // that are open
 }
 
 func newService(worker *Worker, limits Limits, stopping <-chan struct{}) *service {
@@ -109,6 +110,8 @@ func (s *service) Review(ctx context.Context, request *workerv1.ReviewRequest) (
 
 // ReviewStream judges many asks.
 func (s *service) ReviewStream(stream workerv1.Worker_ReviewStreamServer) error {
+	s.streams.Add(1)
+	defer s.streams.Add(-1)
 	return newConversation(s, stream).run()
 }
 

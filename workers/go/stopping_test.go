@@ -47,7 +47,8 @@ func stopped(server *worker.Server) <-chan struct{} {
 }
 
 func TestAWorkerThatStopsIsALameDuckFirst(t *testing.T) {
-	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: time.Minute}}, sound)
+	policy, begun, _ := waiting()
+	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: time.Hour}}, policy, sound)
 	watch, err := connected.health.Watch(within(t), &healthv1.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -56,8 +57,8 @@ func TestAWorkerThatStopsIsALameDuckFirst(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	stream, idle := connected.stream(t), connected.stream(t)
-	stream.say(item(1, ask("sound", worker.Validating)))
-	stream.hear()
+	stream.say(item(1, ask("waits", worker.Validating))) // or it might stop before the rest has come, on a busy machine
+	await(t, begun, "the ask")
 	done := stopped(connected.server)
 	if answer, err := watch.Recv(); answer.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
 		t.Error(answer, err)
@@ -73,6 +74,7 @@ func TestAWorkerThatStopsIsALameDuckFirst(t *testing.T) {
 	if connected.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
 		t.Error("a Review that still comes should be answered")
 	}
+	stream.say(cancelOf(1))
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,7 @@ func TestWhatIsOpenIsAnsweredBeforeTheEnd(t *testing.T) {
 		<-release
 		return nil, nil
 	})
-	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: time.Minute}}, slow)
+	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: time.Hour}}, slow)
 	stream := connected.stream(t)
 	stream.say(item(1, ask("slow", worker.Validating)))
 	await(t, begun, "the ask")
