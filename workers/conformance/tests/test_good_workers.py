@@ -1,8 +1,11 @@
 """Workers that keep the contract pass: the kit demands no more than it says."""
 
+import pytest
+
 from workers.conformance.tests.reference_serving import Worker
 
 
+@pytest.mark.timeout(900)
 async def test_a_good_worker_passes(checked):
     """The tests' own worker, by its address alone: nothing fails, and only what needs its command is skipped."""
     results = await checked(Worker())

@@ -28,7 +28,11 @@ TAIL = 20
 """Lines of its log that are shown of a worker that ended."""
 
 START_PATIENCE = 30.0
-"""Seconds for a process to begin to listen: an interpreter or a virtual machine on a loaded machine takes several."""
+"""Seconds for a process to begin to listen, and for its first answers: an interpreter or a virtual machine on a loaded
+machine takes several."""
+
+LAST_LINES = 10.0
+"""Seconds for what a process that has ended had written to be read: on a loaded machine even that is not at once."""
 
 
 class Process:
@@ -118,7 +122,7 @@ class Process:
         except TimeoutError:
             raise BrokenRuleError("the process to end", f"it runs after {patience:g} s: {self.tail()}") from None
         with suppress(TimeoutError):  # a child of its own may hold standard error; its lines so far are enough
-            await asyncio.wait_for(asyncio.shield(self._reading), 1)
+            await asyncio.wait_for(asyncio.shield(self._reading), LAST_LINES)
         return code
 
     def tail(self) -> str:

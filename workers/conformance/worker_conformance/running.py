@@ -17,7 +17,7 @@ from worker_conformance import VERSION, asks_file
 from worker_conformance.check import Check
 from worker_conformance.client import Client
 from worker_conformance.findings import BrokenRuleError, NotCheckableError, StartError
-from worker_conformance.launching import Launcher
+from worker_conformance.launching import START_PATIENCE, Launcher
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
 from worker_conformance.questions import OrdinaryAsk, of_others, of_probes
 from worker_conformance.results import Contract, Outcome, Report, Result, Worker, counted
@@ -91,13 +91,14 @@ async def _subject(
             target = await (await stack.enter_async_context(launcher.started())).target()
         await reached(target, patience)
         client = Client(await stack.enter_async_context(target.channel()), patience)
-        description = await _described(client, target)
+        warming_up = Client(client.channel, max(patience, START_PATIENCE))
+        description = await _described(warming_up, target)
         asks_file.check_held(chosen, description)
         asked = {ask.policy for ask in chosen}
         asks = (*chosen, *of_probes(description), *of_others(description, asked))
         worker = Subject(
             target=target, client=client, description=description, asks=asks, patience=patience,
-            has_stream=await _has_stream(client), launcher=launcher,
+            has_stream=await _has_stream(warming_up), launcher=launcher,
         )  # fmt: skip
         if launcher:
             launcher.holds_stream = worker.has_stream

@@ -75,16 +75,22 @@ class Subject:
         same = {policy.name for policy in described.policies} == {policy.name for policy in self.description.policies}
         expect(same, f"the same policies after {what}", shown(described))
 
-    async def was_cancelled(self, token: str) -> None:
-        """Wait until the sleep with this token has been cancelled."""
-        ask, end = probe("cancelled", {"token": token}, {}), asyncio.get_running_loop().time() + self.patience
+    async def was_cancelled(self, token: str, patience: float | None = None) -> None:
+        """Wait until the sleep with this token has been cancelled.
+
+        Args:
+            token: as it was asked.
+            patience: in seconds; None: that of all checks.
+        """
+        patience = self.patience if patience is None else patience
+        ask, end = probe("cancelled", {"token": token}, {}), asyncio.get_running_loop().time() + patience
         while True:
             outcome = await self.client.review(ask)
             if outcome.audit_annotations.get("cancelled") == "true":
                 return
             late = asyncio.get_running_loop().time() > end
             expected = "the policy's work to be cancelled (probe-cancelled says so)"
-            expect(not late, expected, f"after {self.patience:g} s it still runs: {shown(outcome)}")
+            expect(not late, expected, f"after {patience:g} s it still runs: {shown(outcome)}")
             await asyncio.sleep(LOOK)
 
     async def scene(self, play: Callable[[Launcher], Awaitable[_T]]) -> _T:

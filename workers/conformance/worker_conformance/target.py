@@ -103,12 +103,14 @@ async def reached(target: Target, patience: float) -> None:
     Raises:
         StartError: nobody does.
     """
-    end = asyncio.get_running_loop().time() + patience
+    clock = asyncio.get_running_loop().time
+    end = clock() + patience
     while True:
+        begun = clock()
         try:
             _, writer = await asyncio.wait_for(target.socket(plain=True), patience)
         except (OSError, TimeoutError, ValueError) as error:
-            if isinstance(error, ValueError) or asyncio.get_running_loop().time() > end:
+            if isinstance(error, ValueError) or begun > end:
                 message = (
                     f"nobody takes connections at {target.address} within {patience:g} s ({error}): is it running?"
                 )

@@ -118,7 +118,9 @@ async def test_it_says_in_one_line_where_it_listens(start):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_gracefully(start, number, tmp_path):
     """What is open is answered, the socket's file is gone, the exit code is 0, and there is no traceback."""
-    worker = await start(stdin=subprocess.PIPE, ADMISSION_WORKER_LISTEN=f"unix://{tmp_path}/w.sock")
+    worker = await start(
+        "--grace-period", "3600", stdin=subprocess.PIPE, ADMISSION_WORKER_LISTEN=f"unix://{tmp_path}/w.sock"
+    )
     async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
         open_call = asyncio.create_task(Client(channel).review(ask("slow")))
         await worker.asked()

@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from admission_worker import Limits, Worker, deny, stream
-from workers.python.tests.client import ask, batch, connected
+from workers.python.tests.client import ask, batch, connected, pass_time
 from workers.python.tests.gates import Gates, messages, plain, waits
 
 
@@ -142,9 +142,11 @@ async def test_an_ask_over_its_timeout_fails_and_is_cancelled(gates):
     """Its time is counted from the message's arrival; when it is over there is a failure, and no work goes on."""
     async with connected(gates.worker) as client:
         calls = client.stream()
-        await calls.send(batch(waits("a", timeout=0.02), waits("b"), plain("c", timeout=30)))
+        await calls.send(batch(waits("a", timeout=3600), waits("b"), plain("c", timeout=7200)))
         assert messages(await calls.receive()) == {3: "c"}
-        assert messages(await calls.receive()) == {1: "policy waits: no answer within the ask's timeout of 0.02 s"}
+        await gates.until(["a", "b"], gates.begun)
+        pass_time(3600)
+        assert messages(await calls.receive()) == {1: "policy waits: no answer within the ask's timeout of 3600 s"}
         await gates.until(["a"], gates.cancelled)
         gates.open("b")
         assert messages(await calls.rest()) == {2: "b"}

@@ -9,7 +9,7 @@ from grpc_health.v1 import health_pb2
 from admission_worker import Limits, Worker, deny, stream
 from admission_worker.judging import Judge
 from admission_worker.limits import InFlight
-from workers.python.tests.client import PATIENCE, Client, ask, batch, connected
+from workers.python.tests.client import PATIENCE, Client, ask, batch, connected, pass_time
 from workers.python.tests.gates import Gates, messages, plain, waits
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -142,7 +142,7 @@ async def test_a_huge_message_ends_the_stream_only(gates):
 
 async def test_a_worker_that_stops_answers_what_is_open(gates):
     """Told to stop, it says so to whoever watches, reads no more, answers what it has taken, and ends the stream."""
-    serving = gates.worker.serve()
+    serving = gates.worker.serve(limits=Limits(grace_period=3600))
     async with grpc.aio.insecure_channel(await serving.__aenter__()) as channel:
         client = Client(channel)
         calls, watching = client.stream(), client.watch()
@@ -170,10 +170,11 @@ async def test_a_worker_that_stops_waits_no_longer_than_its_grace_period(gates):
 async def test_a_policy_that_ignores_its_cancellation_is_answered_for():
     """The failure leaves when the time is over, whatever the policy does; its place is free when it has really
     ended."""
-    worker, go_on, ended = Worker("test", version="1"), asyncio.Event(), asyncio.Event()
+    worker, begun, go_on, ended = Worker("test", version="1"), asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @worker.validating("stubborn")
     async def stubborn(request):
+        begun.set()
         while not go_on.is_set():
             try:
                 await go_on.wait()
@@ -187,7 +188,9 @@ async def test_a_policy_that_ignores_its_cancellation_is_answered_for():
 
     async with connected(worker, limits=Limits(in_flight=1)) as client:
         calls = client.stream()
-        await calls.send(batch(ask("stubborn", timeout=0.01)))
+        await calls.send(batch(ask("stubborn", timeout=3600)))
+        await begun.wait()
+        pass_time(3600)
         assert "no answer within" in messages(await calls.receive())[1]
         await calls.send(batch(ask("plain"), first=2))
         assert "asks in flight" in messages(await calls.receive())[2]

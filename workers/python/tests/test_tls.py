@@ -45,9 +45,14 @@ def files(tmp_path, authority):
 def _write(tls, authority, name="worker"):
     """Replace certificate and key, as whoever renews them does."""
     for path, content in zip((tls.cert, tls.key), authority.issue(name), strict=True):
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(content)
-        fresh.replace(path)
+        _replace(path, content)
+
+
+def _replace(path, content):
+    """A new file in its place: one of the same size, written over within a tick of the clock, could not be told."""
+    fresh = path.with_suffix(".new")
+    fresh.write_bytes(content)
+    fresh.replace(path)
 
 
 def _without_clients(files):
@@ -114,7 +119,7 @@ async def test_a_new_certificate_is_used_without_a_restart(worker, files, author
 async def test_new_client_authorities_are_used_without_a_restart(worker, files, authority, stranger):
     """Whom the worker trusts can change while it serves."""
     async with worker.serve(tls=files, limits=quick()) as target:
-        files.client_ca.write_bytes(stranger.pem)
+        _replace(files.client_ca, stranger.pem)
         assert await _is_served(target, authority, stranger.issue("gateway"))
         assert not await _is_served(target, authority, authority.issue("gateway"))
 
@@ -143,7 +148,7 @@ async def test_what_cannot_be_used_is_logged_once_and_the_old_one_stays(
 async def test_a_key_that_is_not_the_certificates_is_logged(worker, files, authority, stranger, caplog):
     """Whoever replaces one file before the other is served with the old pair meanwhile."""
     async with worker.serve(tls=_without_clients(files), limits=quick()) as target:
-        files.key.write_bytes(stranger.issue("other")[1])
+        _replace(files.key, stranger.issue("other")[1])
         assert await _is_served(target, authority)
         assert "key values mismatch" in caplog.text
 

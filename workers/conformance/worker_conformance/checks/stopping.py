@@ -12,7 +12,7 @@ import grpc
 
 from worker_conformance.check import Section, readme
 from worker_conformance.client import Client, Watch, connected
-from worker_conformance.conversation import Conversation, asks
+from worker_conformance.conversation import Conversation, asks, cancels
 from worker_conformance.findings import BrokenRuleError, expect, shown
 from worker_conformance.launching import Launcher, Process
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
@@ -28,6 +28,9 @@ LONG = 600.0
 
 HELD = 1.0
 """Seconds of the work that is open when it is told to stop."""
+
+OPEN = 4
+"""The id, on the stream, of what is open until it is cancelled."""
 
 
 @dataclass(kw_only=True)
@@ -72,12 +75,16 @@ async def farewell(launcher: Launcher) -> Farewell:
         await client.review(quick)
         # Something stays open until what is late has been asked, however slow the machine: else it might stop before.
         holding = client.reviewing(sleep(LONG), LONG) if waits else None
+        if stream and waits:
+            await stream.send(asks([sleep(LONG)], first=OPEN))
         await client.review(quick)
         process.signal(signal.SIGTERM)
         await _noted(seen, "the Watch", _hear(watching, seen, "NOT_SERVING"))
         await _noted(seen, "late asks", _late(client, stream, quick, seen))
         if holding:
             holding.cancel()
+        if stream and waits:
+            await _noted(seen, "a cancel", stream.send(cancels(OPEN)))
         await _noted(seen, "an open Review", _taken(unary, seen))
         if stream:
             await _noted(seen, "the stream", _left(stream, seen))

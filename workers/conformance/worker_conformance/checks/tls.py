@@ -30,9 +30,13 @@ async def _serving(
         yield process, (await process.listening())["address"]
 
 
-async def _says(launcher: Launcher, target: Target) -> str:
-    """What a gateway gets from there: a worker's version, or a status."""
-    async with connected(target, launcher.patience / 2) as client:
+REFUSED = 5.0
+"""Seconds for an answer that must not come: some workers let whom they do not serve wait."""
+
+
+async def _says(launcher: Launcher, target: Target, *, in_vain: bool = False) -> str:
+    """What a gateway gets from there: a worker's version, or a status; with less patience where it must get nothing."""
+    async with connected(target, min(REFUSED, launcher.patience) if in_vain else launcher.patience) as client:
         try:
             return f"version {(await client.describe()).version}"
         except grpc.aio.AioRpcError as error:
@@ -46,8 +50,8 @@ async def served(launcher: Launcher) -> dict[str, str]:
         trusted = Target(address=address, tls=Tls(ca=authority.cert))
         seen = {
             "trusted": await _says(launcher, trusted),
-            "plain": await _says(launcher, Target(address=address)),
-            "stranger": await _says(launcher, Target(address=address, tls=Tls(ca=other.cert))),
+            "plain": await _says(launcher, Target(address=address), in_vain=True),
+            "stranger": await _says(launcher, Target(address=address, tls=Tls(ca=other.cert)), in_vain=True),
         }
         first = await _certificate(trusted)
         authority.issue("server")
@@ -120,9 +124,11 @@ async def mutual(launcher: Launcher) -> dict[str, str]:
             "right": await _says(
                 launcher, Target(address=address, tls=Tls(ca=authority.cert, cert=right.cert, key=right.key))
             ),
-            "none": await _says(launcher, Target(address=address, tls=Tls(ca=authority.cert))),
+            "none": await _says(launcher, Target(address=address, tls=Tls(ca=authority.cert)), in_vain=True),
             "wrong": await _says(
-                launcher, Target(address=address, tls=Tls(ca=authority.cert, cert=wrong.cert, key=wrong.key))
+                launcher,
+                Target(address=address, tls=Tls(ca=authority.cert, cert=wrong.cert, key=wrong.key)),
+                in_vain=True,
             ),
         }
 

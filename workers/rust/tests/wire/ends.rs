@@ -24,7 +24,9 @@ async fn health_is_told_for_two_names() {
 #[tokio::test]
 async fn nothing_is_lost_when_a_worker_stops() {
     let gate = Gate::default();
-    let (serving, client) = served(&gate, Limits::default()).await;
+    let mut limits = Limits::default();
+    limits.grace_period = Duration::from_secs(3600);
+    let (serving, client) = served(&gate, limits).await;
     let mut watch = client.watch("").await;
     assert_eq!(soon(watch.message()).await.unwrap().unwrap().status, SERVING);
     let mut stream = client.stream().await;

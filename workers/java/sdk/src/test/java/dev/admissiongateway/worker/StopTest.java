@@ -148,7 +148,9 @@ class StopTest {
     @DisplayName("An open Review is finished.")
     void openReview() throws Exception {
         try (Wire wire =
-                Wire.serve(worker(), Limits.defaults().withGracePeriod(Duration.ofSeconds(2)))) {
+                Wire.serve(
+                        worker(),
+                        Limits.defaults().withGracePeriod(Duration.ofSeconds(Wire.PATIENCE)))) {
             CompletableFuture<Outcome> review =
                     CompletableFuture.supplyAsync(
                             () -> wire.review(Wire.validating("wait").build()));
