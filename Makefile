@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# A registry that is slow, or answers once with an error, is asked again; so do npm, Cargo and Maven (workers/*).
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 60
+export CARGO_NET_RETRY ?= 10
 PROTO := admission/worker/v1/worker.proto
 # What gateways and bridges say to each other through Redis: no SDK needs it.
 QUEUE_PROTO := admission/queue/v1/queue.proto
@@ -20,7 +22,7 @@ help:  ## this list
 
 $(VENV)/.run: requirements/run.txt pyproject.toml workers/python/pyproject.toml
 	@echo "Setting up $(VENV) (once; about a minute) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) --require-hashes -r requirements/run.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --no-index -e . -e workers/python
 	@touch $@
