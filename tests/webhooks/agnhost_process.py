@@ -1,12 +1,12 @@
 """Kubernetes' own agnhost webhook as a process: not ours, only started, asked and stopped."""
 
 import http.client
-import socket
 import ssl
 import subprocess
 import time
 from pathlib import Path
 
+from tests.caching.servers import free_port
 from tests.integration.process import PATIENCE
 
 _MODULE = Path(__file__).parent / "agnhost"
@@ -25,7 +25,7 @@ class Agnhost:
 
     def __init__(self, binary, pair, flags=()):
         certificate, key = pair
-        self.port = _free_port()
+        self.port = free_port()
         self._process = subprocess.Popen(
             [binary, "--tls-cert-file", certificate, "--tls-private-key-file", key, "--port", str(self.port), *flags],
             stdin=subprocess.DEVNULL,
@@ -62,10 +62,3 @@ class Agnhost:
         """Leave nothing behind."""
         self._process.kill()
         self._process.wait(PATIENCE)
-
-
-def _free_port():
-    """A port that nobody listens on. agnhost takes a number and does not tell what 0 would have become."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.integration.process import COMMAND, PATIENCE, Lines
+from tests.workers.commands import SAMPLES, command
 
 
 def key_file(folder):
@@ -53,9 +54,9 @@ class Process:
         self.err.all()
 
 
-def sample_worker(address):
-    """Python's sample policies."""
-    return Process(sys.executable, "-m", "admission_worker.samples", "--listen", address)
+def sample_worker(language, address):
+    """The sample policies in one language."""
+    return Process(*command(SAMPLES, language), "--listen", address)
 
 
 def ledger_worker(address, ledger):

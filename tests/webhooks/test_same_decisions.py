@@ -1,8 +1,8 @@
 """The same hundred reviews, the same decisions, whether the policies are asked over gRPC, over a queue or as webhooks.
 
-Through a real gateway each time, with Python's sample policies behind it. Over the queue it is the same worker, behind
-a bridge and a real redis-server. As webhooks, each policy is a server's path of its own, with its settings built in; of
-the configuration, only how the worker is reached and ``policy`` differ.
+Through a real gateway each time, with Python's sample policies behind it. Over the queue it is the same worker, and
+those of the other languages, behind a bridge and a real redis-server. As webhooks, each policy is a server's path of
+its own, with its settings built in; of the configuration, only how the worker is reached and ``policy`` differ.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.integration.running import policy, source
 from tests.webhooks.front import front
 from tests.webhooks.native import text
 from tests.webhooks.queue_processes import bridge, key_file, sample_worker
-from tests.workers.commands import SAMPLES, command
+from tests.workers.commands import SAMPLES, command, languages
 from tests.workers.hundred import COUNT, MUTATING, VALIDATING, assert_same, reviews
 from tests.workers.running import EVERYTHING, WORKER_WAIT
 
@@ -28,9 +28,9 @@ pytestmark = pytest.mark.workers
 STREAM = "admission:samples"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def processes():
-    """What is started for the tests, stopped at the end."""
+    """What is started for a test, stopped at its end."""
     with ExitStack() as stack:
         yield stack
 
@@ -95,20 +95,23 @@ def test_the_reviews_are_decided_over_grpc(by_grpc):
     assert [each for each in responses if "warnings" in each]
 
 
-def test_over_a_queue_they_are_decided_the_same(by_grpc, serving, trust, processes, tmp_path):
-    """Allowed, status with its causes, patch, warnings, audit annotations: byte for byte."""
+@pytest.mark.parametrize("language", languages(SAMPLES))
+def test_over_a_queue_they_are_decided_the_same(language, by_grpc, serving, trust, processes, tmp_path):
+    """Whatever language the worker behind the bridge is written in; all that the API server is told, byte for byte."""
     folder = processes.enter_context(tempfile.TemporaryDirectory())
     redis = asyncio.run(RedisProcess(folder).start())
     processes.callback(redis.stop)
     target = f"unix:{folder}/worker.sock"
     key = key_file(tmp_path)
-    for started in (sample_worker(target), bridge(STREAM, key, redis.url, target)):
+    for started in (sample_worker(language, target), bridge(STREAM, key, redis.url, target)):
         processes.callback(started.stop)
     policies = tmp_path / "policies"
     policies.mkdir()
     workers = {"judge": {"queue": {"stream": STREAM, "keyFile": str(key)}}}
-    decisions = _served(serving, trust, policies, workers, _of_one_worker, "--queue-redis", redis.url)
-    assert_same(by_grpc, decisions, "queue")
+    # A gateway that has stood still itself is not to find that Redis has.
+    arguments = ("--queue-redis", redis.url, "--limit-queue-redis-seconds", 8)
+    decisions = _served(serving, trust, policies, workers, _of_one_worker, *arguments)
+    assert_same(by_grpc, decisions, f"queue, {language}")
 
 
 def test_as_webhooks_they_are_decided_the_same(by_grpc, serving, trust, processes, authority, webhook_pair, tmp_path):

@@ -19,7 +19,7 @@ NAME = "team-limits"
 
 BIN = Path(sys.executable).parent
 
-LONGEST = 540
+LONGEST = 900
 """Seconds for one step. Rust takes two minutes on two cores without a cache; a machine that others use takes more."""
 
 
@@ -28,7 +28,7 @@ def make(folder, target):
     variables = {
         "PYTHON": sys.executable,
         "GATEWAY": BIN / "admission-gateway",
-        "KIT": BIN / "admission-worker-conformance",
+        "KIT": f"{BIN / 'admission-worker-conformance'} --patience 30",
     }
     done = subprocess.run(
         ["make", target, *(f"{name}={value}" for name, value in variables.items())],
@@ -57,6 +57,10 @@ def test_a_new_project_works_as_it_is(language, tmp_path):
     report = make(folder, "kit")
     assert f"worker {NAME} 0.1.0 at " in report
     assert " 0 failed," in report
+    # Two seconds for an answer are right in a cluster; a cold virtual machine on a machine that is busy needs more.
+    policies = (folder / "policies.yaml").read_text()
+    assert "timeoutSeconds: 2" in policies
+    (folder / "policies.yaml").write_text(policies.replace("timeoutSeconds: 2", "timeoutSeconds: 30"))
     denied = subprocess.run(
         [
             BIN / "admission-gateway",
@@ -65,6 +69,8 @@ def test_a_new_project_works_as_it_is(language, tmp_path):
             "policies.yaml",
             "--policies",
             "worker-dev.yaml",
+            "--worker-wait",
+            "120",
             "review.json",
         ],
         cwd=folder,
