@@ -3,23 +3,21 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
+from tests.examples import EXAMPLES, patient_examples
 from tests.integration.process import COMMAND, PATIENCE, Lines
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 REVIEWS = sorted((EXAMPLES / "reviews").glob("*.json"))
 
 
 @pytest.fixture
 def demo(run_process, tmp_path):
     """Run the demonstration on a copy of the examples, on free ports: ``demo(*flags, env=...)``."""
-    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("*.sock"))
+    patient_examples(tmp_path)
 
     def command(*flags, env=None):
         ports = {"ADMISSION_GATEWAY_LISTEN": "127.0.0.1:0", "ADMISSION_GATEWAY_ADMIN_LISTEN": "127.0.0.1:0"}

@@ -263,7 +263,7 @@ async def test_a_second_signal_does_not_wait_for_workers(serve, tmp_path, trust)
     review = Gate()
     async with draining(serve, tmp_path, trust, review) as (process, client):
         process.terminate()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             status = (await client.answer()).response["status"]
         assert (status["code"], status["reason"]) == (500, "InternalError")
         assert "told to stop at once" in status["message"]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.examples import EXAMPLES, patient_examples
 from tests.integration.process import COMMAND, PATIENCE
 from tests.integration.running import policy, source
 from tests.traffic import recording
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples"
 
 UNDERSTUDY = ROOT / "tests" / "integration" / "understudy.py"
 
@@ -110,11 +110,18 @@ def test_a_queue_without_a_redis_is_not_waited_for(run_process, file, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def examples():
+def patient(tmp_path_factory):
+    """Arguments of a review by the policies of the examples, which have time for a machine that is busy."""
+    policies = patient_examples(tmp_path_factory.mktemp("patient")) / "policies"
+    return ("review", "--policies", policies, "--worker-wait", str(PATIENCE))
+
+
+@pytest.fixture(scope="module")
+def examples(patient):
     """The documents of all examples, by file and phase; the exit code."""
     files = sorted(map(str, (EXAMPLES / "reviews").glob("*.json")))
     done = subprocess.run(
-        [COMMAND, "review", "--policies", EXAMPLES / "policies", "-o", "json", *files],
+        [COMMAND, *patient, "-o", "json", *files],
         capture_output=True,
         check=False,
         timeout=PATIENCE,
@@ -124,10 +131,10 @@ def examples():
     return {(Path(each["source"]).name, each["phase"]): each for each in documents}, done.returncode
 
 
-def test_early_asks_change_no_document(examples, run_process):
+def test_early_asks_change_no_document(examples, run_process, patient):
     """With --no-early-asks the same reviews have the same documents."""
     files = sorted((EXAMPLES / "reviews").glob("*.json"))
-    done = run_process("review", "--policies", EXAMPLES / "policies", "--no-early-asks", "-o", "json", *files)
+    done = run_process(*patient, "--no-early-asks", "-o", "json", *files)
     assert [json.loads(line) for line in done.out.splitlines()] == list(examples[0].values())
 
 
@@ -176,10 +183,10 @@ def test_why_a_policy_is_not_asked(examples):
     assert {visit["called"] for visit in document["entries"]} == {False}
 
 
-def test_the_text_says_the_same(run_process):
+def test_the_text_says_the_same(run_process, patient):
     """For people: the verdict, the message as the client sees it, and who changed what."""
     files = [EXAMPLES / "reviews" / name for name in ("1-pod-create.json", "7-pod-privileged.json")]
-    done = run_process("review", "--policies", EXAMPLES / "policies", *files)
+    done = run_process(*patient, *files)
     assert done.code == DENIED
     lines = done.out.splitlines()
     assert lines[0].endswith("1-pod-create.json: CREATE pods t/p1")

@@ -10,12 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import EXAMPLES, patient_examples
 from tests.integration.process import COMMAND, PATIENCE
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-REVIEW = ["review", "--policies", str(EXAMPLES / "policies"), str(EXAMPLES / "reviews" / "1-pod-create.json")]
+REVIEWED = str(EXAMPLES / "reviews" / "1-pod-create.json")
+REVIEW = ["review", "--policies", str(EXAMPLES / "policies"), REVIEWED]
 CHECK = ["check", str(EXAMPLES / "policies")]
 RENDER = ["render", str(EXAMPLES / "policies"), "--url", "https://gateway.example.com"]
+
+
+@pytest.fixture(scope="module")
+def review(tmp_path_factory):
+    """REVIEW, by policies that have time for a machine that is busy."""
+    policies = patient_examples(tmp_path_factory.mktemp("patient")) / "policies"
+    return ["review", "--policies", str(policies), "--worker-wait", str(PATIENCE), REVIEWED]
 
 
 def run(arguments, redirections="", environment=None, **kwargs):
@@ -57,18 +65,18 @@ def test_a_reader_that_has_left_is_no_verdict(arguments):
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_closed_stream_changes_nothing_but_what_is_seen(closed):
+def test_a_closed_stream_changes_nothing_but_what_is_seen(review, closed):
     """The requests are decided, by workers that run, whichever of the standard streams is closed."""
-    ended = run(REVIEW, closed, stdout=subprocess.PIPE)
+    ended = run(review, closed, stdout=subprocess.PIPE)
     assert ended.returncode == 0
     assert (b"allowed" in ended.stdout) is (">&-" not in closed.split())
 
 
 @pytest.mark.parametrize("name", ["x" * 120, "a#b", "a%41?"])
-def test_a_temporary_directory_that_holds_no_sockets_is_not_used(tmp_path, name):
+def test_a_temporary_directory_that_holds_no_sockets_is_not_used(tmp_path, review, name):
     """One too long for a socket's path, or with what gRPC reads otherwise: the workers are reached all the same."""
     (tmp_path / name).mkdir()
-    ended = run(REVIEW, environment={"TMPDIR": str(tmp_path / name)}, stdout=subprocess.PIPE)
+    ended = run(review, environment={"TMPDIR": str(tmp_path / name)}, stdout=subprocess.PIPE)
     assert ended.returncode == 0
     assert b"not judged" not in ended.stdout
     assert list((tmp_path / name).iterdir()) == []

@@ -24,6 +24,7 @@ from gateway.serving.settings import Settings
 from gateway.sources import load_configuration
 from tests.authorities import Authority
 from tests.docs.pages import ROOT, blocks, named, pages
+from tests.examples import patient_examples
 
 OURS = "admission-gateway.dev/v1alpha1"
 REVIEWS = ROOT / "examples" / "reviews"
@@ -224,12 +225,11 @@ def test_the_tests_of_the_guide_pass(tmp_path, monkeypatch):
 
 async def test_the_message_of_denied_is_that_of_the_examples(tmp_path):
     """What docs/denied.md shows is what the examples, sharing an entry, say to a privileged pod without labels."""
-    for file in (ROOT / "examples" / "policies").iterdir():
-        text = file.read_text()
-        agreeing = text.replace("failurePolicy: Ignore", "failurePolicy: Fail") if file.stem == "validating" else text
-        (tmp_path / file.name).write_text(agreeing)
+    policies = patient_examples(tmp_path) / "policies"
+    file = policies / "validating.yaml"
+    file.write_text(file.read_text().replace("failurePolicy: Ignore", "failurePolicy: Fail"))
     path = "validate/group.required-labels.samples.example.com"
-    answers = await served(tmp_path, tmp_path, "7-pod-privileged.json", [path])
+    answers = await served(tmp_path, policies, "7-pod-privileged.json", [path])
     lines = answers[path]["response"]["status"]["message"].splitlines()
     text = pages()["docs/denied.md"].text
     assert len(lines) == 2
@@ -276,8 +276,9 @@ def test_the_review_of_the_guide_is_what_review_says(tmp_path):
 
 def test_the_demonstration_says_what_the_readme_shows(tmp_path):
     """Each line of the excerpt of `make run` is one that it prints."""
-    command = [Path(sys.executable).parent / "admission-gateway", "demo", "--once", "--tls-dev-dir", tmp_path]
+    patient_examples(tmp_path)
+    command = [Path(sys.executable).parent / "admission-gateway", "demo", "--once"]
     addresses = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
-    printed = subprocess.run([*command, *addresses], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    printed = subprocess.run([*command, *addresses], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     excerpt = next(block.text for block in pages()["README.md"].blocks() if block.text.startswith(" 1  "))
     assert not set(excerpt.splitlines()) - set(printed.splitlines())

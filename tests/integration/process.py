@@ -14,8 +14,9 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-PATIENCE = 30.0
-"""Seconds after which a test gives up. Nothing that passes takes more than a fraction; shared machines do."""
+PATIENCE = 90.0
+"""Seconds after which a test gives up. Nothing that passes takes more than a fraction; shared machines do. It is more
+than gateways are told to wait for their workers."""
 
 COMMAND = Path(sys.executable).parent / "admission-gateway"
 

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from time import monotonic
 
 import pytest
@@ -26,7 +27,9 @@ CREATE = recording("pod-create.0m")
 REQUEST = json.loads(CREATE.body)["request"]
 CACHE = {"cache": {"ttl": "5m", "staleIfError": "1h"}}
 POLICY = "test/judge.test.example.com"
-QUICK = CacheLimits(purge_poll_seconds=0.02)
+# Redis answers within these, however slow the machine: what becomes of late answers has tests of its own.
+PATIENT = CacheLimits(redis_seconds=8.0, redis_answer_seconds=30.0)
+QUICK = replace(PATIENT, purge_poll_seconds=0.02)
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -85,7 +88,8 @@ def sharing(gateway, redis, keys):
 
     @asynccontextmanager
     async def serve(configured, **settings):
-        async with gateway(configured, **{"redis": redis.url, "seal_key_file": keys} | settings) as served:
+        shared = {"redis": redis.url, "seal_key_file": keys, "cache_limits": PATIENT}
+        async with gateway(configured, **(shared | settings)) as served:
             await until(lambda: served.gateway.cache.note is None)
             yield served
 
@@ -259,7 +263,7 @@ async def test_other_keys_share_nothing(gateway, redis, keys, tmp_path):
     judge = Judge()
     async with scripted("judge", review=judge) as target:
         for number, file in enumerate((keys, other), 1):
-            async with gateway(known(target), redis=redis.url, seal_key_file=file) as served:
+            async with gateway(known(target), redis=redis.url, seal_key_file=file, cache_limits=PATIENT) as served:
                 await until(lambda served=served: served.gateway.cache.note is None)
                 await served.send(about("u"))
                 await until(lambda number=number: redis.size() == number)
@@ -286,7 +290,8 @@ async def test_keys_are_read_again_while_serving(sharing, keys):
 async def test_a_gateway_starts_without_redis_and_finds_it_later(sharing, gateway, redis, keys):
     """Ready from the first moment, with a note that says what is missing."""
     redis.kill()
-    async with scripted("judge") as target, gateway(known(target), redis=redis.url, seal_key_file=keys) as served:
+    settings = {"redis": redis.url, "seal_key_file": keys, "cache_limits": PATIENT}
+    async with scripted("judge") as target, gateway(known(target), **settings) as served:
         assert await served.admin("/readyz") == (200, "ok\n")
         status, text = await served.admin("/readyz?verbose")
         assert status == 200
@@ -320,7 +325,8 @@ async def test_a_process_with_redis(serve, redis, keys, tmp_path):
     process.logged("seal keys read", keys=1)
     process.logged("Redis cannot be used yet")
 
-    async def purge(name, code):
+    async def purge(name):
+        """The exit code."""
         done = await asyncio.to_thread(
             subprocess.run,
             [COMMAND, "purge", name, "--admin", admin],
@@ -328,14 +334,17 @@ async def test_a_process_with_redis(serve, redis, keys, tmp_path):
             check=False,
             timeout=PATIENCE,
         )
-        assert done.returncode == code, done.stderr
+        return done.returncode
 
-    await purge(f"{POLICY}x", 1)
-    await purge(POLICY, 2)
+    assert await purge(f"{POLICY}x") == 1
+    assert await purge(POLICY) == 2
     redis.command("ACL SETUSER u on >hunter2 ~* +@all")
     process.logged("Redis is used")
-    await purge(POLICY, 0)
-    assert process.metric("cache_purged_policies_total") == 2
+    codes = [await purge(POLICY)]
+    while codes[-1] == 2 and len(codes) < 5:  # a Redis that stood still for a second is skipped for another
+        codes.append(await purge(POLICY))
+    assert codes[-1] == 0
+    assert process.metric("cache_purged_policies_total") == 1 + len(codes)
     keys.write_text(f"{base64.b64encode(os.urandom(32)).decode()}\n{keys.read_text()}")
     process.process.send_signal(signal.SIGHUP)
     process.logged("seal keys read", keys=2)
@@ -347,7 +356,7 @@ async def test_a_process_with_redis(serve, redis, keys, tmp_path):
 async def test_nothing_that_happens_to_redis_fails_a_review(sharing, redis):
     """Paused, killed, filled and started again under load: each review is allowed, without a word about it."""
     judge = Judge()
-    async with scripted("judge", review=judge) as target, sharing(known(target)) as served:
+    async with scripted("judge", review=judge) as target, sharing(known(target), cache_limits=CacheLimits()) as served:
         traffic = Traffic(served)
         async with asyncio.TaskGroup() as group:
             for number in range(8):

@@ -5,11 +5,10 @@ import asyncio
 import pytest
 
 from tests.integration.client import message
+from tests.integration.process import PATIENCE
 from tests.integration.running import configuration, policy, source, until
-from tests.integration.workers import Hanging, scripted
+from tests.integration.workers import Gate, Hanging, deny, scripted
 from tests.traffic import recording
-
-PATIENCE = 10.0
 
 MUTATING = recording("pod-create.0m")
 VALIDATING = recording("pod-create.1v")
@@ -74,15 +73,17 @@ async def test_a_call_with_side_effects_is_not_broken_off(gateway):
 
 async def test_a_hang_up_disturbs_nobody_else(gateway):
     """Another review about the same object goes on, and is answered."""
-    review = Hanging()
+    review = Gate(deny("judged"))
     async with scripted("judge", review=review) as target:
-        about = policy("judge", timeoutSeconds=0.5)
-        async with gateway(configuration(source(workers={"scripted": target}, validating=[about]))) as served:
+        known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
+        async with gateway(known) as served:
             gone, stays = await served.client(), await served.client()
             gone.sendall(message(VALIDATING))
             async with asyncio.timeout(PATIENCE):
                 await review.asked.wait()
             stays.sendall(message(VALIDATING))
+            await until(lambda: len(review.asks) == 2)
             await gone.close()
-            answered = await stays.answer()
-            assert answered.response["status"]["message"].startswith("WORKER_TIMEOUT: ")
+            await until(lambda: served.metric("abandoned_reviews_total", phase="validating") == 1)
+            review.open.set()
+            assert (await stays.answer()).response["status"]["message"] == "judged"

@@ -19,19 +19,22 @@ from tests.traffic import recording
 WITNESS = Path(__file__).parent / "witness.py"
 CONNECTIONS = 32
 
-MUTATE = message(recording("pod-create.0m")).replace(b"timeout=10s", b"timeout=5s")
-VALIDATE = message(recording("pod-create.1v")).replace(b"timeout=10s", b"timeout=5s")
-API_SERVER_WAITS = 5.0
+MUTATE = message(recording("pod-create.0m")).replace(b"timeout=10s", b"timeout=30s")
+VALIDATE = message(recording("pod-create.1v")).replace(b"timeout=10s", b"timeout=30s")
+API_SERVER_WAITS = 30.0
 
 UNAVAILABLE = "WORKER_UNAVAILABLE: worker 'witness' at unix:"
 
 
 @pytest.fixture
 def process(serving, tmp_path):
-    """A gateway whose worker signs what it judged: under Fail while mutating, under Ignore while validating."""
-    every = {"worker": "witness", "rules": [PODS]}
+    """A gateway whose worker signs what it judged: under Fail while mutating, under Ignore while validating. It is not
+    started again while there is a file ``away``.
+    """
+    every = {"worker": "witness", "rules": [PODS], "timeoutSeconds": 28}
+    script = f"while [ -e {tmp_path}/away ]; do sleep 0.05; done; exec python {WITNESS}"
     text = source(
-        workers={"witness": {"target": "unix:witness.sock", "command": ["python", str(WITNESS)]}},
+        workers={"witness": {"target": "unix:witness.sock", "command": ["sh", "-c", script]}},
         mutating=[policy("sign", **every)],
         validating=[policy("attest", **every, failurePolicy="Ignore")],
     )
@@ -83,7 +86,7 @@ class Traffic:
             await client.close()
 
 
-async def test_a_killed_worker_costs_nothing_but_its_verdicts(process, trust):
+async def test_a_killed_worker_costs_nothing_but_its_verdicts(process, trust, tmp_path):
     """Each answer comes in time and is a verdict or the failure policy's, on the same connections throughout."""
     (first,) = process.children()
     traffic = Traffic()
@@ -91,8 +94,10 @@ async def test_a_killed_worker_costs_nothing_but_its_verdicts(process, trust):
         for number in range(CONNECTIONS):
             group.create_task(traffic.run(number, process.port, trust))
         await until(lambda: traffic.judged[first] > 5 * CONNECTIONS)
+        (tmp_path / "away").touch()
         os.kill(first, signal.SIGKILL)
-        await until(lambda: traffic.judged[None] > CONNECTIONS)
+        await until(lambda: traffic.judged[None] > 5 * CONNECTIONS)
+        (tmp_path / "away").unlink()
         await until(lambda: all(judge not in {first, None} for judge in traffic.last))
         traffic.ending = True
     (second,) = process.children()
@@ -103,14 +108,15 @@ async def test_a_killed_worker_costs_nothing_but_its_verdicts(process, trust):
     ]
     assert sum(failures) == traffic.judged[None]
     assert min(failures) > 0
-    assert process.metric("connections") == 0
+    await until(lambda: process.metric("connections") == 0)
     assert process.mistakes() == []
     assert process.logged("a worker has ended and is started again", code=-signal.SIGKILL)["worker"] == "witness"
 
 
-async def test_readiness_does_not_depend_on_workers(process):
+async def test_readiness_does_not_depend_on_workers(process, tmp_path):
     """While a worker is dead, and cannot come back, the gateway is ready."""
     (first,) = process.children()
+    (tmp_path / "away").touch()
     os.kill(first, signal.SIGKILL)
     process.logged("a worker has ended and is started again")
     assert await asyncio.to_thread(process.admin, "/readyz") == "ok\n"

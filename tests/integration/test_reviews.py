@@ -55,13 +55,16 @@ async def test_answers_are_not_mixed_up(gateway):
 
 
 async def test_a_chain_that_hangs_ends_with_the_budget(gateway):
-    """Each policy of a mutating chain has its own timeout, all together have the budget, and the answer is in time."""
-    async with scripted("a", "b", "c", "d", review=Hanging()) as target:
-        policies = [policy(name, failurePolicy="Ignore", timeoutSeconds=0.2) for name in "abcd"]
+    """Each policy of a mutating chain has its own timeout, and all together have the budget, which ends in time."""
+    times = {"a": 0.2, "b": 0.2, "c": 20, "d": 20}
+    async with scripted(*times, review=Hanging()) as target:
+        policies = [policy(name, failurePolicy="Ignore", timeoutSeconds=each) for name, each in times.items()]
         async with gateway(configuration(source(workers={"scripted": target}, mutating=policies))) as served:
-            sent = message(MUTATING).replace(b"timeout=10s", b"timeout=1s")
-            response = (await served.send(sent, patience=1.0)).response
+            sent = message(MUTATING).replace(b"timeout=10s", b"timeout=5s")
+            response = (await served.send(sent)).response
             assert response["allowed"]
+            (decision,) = served.decisions.values()
+            assert decision.ends - decision.started == pytest.approx(3.95)
             late = {"a": "WORKER_TIMEOUT", "b": "WORKER_TIMEOUT", "c": "BUDGET_EXHAUSTED", "d": "BUDGET_EXHAUSTED"}
             assert annotated(response) == late
 

@@ -41,11 +41,15 @@ async def test_validating_policies_are_asked_at_the_same_time(gateway):
 async def test_mutating_policies_see_what_the_others_made(gateway):
     """Each mutating policy is shown the object as the ones before it left it, though each has a worker of its own."""
     shown = []
+    two_is_asked = asyncio.Event()
 
     async def review(request, context):
         ask_ = pb.ReviewRequest.FromString(request).ask
         labels = json.loads(ask_.document)["object"]["metadata"]["labels"]
         shown.append((ask_.policy, labels))
+        if ask_.policy == "two":
+            two_is_asked.set()
+        await two_is_asked.wait()  # or the first's answer could call back the second's early ask before it has come
         return patch(json.dumps([{"op": "add", "path": f"/metadata/labels/{ask_.policy}", "value": "was here"}]))
 
     async with scripted("one", review=review) as first, scripted("two", review=review) as second:

@@ -33,6 +33,12 @@ def understudy(version):
     return {"command": ["python", str(UNDERSTUDY), version]}
 
 
+def put(path, text):
+    """A file, put in its place whole: who looks never finds half of it."""
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").replace(path)
+
+
 def compared(served, name, result, phase="validating"):
     """How many comparisons of a policy came to this result."""
     labels = {"phase": phase, "policy": f"test/{name}.test.example.com", "result": result}
@@ -146,12 +152,12 @@ async def test_a_shadow_that_comes_and_goes_flushes_nothing(serve, tmp_path, tru
             assert client.send(post(VALIDATING.body, "/validate?timeout=10s")).response["allowed"]
 
     await asked_again(0)
-    path.write_text(cached(**SHADOW))
+    put(path, cached(**SHADOW))
     await asked_again(1)
     assert (answers("asked"), answers("memory")) == (1, 1)
     # Its worker is there already, and described it at once or will soon: then the cached verdict is compared.
     await until(lambda: sum(results(process, "tell").values()) == 1)
-    path.write_text(cached())
+    put(path, cached())
     await asked_again(2)
     assert (answers("asked"), answers("memory")) == (1, 2)
     await until(lambda: "shadow_comparisons_total{" not in process.admin("/metrics"))
@@ -167,7 +173,7 @@ async def test_a_shadow_that_nobody_reaches_holds_up_no_reload(serve, tmp_path, 
         workers={"understudy": understudy("1"), "next": NOBODY},
         validating=[policy("tell", worker="understudy", **SHADOW)],
     )
-    path.write_text(away)
+    put(path, away)
     await until(lambda: process.metric("configuration_reloads_total", result="loaded") == 1)
     assert process.metric("configuration_reloads_total", result="waiting") == 0
     with Client(process.port, trust) as client:
@@ -185,7 +191,7 @@ async def test_a_mistake_in_a_shadow(serve, tmp_path, trust):
     assert told.endswith('policies[0].shadow.worker: Not found: "next"')
     with Client(process.port, trust) as client:
         assert client.send(post(VALIDATING.body, "/validate?timeout=10s")).response["allowed"]
-    path.write_text(source(workers=workers, validating=[policy("strict", worker="understudy", **SHADOW)]))
+    put(path, source(workers=workers, validating=[policy("strict", worker="understudy", **SHADOW)]))
     await until(lambda: process.metric("configuration_reloads_total", result="invalid") == 1)
 
 
@@ -280,7 +286,8 @@ async def test_a_shadow_in_trouble_is_told_once(gateway, behaviour, reason):
     """Counted each time, in the log once; the policy goes on."""
     async with scripted("judge") as target, scripted("judge", review=behaviour) as shadow:
         workers = {"scripted": target, "next": shadow}
-        known = configuration(source(workers=workers, validating=[policy("judge", timeoutSeconds=1, **SHADOW)]))
+        # Long enough for the policy itself on a machine that stands still for a moment.
+        known = configuration(source(workers=workers, validating=[policy("judge", timeoutSeconds=5, **SHADOW)]))
         with structlog.testing.capture_logs() as logs:
             async with gateway(known) as served:
                 await until(lambda: described(served))

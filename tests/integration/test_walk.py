@@ -12,7 +12,8 @@ from gateway.serving.generation import Generation
 from gateway.serving.walk import Walker, after_mutation
 from gateway.transports import WorkerPool
 from tests.integration.client import post
-from tests.integration.running import configuration, policy, source
+from tests.integration.process import PATIENCE
+from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import ALLOW, answer, deny, pb, scripted
 from tests.traffic import recording
 
@@ -54,7 +55,7 @@ def walked():
             pool = WorkerPool()
             generation = Generation(known, pool)
             try:
-                await generation.start(wait_seconds=10)
+                await generation.start(wait_seconds=PATIENCE)
                 phase = Phase(recorded.phase)
                 return await Walker(generation).walk(phase, decode(recorded.body))
             finally:
@@ -180,5 +181,4 @@ async def test_it_comes_to_what_serve_answers(gateway):
 async def test_nothing_is_left_running(walked):
     """After a walk there is no task but the test's own."""
     await walked(script=Script(), mutating=[policy("one")])
-    await asyncio.sleep(0)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+    await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})

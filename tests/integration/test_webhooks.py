@@ -14,9 +14,9 @@ from gateway.policies import SourceText, load
 from gateway.transports import Means, TransportLimits
 from gateway.transports.webhook import Credentials, Users, WebhookAccess, read_places
 from tests.authorities import Authority
-from tests.integration.client import Client, message, post
+from tests.integration.client import AsyncClient, Client, message, post
 from tests.integration.process import COMMAND, PATIENCE
-from tests.integration.running import PODS, policy
+from tests.integration.running import PODS, policy, until
 from tests.traffic import recording
 from tests.transports.webhook.servers import NAME, Hook, allows, http, json_patch, review, served, server_context
 
@@ -45,12 +45,12 @@ def hooked(webhook_files):
     return serve
 
 
-def native(kind, *clients, **fields):
+def native(kind, *clients, bundle=BUNDLE, **fields):
     """A native configuration named "native" with a webhook for each client, NAME-INDEX.test.example.com, on pods."""
     webhooks = [
         {
             "name": f"judge-{index}.test.example.com",
-            "clientConfig": client | {"caBundle": BUNDLE},
+            "clientConfig": client | {"caBundle": bundle},
             "rules": [PODS],
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
@@ -313,6 +313,42 @@ async def test_serve_asks_webhooks(hooked, files, serve, trust):
         answer = await asyncio.to_thread(asked)
     assert answer.response["allowed"]
     assert hook.got[0].header("Authorization") == "Bearer from-the-kubeconfig"
+
+
+def replace(path, content):
+    """A new file in the place of the old one."""
+    path.with_suffix(".new").write_text(content)
+    path.with_suffix(".new").rename(path)
+
+
+async def test_a_webhooks_certificate_and_authority_are_replaced_under_way(tmp_path, webhook_files, serve, trust):
+    """What is open goes on; what the caBundle says anew is for a new connection, and the old one is not used for it."""
+    other, path, context = Authority("others"), tmp_path / "policies.yaml", server_context(*webhook_files)
+    async with served(Hook(), context) as hook:
+
+        def believing(authority):
+            bundle = base64.b64encode(authority.pem).decode()
+            return text(native("Validating", by_url(hook), bundle=bundle))
+
+        async def reload(times, content):
+            replace(path, content)
+            await until(lambda: process.metric("configuration_reloads_total", result="loaded") == times)
+
+        path.write_text(believing(AUTHORITY))
+        process = serve("--policies", path, "--reload-interval", 0.02)
+        await asyncio.to_thread(process.ready)
+        client = await AsyncClient.connect(process.port, trust)
+        assert (await client.send(message(CREATE))).response["allowed"]
+        context.load_cert_chain(*other.issue("127.0.0.1").write(tmp_path))
+        assert (await client.send(message(CREATE))).response["allowed"]
+        await reload(1, believing(other))
+        assert (await client.send(message(CREATE))).response["allowed"]
+        await reload(2, believing(AUTHORITY))
+        refused = await client.send(message(CREATE))
+        await client.close()
+    assert [got.connection for got in hook.got] == [0, 0, 1]
+    assert refused.fails_with("WORKER_UNAVAILABLE")
+    assert "x509: certificate signed by unknown authority" in refused.response["status"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 import http.client
 import os
-import socket
 import ssl
 import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.caching.servers import free_port
 from tests.integration.process import PATIENCE
 
 BUILT = Path(__file__).parent / "controller-runtime/bin"
@@ -40,7 +40,7 @@ def manager(folder, pair):
     (folder / "tls.crt").write_bytes(Path(certificate).read_bytes())
     (folder / "tls.key").write_bytes(Path(key).read_bytes())
     (folder / "kubeconfig").write_text(_KUBECONFIG)
-    port = _free_port()
+    port = free_port()
     process = subprocess.Popen(
         [built("webhook"), "--webhook-cert-path", folder, "--webhook-port", str(port)],
         env={**os.environ, "KUBECONFIG": str(folder / "kubeconfig")},
@@ -73,10 +73,3 @@ def _wait(process, port):
             return
         finally:
             client.close()
-
-
-def _free_port():
-    """A port that nobody listens on. A manager takes a number and does not tell what 0 would have become."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]

@@ -1,11 +1,14 @@
 """docs/migrate/stand-alone-webhook.md: a real HTTPS webhook, a real gateway, each step forth and back."""
 
 import base64
+import time
 
 import pytest
 import yaml
 
 from tests.docs.pages import named
+from tests.integration.process import PATIENCE
+from tests.integration.running import POLL_SECONDS
 from tests.migrate.admission import decoded
 from tests.migrate.objects import GATEWAY, service
 from tests.migrate.walk import Walk
@@ -69,7 +72,11 @@ def _assert_compared(gateway):
     """The worker answers, and the webhook that is its shadow now says the same; so it did the other way round."""
     about = {"phase": "validating", "policy": "team-labels/team-label.example.com"}
     assert gateway.metric("worker_connections", worker="labels") > 0
-    assert gateway.metric("shadow_comparisons_total", result="same", **about) > 0
+    # After an answer, and somebody keeps asking.
+    ends = time.monotonic() + PATIENCE
+    while not gateway.metric("shadow_comparisons_total", result="same", **about):
+        assert time.monotonic() < ends, "nothing was compared"
+        time.sleep(POLL_SECONDS)
     assert gateway.metric("shadow_comparisons_total", result="different", **about) == 0
 
 

@@ -237,7 +237,7 @@ def test_processes_that_start_together_agree(directory):
     for process in processes:
         process.stdin.write("now\n")
         process.stdin.flush()
-    bundles = {process.communicate(timeout=60)[0] for process in processes}
+    bundles = {process.communicate(timeout=120)[0] for process in processes}
     made = ensure_development_certificates(directory)
     assert bundles == {made.ca_bundle + "\n"}
     assert set(asked) <= names(read(made.cert_file))

@@ -15,7 +15,7 @@ from gateway.policies import load
 from gateway.sources import HookDirectory, Source, SourceError, hook_files, hooks, load_configuration
 from gateway.sources.hook_files import find_hooks
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 CONFIG = """configVersion: v1
 kubernetesValidating:

@@ -10,6 +10,7 @@ import uvloop
 
 from gateway.telemetry import configure_logs
 from tests.integration.fixtures import certificates, gateway, trust
+from tests.integration.process import PATIENCE
 
 __all__ = ["certificates", "gateway", "trust"]
 
@@ -20,8 +21,9 @@ def pytest_asyncio_loop_factories(config, item):
 
 
 @pytest.fixture
-def logging_kept():
-    """Puts the process's logging back as it was."""
+def logging_kept(monkeypatch):
+    """Puts the process's logging back as it was. Its end waits for the lines, however slow the machine."""
+    monkeypatch.setattr("gateway.telemetry.logs.STOP_SECONDS", PATIENCE)
     root = logging.getLogger()
     before = root.level, root.handlers[:], structlog.get_config()
     yield

@@ -8,6 +8,7 @@ from gateway.documents import Document
 from gateway.policies import Configuration, Phase, Worker
 from gateway.policies.model import GrpcTarget
 from gateway.transports import TransportLimits, Workers
+from tests.integration.process import PATIENCE
 from tests.world import policy
 
 FAR_AWAY = 1e9
@@ -28,7 +29,7 @@ def configured(*policies, directory="", **targets):
 
 
 @asynccontextmanager
-async def working(configuration, *, wait=10.0, changed=lambda: None, **limits):
+async def working(configuration, *, wait=PATIENCE, changed=lambda: None, **limits):
     """Workers, started, and closed at the end."""
     workers = Workers(configuration, TransportLimits(**({"worker_connections": 1} | limits)), changed=changed)
     try:
@@ -72,4 +73,4 @@ async def asked(workers, about, **fields):
     """Put a question, and wait for its answer."""
     reply = Reply()
     workers.ask(question(about, **fields), reply)
-    return await asyncio.wait_for(reply.first(), 10)
+    return await asyncio.wait_for(reply.first(), PATIENCE)

@@ -86,7 +86,7 @@ async def test_nobody_waits_for_a_shadow():
     """A worker that is only asked as a shadow holds up no start, even one that waits for ever for all others."""
     policy = judge(shadow=NEXT)
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(30),
         scripted("judge") as labels,
         working(configured(policy, labels=labels, next=NOBODY), wait=1_000_000) as workers,
     ):

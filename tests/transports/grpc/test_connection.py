@@ -257,11 +257,12 @@ def _broken(log):
 
 async def test_it_is_tried_again_after_that_while():
     """However often it has broken before, and it is used again when it holds."""
-    calm = asyncio.Event()
+    calm, holds = asyncio.Event(), asyncio.Event()
 
     async def breaks(conversation):
         if not calm.is_set():
             await conversation.context.abort(grpc.StatusCode.INTERNAL, "no")
+        holds.set()
         await answering(deny("by stream"))(conversation)
 
     streams = Streams(breaks)
@@ -270,7 +271,7 @@ async def test_it_is_tried_again_after_that_while():
         connection(workers)._breaks = 100_000
         await until(lambda: len(streams.conversations) > module.BREAKS + 3)
         calm.set()
-        await until(lambda: streams.conversations and not streams.last.is_over and has_stream(workers))
+        await asyncio.wait_for(holds.wait(), 30)
         assert (await asked(workers, judge())).message == "by stream"
 
 

@@ -121,8 +121,8 @@ def test_an_old_connection_stays_until_its_successor_may_be_asked():
 
 def test_connections_are_not_replaced_all_at_once():
     """A tenth more or less."""
-    world = World(50)
     now = monotonic()
+    world = World(50)
     world.replica.renew(now + 89.9)
     assert len(world.made) == 50
     world.replica.renew(now + 100)
@@ -291,7 +291,7 @@ async def test_a_lost_connection_looks_its_name_up_again(quick):
         (place,) = fleet.places
         place.state = State.CONNECTING
         fleet.worker.changed(place)
-        await until(lambda: names.asked == 2)
+        await until(lambda: names.asked >= 2)
 
 
 async def test_asks_wait_for_a_name_that_is_being_resolved():

@@ -438,7 +438,7 @@ async def test_a_call_that_is_broken_off_takes_its_connection_with_it(authority,
     with frozen(server_context(*pair)) as port:
         target = {"url": f"https://127.0.0.1:{port}", "ca_bundle": authority.pem}
         async with asker(target) as asking:
-            answer = await asking.ask(seconds=0.5)
+            answer = await asking.ask(seconds=3)
             await until(lambda: asking.events.connected == 0)
             assert "disconnected" in asking.events.happenings
     assert answer.reason is Reason.WORKER_TIMEOUT
