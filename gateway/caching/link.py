@@ -161,7 +161,8 @@ class Link:
             LinkError: it has none, or an error, which was counted; or it was of a link that has gone down meanwhile.
         """
         client = self._client
-        if client is None or master not in self.masters():
+        # Not by ==: redis-py takes nodes of one address for equal, of whatever client.
+        if client is None or not any(master is each for each in self.masters()):
             raise LinkError
         try:
             with self._using(client):

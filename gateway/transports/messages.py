@@ -40,8 +40,8 @@ MOST_SAYINGS: Final = 1000
 ones fit a message, and would keep the gateway from everything else for seconds."""
 
 MOST_FIELDS: Final = 5 * MOST_SAYINGS
-"""Of a ReviewResponse that is so large that it is counted before it is parsed. A saying has five at most: a cause with
-its three texts, and the field that it stands in."""
+"""Of a ReviewResponse that is so large that it is counted before it is parsed. A saying has four at most: a cause and
+its three texts. What they stand in has a dozen."""
 
 _NEVER: Final = 0.0
 """``reuse`` of a verdict that must not be reused."""

@@ -5,13 +5,15 @@ import itertools
 import os
 
 import pytest
+from redis.asyncio.cluster import ClusterNode
 from structlog.testing import capture_logs
 
 from gateway.caching import LookupResult, RedisFault
+from gateway.caching.link import LinkError
 from gateway.deciding import Allow, Change, ChangeKind, Deny, Source
 from gateway.policies import Cache
 from tests.caching.conftest import IMPATIENT
-from tests.caching.world import ALLOW, ask, turns, until
+from tests.caching.world import ALLOW, PATIENCE, ask, turns, until
 
 DENY = Deny(code=409, message="no", reason="Conflict", details={"causes": [{"field": "a"}]}, warnings=("w",))
 PATCHED = Allow(
@@ -119,11 +121,12 @@ async def test_paused(gateway, redis):
     redis.resume()
     await until(lambda: made.store.up)
     # On a machine that stands still for a moment, a write may be late, too: then the next one is not.
-    for number in itertools.count(10):
-        await made.answer(ask(f"[{number}]"))
-        await asyncio.sleep(0.01)
-        if names(redis):
-            break
+    async with asyncio.timeout(PATIENCE):
+        for number in itertools.count(10):
+            await made.answer(ask(f"[{number}]"))
+            await asyncio.sleep(0.01)
+            if names(redis):
+                break
 
 
 async def test_late_is_too_late(gateway, redis):
@@ -181,6 +184,17 @@ async def test_who_connects_while_the_link_ends_leaves_nothing_open(gateway, red
     go.set()
     await asyncio.gather(asking, closing, return_exceptions=True)
     assert not [each for each in (*pool._available_connections, *pool._in_use_connections) if each.is_connected]
+
+
+async def test_a_server_of_a_link_that_has_gone_down_is_not_asked(gateway, redis, monkeypatch):
+    """Nobody would close what it opens. To redis-py it equals the one that is there at the same address now."""
+    made = await gateway(ALLOW)
+    now, before = (ClusterNode("127.0.0.1", redis.port) for _ in range(2))
+    monkeypatch.setattr(made.store._link, "masters", lambda: [now])
+    assert await made.store._link.execute_on(now, "PING")
+    with pytest.raises(LinkError):
+        await made.store._link.execute_on(before, "PING")
+    await now.disconnect()
 
 
 async def test_absent_from_the_start(gateway, redis):

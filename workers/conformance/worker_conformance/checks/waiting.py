@@ -24,7 +24,6 @@ LONG = 600.0
 CLOCKS = 0.005
 """Seconds by which two clocks that both keep a deadline may differ: gRPC counts it in milliseconds."""
 
-
 TRIES = 3
 """Times that work is asked for under a deadline before it counts as work that is not stopped."""
 
@@ -45,13 +44,13 @@ async def _is_stopped(worker: Subject, ask: Callable[[str, float], Awaitable[Non
 
     Args:
         worker: who is asked.
-        ask: asks for a sleep with this token under a deadline of so many seconds.
+        ask: asks for a sleep with this token under a deadline of so many seconds, and returns when they are over.
     """
     for number in range(1, TRIES):
         token = _token()
         await ask(token, number * _short(worker))
         with suppress(BrokenRuleError):
-            await worker.was_cancelled(token, worker.patience / 2)
+            await worker.was_cancelled(token, worker.patience / TRIES)
             return
     token = _token()
     await ask(token, TRIES * _short(worker))
@@ -137,6 +136,7 @@ async def stream_timeout_stops_work(worker: Subject) -> None:
 
     async def ask(token: str, seconds: float) -> None:
         await stream.send(asks([sleep(LONG, token, timeout=seconds)], first=next(numbers)))
+        await asyncio.sleep(seconds)
 
     await _is_stopped(worker, ask)
     await stream.rest()
