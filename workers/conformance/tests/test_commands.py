@@ -1,5 +1,7 @@
 """Workers that the kit starts: a good one passes, and for each rule there is one that breaks it."""
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -84,3 +86,17 @@ async def test_a_broken_rule_is_found(started, check):
     assert result.outcome == "failed", result
     assert result.expected, result
     assert result.observed, result
+
+
+def test_a_worker_can_be_interrupted_behind_a_shell(tmp_path):
+    """A shell's background job ignores SIGINT. The workers that a kit starts there do not inherit that."""
+    worker = f"import signal; open({str(tmp_path / 'found')!r}, 'w').write(repr(signal.getsignal(signal.SIGINT)))"
+    subprocess.run(
+        [sys.executable, "-m", "worker_conformance", "--only", "health.check", "--", sys.executable, "-c", worker],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert "SIG_IGN" not in (tmp_path / "found").read_text()
+    assert (tmp_path / "found").read_text()

@@ -2,6 +2,7 @@
 
 import asyncio
 import fnmatch
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -73,6 +74,8 @@ def main(  # noqa: PLR0913, PLR0917 - one for each option
         with tempfile.TemporaryDirectory(prefix="kit-") as folder:
             launcher = Launcher(command=command, probes=probes, folder=Path(folder), patience=patience)
             started = launcher if command else None
+            if started:
+                _let_workers_be_interrupted()
             report = asyncio.run(_run(where, started, chosen, extra, patience=patience, text=output == "text"))
     except StartError as error:
         click.echo(f"admission-worker-conformance: {error}", err=True)
@@ -98,6 +101,14 @@ def select(only: Sequence[str]) -> tuple[Check, ...]:
         if not any(fnmatch.fnmatchcase(check.name, name) for check in CHECKS):
             raise StartError(f"--only {name}: there is no such check; --list shows all")
     return tuple(check for check in CHECKS if any(fnmatch.fnmatchcase(check.name, name) for name in only))
+
+
+def _let_workers_be_interrupted() -> None:
+    """Where SIGINT is ignored, as a shell has it for what it runs behind, what is started would inherit that, and Java
+    keeps to it. A handler is not inherited.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)
 
 
 def _target(
