@@ -1,6 +1,7 @@
 """What all tests share: how many cases a property tries, and the recorded traffic of a real kube-apiserver."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -10,3 +11,9 @@ settings.register_profile(
     "long", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Behind nohup, or as a shell's background job, SIGHUP or SIGINT is ignored, and so it would be in the processes that
+# tests start and stop with them. A handler is not inherited.
+for _number in (signal.SIGHUP, signal.SIGINT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)

@@ -104,6 +104,9 @@ func (j *judge) put(ctx context.Context, asked *question, outcome **workerv1.Out
 		*outcome = asked.erred(ctx, err)
 		return
 	}
+	if said := made.GetFailure(); said != nil {
+		asked.logFailure(ctx, "error", said.GetMessage())
+	}
 	if size := proto.Size(made); size > j.outcomeBytes {
 		message := fmt.Sprintf("policy %s: the answer has %d bytes, at most %d fit a message: answer with a patch", asked.policy.name, size, j.outcomeBytes)
 		slog.Error(message, asked.attributes()...)
@@ -115,11 +118,7 @@ func (j *judge) put(ctx context.Context, asked *question, outcome **workerv1.Out
 // erred is the outcome of a function that returned an error, or an answer that is none. Text is shown only if it is
 // one of ours, which hold no values.
 func (q *question) erred(ctx context.Context, err error) *workerv1.Outcome {
-	level := slog.LevelError
-	if ctx.Err() != nil {
-		level = slog.LevelDebug // nobody waits any more, and mostly it says just that
-	}
-	slog.Log(ctx, level, "policy "+q.policy.name+" failed", append(q.attributes(), "type", fmt.Sprintf("%T", err), "error", err.Error())...)
+	q.logFailure(ctx, "type", fmt.Sprintf("%T", err), "error", err.Error())
 	said := fmt.Sprintf("returned an error of type %T; see the worker's log", err)
 	var invalidAnswer *InvalidAnswerError
 	var invalidDocument *InvalidDocumentError
@@ -130,6 +129,15 @@ func (q *question) erred(ctx context.Context, err error) *workerv1.Outcome {
 		said = fmt.Sprintf("returned %T: %s", invalidDocument, invalidDocument)
 	}
 	return failure(fmt.Sprintf("policy %s %s", q.policy.name, said), 0, q.version)
+}
+
+// logFailure logs that the function failed, as it said itself: by Fail, or by an error.
+func (q *question) logFailure(ctx context.Context, why ...any) {
+	level := slog.LevelError
+	if ctx.Err() != nil {
+		level = slog.LevelDebug // nobody waits any more, and mostly it says just that
+	}
+	slog.Log(ctx, level, "policy "+q.policy.name+" failed", append(q.attributes(), why...)...)
 }
 
 // panicked is the outcome of a function that did not return.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,6 +52,58 @@ func TestWhateverAPolicyDoesIsAFailureWithoutItsText(t *testing.T) {
 			if !strings.HasPrefix(said, "policy "+name+" "+misdeed.said) || strings.Contains(said, secret) || outcome.GetVersion() != "1" {
 				t.Errorf("%s: %v", name, outcome)
 			}
+		}
+	}
+}
+
+// logged is what is logged from now on until the test ends, as JSON, one event a line.
+func logged(t *testing.T) *lockedBuffer {
+	lines := &lockedBuffer{}
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(lines, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return lines
+}
+
+// lockedBuffer is written by the server and read by the test.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(content []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(content)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func TestEachFailureIsLoggedWithItsUID(t *testing.T) {
+	lines := logged(t)
+	ways := map[string]func(context.Context, *worker.Request) (worker.Answer, error){
+		"says-so": func(context.Context, *worker.Request) (worker.Answer, error) { return worker.Fail("no database"), nil },
+		"errs":    func(context.Context, *worker.Request) (worker.Answer, error) { return nil, errors.New("no database") },
+		"panics":  func(context.Context, *worker.Request) (worker.Answer, error) { panic("no database") },
+	}
+	var policies []worker.Registration
+	for name, judge := range ways {
+		policies = append(policies, deciding(name, worker.Validating, judge))
+	}
+	connected := served(t, worker.Options{}, policies...)
+	for name := range ways {
+		asked := ask(name, worker.Validating)
+		asked.Uid = "uid-of-" + name
+		connected.review(t, asked)
+		found := slices.ContainsFunc(strings.Split(lines.String(), "\n"), func(line string) bool {
+			return strings.Contains(line, `"uid":"uid-of-`+name+`","policy":"`+name+`"`) && strings.Contains(line, "no database")
+		})
+		if !found {
+			t.Errorf("%s: nobody logged it: %s", name, lines)
 		}
 	}
 }

@@ -199,7 +199,8 @@ export class Judge {
     }
     const verdict = verdictOf(answer);
     if (verdict === 'failure') {
-      this.#log.warning(`policy ${policy.name} could not judge`, { uid: request.uid, policy: policy.name });
+      const said = /** @type {import('./answers.js').Failure} */ (answer).message;
+      this.#log.warning(`policy ${policy.name} could not judge: ${said}`, { uid: request.uid, policy: policy.name });
     }
     return { outcome, verdict };
   }

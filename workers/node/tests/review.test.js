@@ -105,6 +105,13 @@ for (const [name, judge, message] of FAILURES) {
   });
 }
 
+test('what fail says is logged with the uid', async context => {
+  const worker = new Worker('test', { version: '1' }).validating('policy', {}, () => fail('no database'));
+  const { client, log } = await connected(context, worker);
+  await client.review(ask('policy', { uid: 'the-uid' }));
+  assert.match(log.text, /policy policy could not judge: no database \(uid the-uid\)/);
+});
+
 test('a policy that is not held, or not for the phase, is UNKNOWN_POLICY', async context => {
   const { client } = await connected(
     context,
