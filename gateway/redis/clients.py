@@ -91,8 +91,20 @@ def make_client(address: RedisAddress, *, seconds: float, connections: int) -> C
 async def close_client(client: Client) -> None:
     """End all connections of a client, those to Sentinels too. One that breaks while it ends keeps none of the others.
 
-    What it raises is the first of their exceptions.
+    What it raises is the first of their exceptions. Whoever cancels it waits until they have ended all the same: what
+    has not begun to end when it is cancelled would stay open.
     """
+    ending = asyncio.ensure_future(_end(client))
+    try:
+        await asyncio.shield(ending)
+    except asyncio.CancelledError:
+        await asyncio.wait((ending,))
+        if not ending.cancelled():
+            ending.exception()  # it has been seen
+        raise
+
+
+async def _end(client: Client) -> None:
     ends = [client.aclose()]
     if isinstance(client, RedisCluster):
         # By itself it closes those of its nodes once, and not what has connected since.

@@ -8,10 +8,11 @@ import pytest
 from redis.asyncio.cluster import ClusterNode
 from structlog.testing import capture_logs
 
-from gateway.caching import LookupResult, RedisFault
+from gateway.caching import LookupResult, RedisFault, redis_address
 from gateway.caching.link import LinkError
 from gateway.deciding import Allow, Change, ChangeKind, Deny, Source
 from gateway.policies import Cache
+from gateway.redis.clients import close_client, make_client
 from tests.caching.conftest import IMPATIENT
 from tests.caching.world import ALLOW, PATIENCE, ask, turns, until
 
@@ -184,6 +185,20 @@ async def test_who_connects_while_the_link_ends_leaves_nothing_open(gateway, red
     go.set()
     await asyncio.gather(asking, closing, return_exceptions=True)
     assert not [each for each in (*pool._available_connections, *pool._in_use_connections) if each.is_connected]
+
+
+@pytest.mark.parametrize("turn", range(1, 6))
+async def test_whoever_is_cancelled_while_he_closes_leaves_nothing_open(redis, turn):
+    """At whatever moment of it."""
+    client = make_client(redis_address(redis.url), seconds=PATIENCE, connections=3)
+    pool = client.connection_pool
+    for connection in [await pool.get_connection() for _ in range(3)]:
+        await pool.release(connection)
+    closing = asyncio.create_task(close_client(client))
+    await turns(turn)  # the first one begins it
+    closing.cancel()
+    await asyncio.gather(closing, return_exceptions=True)
+    assert not [each for each in pool._available_connections if each.is_connected]
 
 
 async def test_a_server_of_a_link_that_has_gone_down_is_not_asked(gateway, redis, monkeypatch):
