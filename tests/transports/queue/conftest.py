@@ -1,4 +1,4 @@
-"""A redis-server for each module, a key file, and what is logged."""
+"""A redis-server for each module, a key file, a queue, and what is logged."""
 
 import base64
 import os
@@ -6,6 +6,7 @@ import os
 import pytest
 
 from tests.caching import servers
+from tests.transports.queue.consumers import Queue
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +35,11 @@ def key_file(tmp_path):
     file = tmp_path / "queue-keys"
     file.write_text(base64.b64encode(os.urandom(32)).decode() + "\n")
     return file
+
+
+@pytest.fixture
+async def queue(redis, key_file):
+    """The other side of a queue, as a test plays it or looks at it."""
+    made = Queue(redis.url, key_file)
+    yield made
+    await made.client.aclose()

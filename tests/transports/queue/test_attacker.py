@@ -24,14 +24,6 @@ SECRET = b"the-password-of-the-database"
 
 
 @pytest.fixture
-async def queue(redis, key_file):
-    """The queue as somebody else sees it."""
-    made = Queue(redis.url, key_file)
-    yield made
-    await made.client.aclose()
-
-
-@pytest.fixture
 def forged_keys(tmp_path):
     """A key file of the attacker's own."""
     file = tmp_path / "forged"

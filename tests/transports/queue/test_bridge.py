@@ -12,15 +12,13 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import bridge as module
 from gateway.transports.queue.bridge import Bridge
 from tests.integration.workers import Gate, answer, scripted
-from tests.transports.queue.consumers import ALLOW, STREAM, Queue, until
+from tests.transports.queue.consumers import ALLOW, STREAM, until
 
 
 @pytest.fixture
-async def queue(redis, key_file):
-    """A gateway's side of a queue."""
-    made = await Queue(redis.url, key_file).listen()
-    yield made
-    await made.client.aclose()
+async def queue(queue):
+    """It listens, as a gateway does."""
+    return await queue.listen()
 
 
 @asynccontextmanager

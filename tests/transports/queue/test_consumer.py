@@ -18,7 +18,6 @@ from tests.transports.queue.consumers import (
     LANE,
     STREAM,
     Judge,
-    Queue,
     consuming,
     introduced,
     until,
@@ -26,11 +25,9 @@ from tests.transports.queue.consumers import (
 
 
 @pytest.fixture
-async def queue(redis, key_file):
-    """A gateway's side of a queue."""
-    made = await Queue(redis.url, key_file).listen()
-    yield made
-    await made.client.aclose()
+async def queue(queue):
+    """It listens, as a gateway does."""
+    return await queue.listen()
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,6 @@ from tests.transports.queue.consumers import (
     LANE,
     PATIENT,
     Judge,
-    Queue,
     Running,
     consuming,
     until,
@@ -25,11 +24,9 @@ pytestmark = pytest.mark.faults
 
 
 @pytest.fixture
-async def queue(redis, key_file):
-    """A gateway's side of a queue."""
-    made = await Queue(redis.url, key_file).listen()
-    yield made
-    await made.client.aclose()
+async def queue(queue):
+    """It listens, as a gateway does."""
+    return await queue.listen()
 
 
 @pytest.fixture

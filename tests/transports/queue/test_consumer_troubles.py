@@ -25,11 +25,9 @@ pytestmark = pytest.mark.faults
 
 
 @pytest.fixture
-async def queue(redis, key_file):
-    """A gateway's side of a queue, on a server that keeps what it is told through a restart."""
-    made = await Queue(redis.url, key_file).listen()
-    yield made
-    await made.client.aclose()
+async def queue(queue):
+    """It listens, as a gateway does."""
+    return await queue.listen()
 
 
 async def away(running):

@@ -7,7 +7,7 @@ from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import commands, crowd, desertion, exchange
 from gateway.transports.queue.consuming import ConsumerLimits
-from tests.transports.queue.consumers import ANSWER_SECONDS, LANE, Judge, Queue, consuming, introduced, until
+from tests.transports.queue.consumers import ANSWER_SECONDS, LANE, Judge, consuming, introduced, until
 from tests.transports.queue.gateways import gateway
 
 pytestmark = pytest.mark.faults
@@ -22,14 +22,6 @@ OTHER_CLAIMS = pb.DescribeResponse(
     ],
 )
 """Of another lane, for it holds one policy more."""
-
-
-@pytest.fixture
-async def queue(redis, key_file):
-    """The queue as somebody else sees it."""
-    made = Queue(redis.url, key_file)
-    yield made
-    await made.client.aclose()
 
 
 @pytest.fixture

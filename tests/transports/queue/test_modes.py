@@ -23,14 +23,6 @@ NEEDED = _BLOCK.text.split()[5:]
 """What a gateway needs to be allowed, as operators are told."""
 
 
-@pytest.fixture
-async def queue(redis, key_file):
-    """The queue as somebody else sees it."""
-    made = Queue(redis.url, key_file)
-    yield made
-    await made.client.aclose()
-
-
 async def test_a_cluster(tmp_path, key_file):
     """All that belongs to a queue is in one slot, on whichever node that is."""
     with servers.cluster(tmp_path) as nodes:

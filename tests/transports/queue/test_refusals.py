@@ -1,21 +1,11 @@
 """Full means a decided refusal at once, with the limit's name and what was observed; and it is counted."""
 
-import pytest
-
 from gateway.deciding import Allow
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.wire import sealed_presence
-from tests.transports.queue.consumers import DESCRIBED, LANE, Judge, Queue, consuming, until
+from tests.transports.queue.consumers import DESCRIBED, LANE, Judge, consuming, until
 from tests.transports.queue.gateways import gateway
-
-
-@pytest.fixture
-async def queue(redis, key_file):
-    """The queue as somebody else sees it."""
-    made = Queue(redis.url, key_file)
-    yield made
-    await made.client.aclose()
 
 
 async def present(queue, *, answered, capacity=1, at=None):

@@ -17,14 +17,6 @@ from tests.transports.queue.gateways import gateway
 pytestmark = pytest.mark.faults
 
 
-@pytest.fixture
-async def queue(redis, key_file):
-    """The queue as somebody else sees it."""
-    made = Queue(redis.url, key_file)
-    yield made
-    await made.client.aclose()
-
-
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A gateway waits for bridges that come back, however slow this machine starts them."""

@@ -15,14 +15,6 @@ from tests.transports.queue.consumers import Judge, Queue, consuming, introduced
 from tests.transports.queue.gateways import gateway
 
 
-@pytest.fixture
-async def queue(redis, key_file):
-    """The queue as somebody else sees it."""
-    made = Queue(redis.url, key_file)
-    yield made
-    await made.client.aclose()
-
-
 def described(version="2", **fields):
     return pb.DescribeResponse(
         worker="labels",
