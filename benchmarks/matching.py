@@ -16,9 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.matching import Facts, Matched, NotMatched, match
-from gateway.policies import Policy, SourceText, load
-from gateway.review import Request, decode
+from gateway.matching.facts import Facts
+from gateway.matching.outcomes import Matched, NotMatched
+from gateway.matching.pipeline import match
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.policies.model import Policy
+from gateway.review.request import Request, decode
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDING = ROOT / "tests" / "recordings" / "kubectl-run.0m.json"

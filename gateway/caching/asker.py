@@ -13,7 +13,10 @@ from gateway.caching.events import LookupResult
 from gateway.caching.flights import Flight
 from gateway.caching.questions import question_of
 from gateway.caching.waiters import CachedWorkers, Waiter
-from gateway.deciding import Ask, Origin, Reply, Source, Verdict
+from gateway.deciding.asking import Reply
+from gateway.deciding.origin import Origin, Source
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Verdict
 
 
 class CachingAsker:

@@ -21,8 +21,8 @@ from gateway.caching.memory import Memory
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of, policy_mark
 from gateway.caching.redis import RedisStore
-from gateway.deciding import Verdict
-from gateway.policies import Cache, Phase, Policy
+from gateway.deciding.verdicts import Verdict
+from gateway.policies.model import Cache, Phase, Policy
 
 if TYPE_CHECKING:
     from gateway.caching.flights import Flight

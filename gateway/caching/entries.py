@@ -19,8 +19,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from gateway.deciding import Allow, Change, ChangeKind, Deny, Verdict
-from gateway.policies import Cache
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Verdict
+from gateway.policies.model import Cache
 
 _Seconds = Annotated[float, msgspec.Meta(ge=0)]
 

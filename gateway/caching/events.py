@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Protocol
 
-from gateway.policies import Policy
-from gateway.redis import RedisFault
+from gateway.policies.model import Policy
+from gateway.redis.faults import RedisFault
 
 
 class LookupResult(StrEnum):

@@ -17,7 +17,8 @@ from gateway.caching.cache import Kept, VerdictCache
 from gateway.caching.entries import Entry
 from gateway.caching.events import LookupResult
 from gateway.caching.waiters import Alone, Waiter
-from gateway.deciding import ASKED, Answer, Origin, Source, Verdict
+from gateway.deciding.origin import ASKED, Origin, Source
+from gateway.deciding.verdicts import Answer, Verdict
 
 
 class Flight:

@@ -9,9 +9,9 @@ import hashlib
 from functools import lru_cache
 from typing import Final
 
-from gateway.deciding import Ask
+from gateway.deciding.steps import Ask
 from gateway.documents.key import verdict_key
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 
 POLICY_BYTES: Final = 16
 """128 bits of SHA-256: two names that meet by chance are purged together, and nothing worse."""

@@ -12,8 +12,11 @@ import structlog
 from gateway.caching.cache import Kept, VerdictCache
 from gateway.caching.entries import Entry, reusable
 from gateway.caching.events import LookupResult
-from gateway.deciding import ASKED, Answer, Ask, Asker, Failure, Origin, Reply, Source, Verdict
-from gateway.policies import Cache
+from gateway.deciding.asking import Asker, Reply
+from gateway.deciding.origin import ASKED, Origin, Source
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure, Verdict
+from gateway.policies.model import Cache
 from gateway.reasons import Reason
 
 _LOG: Final = structlog.get_logger(__name__)

@@ -17,13 +17,16 @@ import uvloop
 
 from gateway.cli.options import ADDRESS, chosen_transport_limits, option, transport_limit_options
 from gateway.cli.serve import COULD_NOT, fail
-from gateway.policies import GrpcTarget, QueueTarget, SourceText, load
-from gateway.redis import RedisAddress, redis_address
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.policies.model import GrpcTarget, QueueTarget
+from gateway.redis.addresses import RedisAddress, redis_address
 from gateway.serving.admin import AdminListener
 from gateway.serving.listener import ListenError
-from gateway.telemetry import configure_logs
 from gateway.telemetry.bridge_metrics import BridgeMetrics
-from gateway.transports import NoWorkerEvents, TransportLimits, WorkerEvent
+from gateway.telemetry.logs import configure_logs
+from gateway.transports.events import NoWorkerEvents, WorkerEvent
+from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.bridge import Bridge
 from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.judging import ConsumerEvent

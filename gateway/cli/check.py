@@ -44,12 +44,14 @@ import click
 from gateway.cli.hooks import chosen_hooks, hooks_options, require_policies
 from gateway.cli.named_files import file_warnings
 from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
-from gateway.policies import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
 from gateway.policies.agreement import Difference
 from gateway.policies.entries import Entries, Entry, make_entries
+from gateway.policies.model import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
 from gateway.policies.wording import few
-from gateway.scopes import Places, format_pointer
-from gateway.sources import SourceError, load_configuration
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import format_pointer
+from gateway.sources.files import SourceError
+from gateway.sources.loading import load_configuration
 
 _API_VERSION: Final = "admission-gateway.dev/check/v1alpha1"
 _KIND: Final = "ConfigurationCheck"

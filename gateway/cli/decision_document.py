@@ -63,11 +63,13 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.deciding import Allow, Call, Deny, Failure
 from gateway.deciding.blame import Blame, digest
-from gateway.patching import Operation
+from gateway.deciding.call import Call
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.patching.difference import Operation
 from gateway.reasons import Reason
-from gateway.review import Request, Status
+from gateway.review.request import Request
+from gateway.review.response import Status
 from gateway.serving.walk import Visit, Walk
 
 API_VERSION: Final = "admission-gateway.dev/review/v1alpha1"

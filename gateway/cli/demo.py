@@ -24,15 +24,15 @@ import uvloop
 from gateway.cli.narration import closing, farewell, opening, story
 from gateway.cli.options import ADDRESS, option
 from gateway.cli.serve import COULD_NOT, fail, loaded
-from gateway.deciding import Decision
-from gateway.policies import Configuration
+from gateway.deciding.decision import Decision
+from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, serve_until
 from gateway.serving.certificates import CertificateError
 from gateway.serving.listener import ListenError
 from gateway.serving.settings import Settings
 from gateway.serving.tls import TlsError
-from gateway.sources import SourceError, read
-from gateway.telemetry import configure_logs
+from gateway.sources.files import SourceError, read
+from gateway.telemetry.logs import configure_logs
 
 _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 

@@ -19,15 +19,15 @@ import structlog
 
 from admission_worker import Allow, Answer, Deny, Failure, Request
 from admission_worker.changes import Change, ChangeKind  # the patch's own bytes go on; `patch` would parse them
-from gateway import deciding
 from gateway.cli.hook_serving import HookWorker
+from gateway.deciding import verdicts
 from gateway.hooks.description import HookDescription, HookError, describe, hook_path, stamp
 from gateway.hooks.ending import cancel_when_told
 from gateway.hooks.limits import HookLimits
 from gateway.hooks.output import escaped
 from gateway.hooks.running import HookRunner, Question
-from gateway.policies import Configuration, Phase
-from gateway.policies.hooks import webhook_id
+from gateway.policies.hooks.names import webhook_id
+from gateway.policies.model import Configuration, Phase
 from gateway.policies.names import dns_label
 
 LONGEST_SECONDS: Final = 30.0
@@ -144,19 +144,19 @@ class _Unheard:
         """See RunEvents."""
 
 
-def _answer(answer: deciding.Answer) -> Answer:
+def _answer(answer: verdicts.Answer) -> Answer:
     """The same in the SDK's words."""
     match answer:
-        case deciding.Allow(change=None):
+        case verdicts.Allow(change=None):
             return Allow(warnings=answer.warnings)
-        case deciding.Allow():
+        case verdicts.Allow():
             assert answer.change is not None  # noqa: S101 - the case before
             return Allow(
                 change=Change(kind=ChangeKind.JSON_PATCH, content=answer.change.content), warnings=answer.warnings
             )
-        case deciding.Deny():
+        case verdicts.Deny():
             return Deny(message=answer.message, code=answer.code, reason=answer.reason, warnings=answer.warnings)
-        case deciding.Failure():
+        case verdicts.Failure():
             return Failure(message=f"{answer.reason}: {answer.message}")
 
 

@@ -12,8 +12,10 @@ import click
 
 from gateway.cli.options import chosen_transport_limits, option, transport_limit_options
 from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
-from gateway.sources import HookDirectory, SourceError, load_configuration
-from gateway.transports.hook import hook_limits
+from gateway.sources.files import SourceError
+from gateway.sources.hooks import HookDirectory
+from gateway.sources.loading import load_configuration
+from gateway.transports.hook.surroundings import hook_limits
 
 _DIRECTORY: Final = click.Path(path_type=Path, exists=True, file_okay=False)
 

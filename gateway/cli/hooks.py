@@ -29,9 +29,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from gateway.cli.options import PREFIX
-from gateway.policies import ServiceReference
+from gateway.policies.model import ServiceReference
 from gateway.policies.names import dns_label, dns_subdomain
-from gateway.sources import CONFIGURATION, HookDirectory
+from gateway.sources.hooks import CONFIGURATION, HookDirectory
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gateway.hooks.description import hook_path
-from gateway.policies import Configuration, ConfigurationError, Worker
-from gateway.redis import secrets_of
+from gateway.policies.model import Configuration, ConfigurationError, Worker
+from gateway.redis.key_files import secrets_of
 
 
 def file_warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:

@@ -8,8 +8,11 @@ from typing import Final
 import click
 
 from gateway.cli.wording import change, outcome, sentences, title
-from gateway.deciding import Call, Decision, Described, Outcome, Source
-from gateway.policies import Configuration, Phase
+from gateway.deciding.call import Call
+from gateway.deciding.decision import Decision, Outcome
+from gateway.deciding.origin import Source
+from gateway.deciding.plan import Described
+from gateway.policies.model import Configuration, Phase
 from gateway.serving.app import Gateway
 
 _NAME_WIDTH: Final = 18

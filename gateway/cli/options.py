@@ -7,10 +7,10 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from gateway.caching import CacheLimits
-from gateway.patching import PatchLimits
+from gateway.caching.limits import CacheLimits
+from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
-from gateway.transports import TransportLimits
+from gateway.transports.limits import TransportLimits
 
 PREFIX: Final = "ADMISSION_GATEWAY_"
 _LIMITS: Final = {Limits: "limit_", TransportLimits: "limit_", PatchLimits: "limit_patch_"}

@@ -8,18 +8,15 @@ from typing import Any, Final, TypeVar
 import click
 
 from gateway.cli.options import option
-from gateway.policies import Configuration
+from gateway.policies.model import Configuration
 from gateway.policies.wording import few
-from gateway.redis import RedisAddress, redis_address
-from gateway.transports import Means
-from gateway.transports.webhook import (
-    AccessError,
-    Endpoint,
-    WebhookAccess,
-    read_admission_configuration,
-    read_kubeconfig,
-    read_places,
-)
+from gateway.redis.addresses import RedisAddress, redis_address
+from gateway.transports.means import Means
+from gateway.transports.webhook.access import AccessError, WebhookAccess
+from gateway.transports.webhook.admission_configuration import read_admission_configuration
+from gateway.transports.webhook.endpoint import Endpoint
+from gateway.transports.webhook.kubeconfig import read_kubeconfig
+from gateway.transports.webhook.places import read_places
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

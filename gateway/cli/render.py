@@ -18,12 +18,13 @@ from cryptography import x509
 from gateway.cli.hooks import chosen_hooks, chosen_registration, hooks_options, registration_options, require_policies
 from gateway.cli.options import option
 from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
-from gateway.policies import Configuration, ServiceReference
 from gateway.policies.entries import make_entries
+from gateway.policies.model import Configuration, ServiceReference
 from gateway.policies.names import dns_label, dns_subdomain
 from gateway.policies.registration import Registrar, register
 from gateway.policies.releases import REFERENCE, Release, read_release
-from gateway.sources import SourceError, load_configuration
+from gateway.sources.files import SourceError
+from gateway.sources.loading import load_configuration
 
 _LARGEST_PORT: Final = 65_535
 

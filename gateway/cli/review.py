@@ -33,15 +33,19 @@ from gateway.cli.reaching import chosen_means, reaching_options, tell_idle_place
 from gateway.cli.review_files import FileError, documents
 from gateway.cli.review_text import told
 from gateway.cli.serve import COULD_NOT, fail, loaded
-from gateway.patching import PatchLimits
-from gateway.policies import Configuration, Phase
-from gateway.review import Request, ReviewError, decode
+from gateway.patching.limits import PatchLimits
+from gateway.policies.model import Configuration, Phase
+from gateway.review.errors import ReviewError
+from gateway.review.request import Request, decode
 from gateway.serving.generation import Generation
 from gateway.serving.limits import Limits
 from gateway.serving.walk import Walk, Walker, after_mutation
-from gateway.sources import Source, SourceError
-from gateway.telemetry import configure_logs
-from gateway.transports import Means, TransportLimits, WorkerPool
+from gateway.sources.files import SourceError
+from gateway.sources.watching import Source
+from gateway.telemetry.logs import configure_logs
+from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
+from gateway.transports.pool import WorkerPool
 
 ALLOWED: Final = 0
 DENIED: Final = 1

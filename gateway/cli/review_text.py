@@ -7,12 +7,14 @@ from typing import Final
 import click
 
 from gateway.cli.wording import change, clean, outcome, sentences, short, title
-from gateway.deciding import Call, Decision, Failure
 from gateway.deciding.blame import digest, hides
+from gateway.deciding.call import Call
 from gateway.deciding.conflicts import CONFLICTS_KEPT
-from gateway.patching import Operation
-from gateway.policies import Mode, OnConflict, Phase
-from gateway.review import Request
+from gateway.deciding.decision import Decision
+from gateway.deciding.verdicts import Failure
+from gateway.patching.difference import Operation
+from gateway.policies.model import Mode, OnConflict, Phase
+from gateway.review.request import Request
 from gateway.serving.walk import Visit, Walk
 
 _WIDTH: Final = 112

@@ -24,15 +24,19 @@ from gateway.cli.options import (
     option,
 )
 from gateway.cli.reaching import chosen_means, reaching_options, tell_idle_places
-from gateway.policies import Configuration, SourceText, load
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, Watched, serve_until, start_unless
 from gateway.serving.cache import CacheError
 from gateway.serving.certificates import CertificateError
 from gateway.serving.listener import ListenError
 from gateway.serving.settings import Settings
 from gateway.serving.tls import TlsError
-from gateway.sources import Source, SourceError
-from gateway.telemetry import Metrics, configure_logs
+from gateway.sources.files import SourceError
+from gateway.sources.watching import Source
+from gateway.telemetry.logs import configure_logs
+from gateway.telemetry.metrics import Metrics
 
 WRONG_CONFIGURATION: Final = 1
 COULD_NOT: Final = 2

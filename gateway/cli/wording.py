@@ -11,9 +11,11 @@ from typing import Final, NamedTuple
 import click
 import msgspec
 
-from gateway.deciding import Call, Deny, Failure
-from gateway.patching import Operation
-from gateway.review import Request, Status
+from gateway.deciding.call import Call
+from gateway.deciding.verdicts import Deny, Failure
+from gateway.patching.difference import Operation
+from gateway.review.request import Request
+from gateway.review.response import Status
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, and those that break a line or turn the direction of the text behind them: a name could show

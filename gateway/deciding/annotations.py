@@ -23,8 +23,8 @@ import msgspec
 
 from gateway.deciding.call import Call
 from gateway.deciding.verdicts import Allow, ChangeKind
-from gateway.patching import encode_patch
-from gateway.policies import Phase
+from gateway.patching.difference import encode_patch
+from gateway.policies.model import Phase
 
 _operations: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]] | None)
 

@@ -13,27 +13,21 @@ from typing import Any, Final
 
 from gateway.deciding.plan import Member
 from gateway.deciding.verdicts import Change, ChangeKind, Failure
-from gateway.patching import (
-    Authorship,
-    ChangedField,
-    Operation,
-    Overwrite,
-    PatchDialect,
-    PatchError,
-    PatchLimits,
-    ScopeError,
-    apply_json_patch,
-    apply_merge_patch,
-    apply_object,
-    difference,
-    equal,
-    merged_unlike,
-    object_fault,
-    out_of_scope,
-)
+from gateway.patching.application import apply_json_patch
+from gateway.patching.authorship import Authorship, ChangedField, Overwrite
+from gateway.patching.dialect import PatchDialect
+from gateway.patching.difference import Operation, difference
+from gateway.patching.equality import equal
+from gateway.patching.errors import PatchError, ScopeError
+from gateway.patching.limits import PatchLimits
+from gateway.patching.merging import apply_merge_patch, merged_unlike
+from gateway.patching.metadata import object_fault
+from gateway.patching.replacement import apply_object
+from gateway.patching.scope import out_of_scope
 from gateway.reasons import Reason
-from gateway.review import Request
-from gateway.scopes import Places, Writes
+from gateway.review.request import Request
+from gateway.scopes.places import Places
+from gateway.scopes.writes import Writes
 
 _NO_CHANGE: Final = {
     ChangeKind.JSON_PATCH: {b"[]"},

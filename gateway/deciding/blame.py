@@ -19,9 +19,10 @@ import msgspec
 from gateway.deciding.applying import EvolvingObject
 from gateway.deciding.call import Call
 from gateway.deciding.origin import Source
-from gateway.patching import ChangedField, Operation
-from gateway.review import Request
-from gateway.scopes import parse_pointer
+from gateway.patching.authorship import ChangedField
+from gateway.patching.difference import Operation
+from gateway.review.request import Request
+from gateway.scopes.pointer import parse_pointer
 
 DIGEST_CHARACTERS: Final = 16
 """Of a digest: 64 bits. Two of the few thousand values that anybody compares agree by accident once in 10^12 times."""

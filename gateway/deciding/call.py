@@ -9,10 +9,10 @@ from typing import Final
 from gateway.deciding.conflicts import Conflict
 from gateway.deciding.origin import Source
 from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
-from gateway.patching import Operation
-from gateway.policies import FailurePolicy, Mode, Policy
+from gateway.patching.difference import Operation
+from gateway.policies.model import FailurePolicy, Mode, Policy
 from gateway.reasons import Reason
-from gateway.scopes import Inputs
+from gateway.scopes.inputs import Inputs
 
 UNDECIDED: Final = frozenset({Reason.CONDITION_ERROR, Reason.NAMESPACE_UNKNOWN})
 """Failures of matching: kube-apiserver calls nobody, and a webhook that is not called is never reinvoked."""

@@ -29,10 +29,10 @@ from gateway.deciding.call import Call
 from gateway.deciding.conflicts import Conflict, others, places
 from gateway.deciding.decision import Outcome
 from gateway.deciding.verdicts import Deny, Failure
-from gateway.patching import Operation
-from gateway.policies import Mode, OnConflict
+from gateway.patching.difference import Operation
+from gateway.policies.model import Mode, OnConflict
 from gateway.reasons import Reason
-from gateway.review import Response, Status, annotation_key, denial_code
+from gateway.review.response import Response, Status, annotation_key, denial_code
 from gateway.wording import shown
 
 STATUSES: Final[Mapping[Reason, tuple[int, str]]] = {

@@ -17,8 +17,8 @@ from typing import Final
 
 from gateway.deciding.plan import Member
 from gateway.deciding.verdicts import Failure
-from gateway.patching import Overwrite
-from gateway.policies import OnConflict
+from gateway.patching.authorship import Overwrite
+from gateway.policies.model import OnConflict
 from gateway.reasons import Reason
 from gateway.wording import shown
 

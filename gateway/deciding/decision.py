@@ -13,9 +13,10 @@ from gateway.deciding.annotations import kubernetes_annotations
 from gateway.deciding.applying import EvolvingObject
 from gateway.deciding.blame import Blame, blame
 from gateway.deciding.call import Call
-from gateway.patching import Operation
-from gateway.policies import Phase
-from gateway.review import Request, Response
+from gateway.patching.difference import Operation
+from gateway.policies.model import Phase
+from gateway.review.request import Request
+from gateway.review.response import Response
 
 
 class Outcome(StrEnum):

@@ -9,9 +9,11 @@ from gateway.deciding.inability import namespace_unknown
 from gateway.deciding.lookups import Lookups
 from gateway.deciding.plan import Member
 from gateway.deciding.verdicts import Failure
-from gateway.documents import Document, Documents
-from gateway.matching import Labels, NeedsNamespace
-from gateway.review import Request
+from gateway.documents.document import Document
+from gateway.documents.documents import Documents
+from gateway.matching.outcomes import NeedsNamespace
+from gateway.matching.selectors import Labels
+from gateway.review.request import Request
 
 
 class Documenting:

@@ -9,14 +9,16 @@ inputs need to know is looked up early as well. Of what was matched early, the o
 if the object is still the one that came: facts are found once and never change.
 """
 
+from gateway.conditions.condition import NeedsAuthorization
 from gateway.deciding.documenting import Documenting
 from gateway.deciding.inquiring import Inquiry
 from gateway.deciding.lookups import Lookups
 from gateway.deciding.plan import Plan
-from gateway.documents import Document
-from gateway.matching import Matched, Matching, NeedsAuthorization, NeedsNamespace, match
-from gateway.matching.outcomes import MATCHED
-from gateway.review import Request, ReviewError
+from gateway.documents.document import Document
+from gateway.matching.outcomes import MATCHED, Matched, Matching, NeedsNamespace
+from gateway.matching.pipeline import match
+from gateway.review.errors import ReviewError
+from gateway.review.request import Request
 
 
 class EarlyAsks:

@@ -34,6 +34,7 @@ changes nothing, because the driver cannot always cancel in time.
 from itertools import count
 from typing import Final
 
+from gateway.conditions.condition import NeedsAuthorization
 from gateway.deciding.blame import changed_by
 from gateway.deciding.composing import compose
 from gateway.deciding.decision import Decision
@@ -50,23 +51,14 @@ from gateway.deciding.settling import Settling
 from gateway.deciding.steps import Step
 from gateway.deciding.verdicts import Answer, Failure, Verdict
 from gateway.deciding.walking import Walk
-from gateway.matching import (
-    EMPTY,
-    Equivalents,
-    Matched,
-    Matching,
-    NeedsAuthorization,
-    NeedsNamespace,
-    NotMatched,
-    Undecidable,
-    WrongVersion,
-    match,
-)
-from gateway.matching.outcomes import MATCHED
-from gateway.patching import DEFAULT_LIMITS, PatchLimits, encode_patch
-from gateway.policies import Phase
+from gateway.matching.equivalents import EMPTY, Equivalents
+from gateway.matching.outcomes import MATCHED, Matched, Matching, NeedsNamespace, NotMatched, Undecidable, WrongVersion
+from gateway.matching.pipeline import match
+from gateway.patching.difference import encode_patch
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review import Request
+from gateway.review.request import Request
 
 _UNMARKED: Final = "not marked for reinvocation"
 

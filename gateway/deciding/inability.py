@@ -1,9 +1,9 @@
 """Failures that nobody was asked for, in kube-apiserver's own words: it has a status for each, beside failurePolicy."""
 
 from gateway.deciding.verdicts import Failure
-from gateway.matching import Undecidable
+from gateway.matching.outcomes import Undecidable
 from gateway.matching.wording import not_found
-from gateway.policies import Policy
+from gateway.policies.model import Policy
 from gateway.reasons import Reason
 
 

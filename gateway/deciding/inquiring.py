@@ -26,10 +26,10 @@ from gateway.deciding.plan import Member
 from gateway.deciding.questions import Fallback, OpenAsk, Question, Questions, Turn
 from gateway.deciding.steps import Ask
 from gateway.deciding.verdicts import Answer, Failure, Verdict
-from gateway.documents import Document
-from gateway.policies import Policy, SideEffects
+from gateway.documents.document import Document
+from gateway.policies.model import Policy, SideEffects
 from gateway.reasons import Reason
-from gateway.review import Request
+from gateway.review.request import Request
 
 NOBODY: Final = Origin(source=Source.NOBODY)
 """Of what is known without asking."""

@@ -7,11 +7,15 @@ late for those who waited is a failure of theirs; it is not looked up again for 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gateway.conditions import Authorization, AuthorizationCheck
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.conditions.condition import NeedsAuthorization
 from gateway.deciding.questions import Turn
 from gateway.deciding.steps import AuthorizationAsk, Lookup, NamespaceLookup
-from gateway.matching import EMPTY, Equivalents, Facts, Labels, NeedsAuthorization, NeedsNamespace
-from gateway.review import Request
+from gateway.matching.equivalents import EMPTY, Equivalents
+from gateway.matching.facts import Facts
+from gateway.matching.outcomes import NeedsNamespace
+from gateway.matching.selectors import Labels
+from gateway.review.request import Request
 
 Fact = Labels | Authorization | None
 """What a lookup finds: a namespace's labels, None if there is no such namespace; the answer to a check."""

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.deciding.verdicts import Failure
-from gateway.policies import Phase, Policy
+from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.writes import Writes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

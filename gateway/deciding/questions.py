@@ -15,8 +15,8 @@ from gateway.deciding.origin import Origin, Source
 from gateway.deciding.plan import Member
 from gateway.deciding.steps import Ask
 from gateway.deciding.verdicts import Failure, Verdict
-from gateway.documents import Document
-from gateway.policies import Cache
+from gateway.documents.document import Document
+from gateway.policies.model import Cache
 
 Question = tuple[str, str, bytes, Cache | None, bytes]
 

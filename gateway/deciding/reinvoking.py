@@ -6,7 +6,7 @@ called is never marked.
 """
 
 from gateway.deciding.call import Call
-from gateway.policies import ReinvocationPolicy
+from gateway.policies.model import ReinvocationPolicy
 
 
 class Reinvocation:

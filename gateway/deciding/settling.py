@@ -19,10 +19,11 @@ from gateway.deciding.plan import Plan
 from gateway.deciding.questions import Turn
 from gateway.deciding.reinvoking import Reinvocation
 from gateway.deciding.verdicts import Allow, Answer, Failure
-from gateway.patching import Operation, PatchLimits
-from gateway.policies import Mode, Phase
+from gateway.patching.difference import Operation
+from gateway.patching.limits import PatchLimits
+from gateway.policies.model import Mode, Phase
 from gateway.reasons import Reason
-from gateway.review import Request
+from gateway.review.request import Request
 
 _NO_CHANGE_HERE: Final = Failure(
     reason=Reason.INVALID_RESPONSE,

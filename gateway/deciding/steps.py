@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from gateway.conditions import AuthorizationCheck
+from gateway.conditions.authorization import AuthorizationCheck
 from gateway.deciding.decision import Decision
-from gateway.documents import Document
-from gateway.policies import Cache, Policy
-from gateway.review import UserInfo
+from gateway.documents.document import Document
+from gateway.policies.model import Cache, Policy
+from gateway.review.request import UserInfo
 
 
 class Ask(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from gateway.deciding.lateness import Budget
 from gateway.deciding.plan import Plan
 from gateway.deciding.questions import Turn
 from gateway.deciding.settling import Settling
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 
 ROUNDS: Final = 2
 """kube-apiserver reinvokes at most once."""

@@ -3,9 +3,3 @@
 A verdict is a function of its document. What is not in the document cannot matter to a verdict; so equal documents,
 put to the same policy with the same settings, are the same question.
 """
-
-from gateway.documents.document import Document
-from gateway.documents.documents import Documents
-from gateway.documents.key import verdict_key
-
-__all__ = ["Document", "Documents", "verdict_key"]

@@ -20,10 +20,11 @@ import msgspec
 
 from gateway.documents.document import Document
 from gateway.documents.namespace import Labels, namespace_object, namespace_of
-from gateway.review import Request, ReviewError
-from gateway.scopes import Inputs, Places, shown_part
-from gateway.scopes.inputs import NAMESPACE, OBJECT, UID, WHOLE
-from gateway.scopes.projection import NOTHING
+from gateway.review.errors import ReviewError
+from gateway.review.request import Request
+from gateway.scopes.inputs import NAMESPACE, OBJECT, UID, WHOLE, Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.projection import NOTHING, shown_part
 from gateway.wording import shown as readable
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -9,7 +9,7 @@ too. The labels are sorted, as the API server writes them; it writes none where 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.review import GroupVersionKind, Request
+from gateway.review.request import GroupVersionKind, Request
 
 Labels = Mapping[str, str]
 """A namespace's labels."""

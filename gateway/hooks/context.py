@@ -12,7 +12,7 @@ for each call. ``snapshots`` is there only if the binding asks for some.
 import json
 import uuid
 
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 
 TYPES = {Phase.VALIDATING: "Validating", Phase.MUTATING: "Mutating"}
 """What each phase is called there."""

@@ -19,9 +19,11 @@ from typing import Final, NamedTuple
 from gateway.hooks.process import Fate, NotStartedError
 from gateway.hooks.running import CONFIG_BYTES, HookRunner
 from gateway.hooks.snapshots import SnapshotError, snapshot
-from gateway.policies import Phase
 from gateway.policies.fields import summary
-from gateway.policies.hooks import AdmissionBinding, HookConfiguration, read_hook_configuration, webhook_id
+from gateway.policies.hooks.model import AdmissionBinding, HookConfiguration
+from gateway.policies.hooks.names import webhook_id
+from gateway.policies.hooks.reading import read_hook_configuration
+from gateway.policies.model import Phase
 
 _DIGITS: Final = 16
 """Of a version: 64 bits of SHA-256 tell a hook's contents apart, and people can read them to each other."""

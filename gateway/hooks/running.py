@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding import Answer
+from gateway.deciding.verdicts import Answer
 from gateway.hooks import failures
 from gateway.hooks.context import binding_context
 from gateway.hooks.environment import clean_environment
@@ -20,7 +20,7 @@ from gateway.hooks.output import HookOutput, LogRoom
 from gateway.hooks.process import Ended, Fate, NotStartedError, run
 from gateway.hooks.seats import NoSeatError, Seats
 from gateway.hooks.verdicts import HookFailedError, verdict
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 
 _LOG: Final = structlog.get_logger(__name__)
 

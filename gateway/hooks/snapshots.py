@@ -18,7 +18,7 @@ from typing import Any, Final
 from gateway.hooks.environment import clean_environment
 from gateway.hooks.process import Fate, NotStartedError, run
 from gateway.matching.selectors import object_labels, selects
-from gateway.policies.hooks import ObjectBinding
+from gateway.policies.hooks.model import ObjectBinding
 
 JQ: Final = "jq"
 

@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
-from gateway.deciding import Allow, Answer, Change, ChangeKind, Deny
+from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Deny
 from gateway.hooks import failures
 from gateway.hooks.answers import AnswerError, HookAnswer, check_conversion, check_metrics, read_answer
 from gateway.hooks.files import RunFiles, TooLargeError
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 
 METRICS_BYTES: Final = 1_048_576
 """Of a file of metrics, which is read only to see that it can be: an operation has a hundred bytes, a hook a few of

@@ -19,20 +19,14 @@ from typing import Any
 
 import msgspec
 
-from gateway.conditions import (
-    LARGEST_COST,
-    LARGEST_COST_PER_WEBHOOK,
-    OUT_OF_BUDGET,
-    Authorization,
-    AuthorizationCheck,
-    EvaluationError,
-    NeedsAuthorization,
-)
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.conditions.budget import LARGEST_COST, LARGEST_COST_PER_WEBHOOK, OUT_OF_BUDGET
+from gateway.conditions.condition import EvaluationError, NeedsAuthorization
 from gateway.matching.outcomes import MATCHED, Matched, NotMatched, Undecidable
 from gateway.matching.wording import aggregate, forbidden
-from gateway.policies import MatchCondition, Policy
+from gateway.policies.model import MatchCondition, Policy
 from gateway.reasons import Reason
-from gateway.review import Request
+from gateway.review.request import Request
 
 Authorizations = Mapping[AuthorizationCheck, Authorization]
 

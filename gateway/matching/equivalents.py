@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.review import GroupVersionKind, GroupVersionResource
+from gateway.review.request import GroupVersionKind, GroupVersionResource
 
 GroupResource = tuple[str, str]
 """Group and resource."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.conditions import NeedsAuthorization
+from gateway.conditions.condition import NeedsAuthorization
 from gateway.reasons import Reason
-from gateway.review import GroupVersionKind, GroupVersionResource
+from gateway.review.request import GroupVersionKind, GroupVersionResource
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

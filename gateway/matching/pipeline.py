@@ -15,9 +15,9 @@ from gateway.matching.outcomes import MATCHED, Matching, NeedsNamespace, NotMatc
 from gateway.matching.selectors import object_labels, object_selected, selects
 from gateway.matching.versions import by_rules
 from gateway.matching.wording import not_found
-from gateway.policies import Policy
+from gateway.policies.model import Policy
 from gateway.reasons import Reason
-from gateway.review import Request
+from gateway.review.request import Request
 
 NEVER_SENT: Final = frozenset(
     {

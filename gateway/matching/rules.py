@@ -19,8 +19,8 @@ Scope: "namespace objects are cluster-scoped", although a request about one carr
 
 from typing import Final, Protocol
 
-from gateway.policies import Rule, Scope
-from gateway.review import GroupVersionResource
+from gateway.policies.model import Rule, Scope
+from gateway.review.request import GroupVersionResource
 
 ANY: Final = "*"
 

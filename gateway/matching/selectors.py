@@ -6,7 +6,7 @@ NotIn and DoesNotExist match where the key is absent; In and Exists don't. An em
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.policies import Requirement, Selector
+from gateway.policies.model import Requirement, Selector
 
 Labels = Mapping[str, str]
 

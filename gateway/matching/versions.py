@@ -14,8 +14,8 @@ from typing import Final
 from gateway.matching.equivalents import Equivalents
 from gateway.matching.outcomes import MATCHED, Matched, NotMatched, WrongVersion
 from gateway.matching.rules import Matcher, is_namespace, matches, matches_any_version
-from gateway.policies import MatchPolicy, Policy, Rule
-from gateway.review import GroupVersionKind, GroupVersionResource, Request
+from gateway.policies.model import MatchPolicy, Policy, Rule
+from gateway.review.request import GroupVersionKind, GroupVersionResource, Request
 
 _RULES: Final = NotMatched(why="rules")
 

@@ -21,7 +21,7 @@ from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode
 from gateway.patching.pointer import Pointer, parse_pointer
 from gateway.patching.sight import Sight, SightedDraft
-from gateway.scopes import Places
+from gateway.scopes.places import Places
 
 
 class _Operation(msgspec.Struct, gc=False):

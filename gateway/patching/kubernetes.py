@@ -29,7 +29,7 @@ from gateway.patching.nodes import Container, Elements, Node, children_of
 from gateway.patching.parsing import decode
 from gateway.patching.pointer import Pointer
 from gateway.patching.sight import Sight
-from gateway.scopes import Places
+from gateway.scopes.places import Places
 
 _PATCH: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
 _ANYTHING: Final = msgspec.json.Decoder()

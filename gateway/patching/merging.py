@@ -23,7 +23,7 @@ from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode
 from gateway.patching.pointer import Pointer
 from gateway.patching.sight import missing, shows_array
-from gateway.scopes import Places
+from gateway.scopes.places import Places
 
 _ANYTHING = msgspec.json.Decoder()
 _ABSENT: Any = object()

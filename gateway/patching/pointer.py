@@ -1,8 +1,8 @@
 """The JSON Pointers of a patch (RFC 6901): what is none of them is the patch's mistake."""
 
 from gateway.patching.errors import PatchError
-from gateway.scopes import Pointer, PointerError, array_index, escaped, format_pointer
-from gateway.scopes import parse_pointer as parse
+from gateway.scopes.pointer import Pointer, PointerError, array_index, escaped, format_pointer
+from gateway.scopes.pointer import parse_pointer as parse
 
 __all__ = ["Pointer", "array_index", "escaped", "format_pointer", "parse_pointer"]
 

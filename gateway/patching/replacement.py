@@ -13,7 +13,8 @@ from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import parse_object
 from gateway.patching.pointer import parse_pointer
 from gateway.patching.sight import Sight, SightedDraft
-from gateway.scopes import Places, shown_part
+from gateway.scopes.places import Places
+from gateway.scopes.projection import shown_part
 
 
 def apply_object(

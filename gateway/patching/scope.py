@@ -22,7 +22,8 @@ from gateway.patching.equality import Value, equal
 from gateway.patching.errors import shown
 from gateway.patching.placement import Placed, placed
 from gateway.patching.pointer import Pointer, format_pointer, parse_pointer
-from gateway.scopes import ANY, Places, Writes
+from gateway.scopes.places import ANY, Places
+from gateway.scopes.writes import Writes
 
 _TOLD: Final = 5
 """Granted places that a message names: at 200 characters each, 1 KB."""

@@ -31,8 +31,8 @@ from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, ScopeError, quoted, shown
 from gateway.patching.limits import PatchLimits
 from gateway.patching.pointer import Pointer, array_index, format_pointer
-from gateway.scopes import ANY, Places
 from gateway.scopes.inputs import OBJECT
+from gateway.scopes.places import ANY, Places
 
 Children: TypeAlias = dict[str, Any] | list[Any] | None
 """What stands in a container; None for a value that is none."""

@@ -17,8 +17,8 @@ from gateway.policies.model import (
 )
 from gateway.policies.repetition import named_uniques, spoiled_cache
 from gateway.policies.targets import stays_here
-from gateway.scopes import format_pointer
 from gateway.scopes.inputs import NAMESPACE
+from gateway.scopes.pointer import format_pointer
 
 
 def warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:

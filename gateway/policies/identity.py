@@ -21,7 +21,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from gateway.policies.model import GrpcTarget, HookTarget, Policy, WebhookTarget, Worker
-from gateway.scopes import Inputs, Places, Writes, format_pointer
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import format_pointer
+from gateway.scopes.writes import Writes
 
 _FORMAT: Final = b"admission-gateway verdict identity 1"
 """Another number whenever the same configuration comes to mean something else, the default of ``writes`` included."""

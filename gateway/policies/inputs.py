@@ -15,8 +15,9 @@ from typing import Final, Optional
 from gateway.policies import wording
 from gateway.policies.fields import Field, Findings
 from gateway.policies.pointers import Named, places_of, read_pointers
-from gateway.scopes import ANY, Inputs, Pointer, format_pointer
-from gateway.scopes.inputs import NAMESPACE, UID
+from gateway.scopes.inputs import NAMESPACE, UID, Inputs
+from gateway.scopes.places import ANY
+from gateway.scopes.pointer import Pointer, format_pointer
 from gateway.wording import quoted, shown
 
 _WHOLE_REQUEST: Final = (

@@ -6,7 +6,7 @@ that does not compile stays; its value is an error, which the policy's failurePo
 
 from typing import Final
 
-from gateway.conditions import compile_condition
+from gateway.conditions.condition import compile_condition
 from gateway.policies import wording
 from gateway.policies.fields import Field, Findings
 from gateway.policies.model import ConfigurationError, MatchCondition

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gateway.conditions import Condition
+from gateway.conditions.condition import Condition
 from gateway.policies.wording import one_line
-from gateway.scopes import Inputs, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.writes import Writes
 
 
 class Phase(StrEnum):

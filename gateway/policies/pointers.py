@@ -13,7 +13,8 @@ from typing import Final
 from gateway.policies import wording
 from gateway.policies.fields import Field, Findings
 from gateway.policies.model import ConfigurationError
-from gateway.scopes import ANY, Places, Pointer, PointerError, parse_pointer
+from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer import Pointer, PointerError, parse_pointer
 from gateway.wording import shown
 
 MAX_POINTERS: Final = 256

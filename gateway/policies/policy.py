@@ -21,7 +21,7 @@ from gateway.policies.refused import refuse_fields
 from gateway.policies.settings import read_settings
 from gateway.policies.webhook import COMMON, MUTATING, Asked, Seat
 from gateway.policies.writes import read_writes
-from gateway.scopes import Writes
+from gateway.scopes.writes import Writes
 
 _OF_CHANGES: Final[Mapping[str, str]] = {
     "writes": "a validating policy changes nothing, so there is nothing to grant; remove the field",

@@ -25,7 +25,8 @@ from typing import Final
 
 from gateway.policies import wording
 from gateway.policies.model import Phase, Policy, Rule
-from gateway.scopes import ANY, Places, Pointer, format_pointer
+from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer import Pointer, format_pointer
 from gateway.wording import shown
 
 _GENERATED: Final = "each object has its own wherever generateName is used, as pods of a ReplicaSet do"

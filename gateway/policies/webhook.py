@@ -33,7 +33,9 @@ from gateway.policies.names import fully_qualified
 from gateway.policies.rules import read_rules
 from gateway.policies.selectors import read_selector
 from gateway.policies.versions import Version
-from gateway.scopes import Inputs, Places, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.writes import Writes
 
 MAX_TIMEOUT: Final = 30
 """Seconds, in every version."""

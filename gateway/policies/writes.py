@@ -14,7 +14,9 @@ from gateway.policies import wording
 from gateway.policies.fields import Field, Findings
 from gateway.policies.model import ConfigurationError
 from gateway.policies.pointers import Named, places_of, read_pointers
-from gateway.scopes import ANY, Writes, format_pointer
+from gateway.scopes.places import ANY
+from gateway.scopes.pointer import format_pointer
+from gateway.scopes.writes import Writes
 from gateway.wording import shown
 
 _WHOLE_OBJECT: Final = (

@@ -15,7 +15,8 @@ from typing import Final
 
 import structlog
 
-from gateway.policies import Configuration, SourceText
+from gateway.policies.document import SourceText
+from gateway.policies.model import Configuration
 from gateway.serving.admin import AdminListener
 from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
@@ -31,9 +32,10 @@ from gateway.serving.rollout import Rollout
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow import Shadowing
 from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
-from gateway.sources import Source
-from gateway.telemetry import DecisionLog, Metrics
-from gateway.transports import Workers
+from gateway.sources.watching import Source
+from gateway.telemetry.decisions import DecisionLog
+from gateway.telemetry.metrics import Metrics
+from gateway.transports.workers import Workers
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -14,12 +14,18 @@ from typing import Final
 
 import structlog
 
-from gateway.caching import CacheEvents, CacheLimits, CachingAsker, RedisStore, SealKeys, VerdictCache, redis_address
-from gateway.deciding import Asker
-from gateway.policies import Policy
+from gateway.caching.asker import CachingAsker
+from gateway.caching.cache import VerdictCache
+from gateway.caching.events import CacheEvents
+from gateway.caching.limits import CacheLimits
+from gateway.caching.redis import RedisStore
+from gateway.caching.sealing import SealKeys
+from gateway.deciding.asking import Asker
+from gateway.policies.model import Policy
+from gateway.redis.addresses import redis_address
 from gateway.serving.generation import Generation
 from gateway.serving.looking import Looking
-from gateway.transports import Workers
+from gateway.transports.workers import Workers
 
 _LOG: Final = structlog.get_logger(__name__)
 

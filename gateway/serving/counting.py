@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from gateway.caching import LookupResult, RedisFault
-from gateway.deciding import Decision
-from gateway.policies import Phase, Policy
+from gateway.caching.events import LookupResult
+from gateway.deciding.decision import Decision
+from gateway.policies.model import Phase, Policy
+from gateway.redis.faults import RedisFault
 from gateway.serving.generation import Generation
 from gateway.serving.refusals import Refusal
-from gateway.telemetry import Metrics
-from gateway.transports import WorkerEvent
+from gateway.telemetry.metrics import Metrics
+from gateway.transports.events import WorkerEvent
 
 
 class Counting:

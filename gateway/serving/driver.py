@@ -16,24 +16,15 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.conditions import Authorization
-from gateway.deciding import (
-    ASKED,
-    Answer,
-    Ask,
-    Asker,
-    AuthorizationAsk,
-    Decision,
-    Failure,
-    Heart,
-    Lookup,
-    NamespaceLookup,
-    Origin,
-    Step,
-    Verdict,
-)
+from gateway.conditions.authorization import Authorization
+from gateway.deciding.asking import Asker
+from gateway.deciding.decision import Decision
+from gateway.deciding.heart import Heart
+from gateway.deciding.origin import ASKED, Origin
+from gateway.deciding.steps import Ask, AuthorizationAsk, Lookup, NamespaceLookup, Step
+from gateway.deciding.verdicts import Answer, Failure, Verdict
 from gateway.reasons import Reason
-from gateway.review import ReviewError
+from gateway.review.errors import ReviewError
 
 _LOG: Final = structlog.get_logger(__name__)
 

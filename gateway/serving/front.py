@@ -25,7 +25,7 @@ from typing import Any, Final, Protocol, cast
 import structlog
 from aiohttp import web
 
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.serving.body import BodyReader, TooLarge
 from gateway.serving.budget import budget

@@ -13,12 +13,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, Optional
 
-from gateway.deciding import Asker, Described, Failure, Plan, Standing, make_plan
-from gateway.policies import Configuration, Phase, Policy, SourceText, shadow_of
+from gateway.deciding.asking import Asker
+from gateway.deciding.plan import Described, Plan, Standing, make_plan
+from gateway.deciding.verdicts import Failure
+from gateway.policies.document import SourceText
 from gateway.policies.entries import Entries, make_entries
+from gateway.policies.model import Configuration, Phase, Policy
+from gateway.policies.shadows import shadow_of
 from gateway.serving.driver import Namespaces
 from gateway.serving.hook_paths import HookPath, hook_entries
-from gateway.transports import TransportLimits, WorkerPool, Workers
+from gateway.transports.limits import TransportLimits
+from gateway.transports.pool import WorkerPool
+from gateway.transports.workers import Workers
 
 
 class Target(NamedTuple):

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from gateway.policies import Phase
-from gateway.policies.hooks import ID_PATHS
+from gateway.policies.hooks.names import ID_PATHS
+from gateway.policies.model import Phase
 from gateway.serving.generation import Target
 from gateway.serving.refusals import Refusal, Refused, quote
 

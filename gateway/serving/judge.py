@@ -15,11 +15,17 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding import Asker, Decision, Failure, Heart, Plan
-from gateway.patching import DEFAULT_LIMITS, PatchLimits
-from gateway.policies import Phase
+from gateway.deciding.asking import Asker
+from gateway.deciding.decision import Decision
+from gateway.deciding.heart import Heart
+from gateway.deciding.plan import Plan
+from gateway.deciding.verdicts import Failure
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review import DEPTH, Request, Response, ReviewError, Status, decode, encode
+from gateway.review.errors import ReviewError
+from gateway.review.request import DEPTH, Request, decode
+from gateway.review.response import Response, Status, encode
 from gateway.serving.driver import Driver, Namespaces
 from gateway.serving.front import Reply
 from gateway.serving.generation import Target

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.deciding import Call
 from gateway.deciding.blame import digest, hides
-from gateway.patching import Operation
-from gateway.review import Request
+from gateway.deciding.call import Call
+from gateway.patching.difference import Operation
+from gateway.review.request import Request
 
 LOGGED_OPERATIONS: Final = 20
 """How many operations of a patch a log line tells: whoever looks for a mistake needs the first few."""

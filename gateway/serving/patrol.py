@@ -32,10 +32,19 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import structlog
 
-from gateway.deciding import Asker, Call, Decision, Failure, Heart, Member, Outcome, Plan
-from gateway.patching import DEFAULT_LIMITS, PatchError, PatchLimits, apply_json_patch, encode_patch
-from gateway.policies import Phase, Policy, SideEffects
-from gateway.review import Request, ReviewError
+from gateway.deciding.asking import Asker
+from gateway.deciding.call import Call
+from gateway.deciding.decision import Decision, Outcome
+from gateway.deciding.heart import Heart
+from gateway.deciding.plan import Member, Plan
+from gateway.deciding.verdicts import Failure
+from gateway.patching.application import apply_json_patch
+from gateway.patching.difference import encode_patch
+from gateway.patching.errors import PatchError
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+from gateway.policies.model import Phase, Policy, SideEffects
+from gateway.review.errors import ReviewError
+from gateway.review.request import Request
 from gateway.serving.driver import Driver, Namespaces
 from gateway.serving.generation import Target
 from gateway.serving.patrol_log import PatrolLog

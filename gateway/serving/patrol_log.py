@@ -4,7 +4,9 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Call, Decision, Deny
+from gateway.deciding.call import Call
+from gateway.deciding.decision import Decision
+from gateway.deciding.verdicts import Deny
 from gateway.serving.patch_lines import PatchLines, about, cut
 
 _LOG: Final = structlog.get_logger(__name__)

@@ -28,7 +28,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from gateway.policies import Policy
+from gateway.policies.model import Policy
 from gateway.serving.refusals import SERVER, Refusal, answer, line, quote
 
 _LOG: Final = structlog.get_logger(__name__)

@@ -26,11 +26,14 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.policies import Configuration, SourceText, load
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.policies.model import Configuration
 from gateway.serving.generation import Blocker, Generation
 from gateway.serving.looking import Looking
 from gateway.serving.rollout import Rollout
-from gateway.sources import Source, SourceError
+from gateway.sources.files import SourceError
+from gateway.sources.watching import Source
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -13,10 +13,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from gateway.deciding import Asker
-from gateway.policies import Configuration, SourceText
+from gateway.deciding.asking import Asker
+from gateway.policies.document import SourceText
+from gateway.policies.model import Configuration
 from gateway.serving.generation import Blocker, Generation
-from gateway.transports import Means, TransportLimits, WorkerEvents, WorkerPool, Workers
+from gateway.transports.events import WorkerEvents
+from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
+from gateway.transports.pool import WorkerPool
+from gateway.transports.workers import Workers
 
 
 class RolloutEvents(Protocol):

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.caching import CacheLimits
-from gateway.patching import PatchLimits
+from gateway.caching.limits import CacheLimits
+from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
-from gateway.transports import Means, TransportLimits
+from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
 
 Address = tuple[str, int]
 """Host and port."""

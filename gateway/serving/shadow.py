@@ -31,10 +31,21 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding import Asker, Call, Decision, Deny, Failure, Heart, Plan
-from gateway.patching import DEFAULT_LIMITS, PatchError, PatchLimits, apply_json_patch, encode_patch, equal
-from gateway.policies import Policy
-from gateway.review import Request, ReviewError, denial_code
+from gateway.deciding.asking import Asker
+from gateway.deciding.call import Call
+from gateway.deciding.decision import Decision
+from gateway.deciding.heart import Heart
+from gateway.deciding.plan import Plan
+from gateway.deciding.verdicts import Deny, Failure
+from gateway.patching.application import apply_json_patch
+from gateway.patching.difference import encode_patch
+from gateway.patching.equality import equal
+from gateway.patching.errors import PatchError
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+from gateway.policies.model import Policy
+from gateway.review.errors import ReviewError
+from gateway.review.request import Request
+from gateway.review.response import denial_code
 from gateway.serving.driver import Driver, Namespaces
 from gateway.serving.patrol import asks_freely
 from gateway.serving.shadow_log import ShadowLog

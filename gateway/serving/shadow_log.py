@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.deciding import Call, Deny, Failure
-from gateway.policies import Phase, Policy
-from gateway.review import Request, denial_code
+from gateway.deciding.call import Call
+from gateway.deciding.verdicts import Deny, Failure
+from gateway.policies.model import Phase, Policy
+from gateway.review.request import Request
+from gateway.review.response import denial_code
 from gateway.serving.patch_lines import LOGGED_OPERATIONS, PatchLines, about, cut
 
 _LOG: Final = structlog.get_logger(__name__)

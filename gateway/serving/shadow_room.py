@@ -6,7 +6,7 @@ A shadow that hangs holds the room of its own policy, and no other's.
 from collections import Counter
 from typing import Final
 
-from gateway.policies import Phase, Policy
+from gateway.policies.model import Phase, Policy
 
 COMPARISONS_OF_ONE: Final = 64
 """Comparisons of one policy. By Little's law 2,000 a second, as many as a process decides, take 60 of 30 ms each: the

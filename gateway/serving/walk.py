@@ -26,12 +26,15 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.deciding import Decision, Heart, make_plan
-from gateway.patching import DEFAULT_LIMITS, Operation, PatchLimits, difference
-from gateway.policies import Phase, ReinvocationPolicy
+from gateway.deciding.decision import Decision
+from gateway.deciding.heart import Heart
+from gateway.deciding.plan import make_plan
+from gateway.patching.difference import Operation, difference
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.entries import Entry
-from gateway.review import Request, Status, denial_code
-from gateway.review.response import clean_warnings
+from gateway.policies.model import Phase, ReinvocationPolicy
+from gateway.review.request import Request
+from gateway.review.response import Status, clean_warnings, denial_code
 from gateway.serving.budget import budget
 from gateway.serving.driver import Driver
 from gateway.serving.generation import Generation

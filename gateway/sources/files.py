@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from gateway.policies import SourceText
+from gateway.policies.document import SourceText
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 """A ConfigMap holds at most 1 MiB. The Namespace documents of 10,000 namespaces, as kubectl prints them, take 8 MiB."""

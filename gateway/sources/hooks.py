@@ -18,8 +18,10 @@ from typing import Final
 from gateway.hooks.ending import cancel_when_told
 from gateway.hooks.environment import clean_environment
 from gateway.hooks.process import Ended, Fate, NotStartedError, run
-from gateway.policies import ConfigurationError, Place, SourceText
-from gateway.policies.hooks import Hook, hooks_text, read_hook_configuration
+from gateway.policies.document import SourceText
+from gateway.policies.hooks.reading import read_hook_configuration
+from gateway.policies.hooks.registration import Hook, hooks_text
+from gateway.policies.model import ConfigurationError, Place
 from gateway.policies.wording import one_line
 from gateway.sources.files import MAX_ATTEMPTS, SourceError
 from gateway.sources.hook_files import HookFiles, HookState, TooManyError, find_hooks

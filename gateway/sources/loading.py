@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from gateway.policies import Configuration, SourceText, load
+from gateway.policies.configuration import load
+from gateway.policies.model import Configuration
 from gateway.sources.files import STDIN, read, read_stream
 from gateway.sources.hooks import HookDirectory
+
+if TYPE_CHECKING:
+    from gateway.policies.document import SourceText
 
 
 def load_configuration(

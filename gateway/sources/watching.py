@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from gateway.policies import SourceText
+from gateway.policies.document import SourceText
 from gateway.sources.files import State, look, read_at_once
 from gateway.sources.hook_files import HookState
 from gateway.sources.hooks import HookDirectory

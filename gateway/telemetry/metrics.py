@@ -12,8 +12,10 @@ from typing import Final, TypeVar, cast
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from gateway.deciding import Allow, Decision, Deny, Failure, Outcome, Source
-from gateway.policies import Phase, Policy
+from gateway.deciding.decision import Decision, Outcome
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 
 PREFIX: Final = "admission_gateway_"

@@ -1,10 +1,21 @@
-"""How a worker is asked: over gRPC, started and supervised by the gateway where the configuration says so."""
+"""How a worker is called: over gRPC, through a queue, as a webhook, as a hook.
 
-import gateway.transports.environment  # noqa: F401 - before whatever imports gRPC
-from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
-from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
-from gateway.transports.pool import WorkerPool
-from gateway.transports.workers import Workers
+Imported before gRPC, because gRPC reads its environment once.
+"""
 
-__all__ = ["Means", "NoWorkerEvents", "TransportLimits", "WorkerEvent", "WorkerEvents", "WorkerPool", "Workers"]
+import os
+from typing import Final
+
+_SETTINGS: Final = {
+    # Workers are started by fork and exec, never by fork alone, so gRPC need not survive a fork; its attempt to do so
+    # only complains on standard error.
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
+    # What gRPC's core has to say comes back as the status of a call; on standard error it would be the one line that is
+    # not of our log. Whoever looks into gRPC itself sets this to INFO.
+    "GRPC_VERBOSITY": "NONE",
+}
+
+OWN_VARIABLES: Final = frozenset(_SETTINGS.keys() - os.environ.keys())
+"""Those that we have set for ourselves, because nobody else had. The workers that we start have not asked for them."""
+
+os.environ.update({name: _SETTINGS[name] for name in OWN_VARIABLES})

@@ -22,9 +22,11 @@ from typing import Final, NoReturn, Optional
 
 import structlog
 
-from gateway.deciding import Described, Failure, Standing
-from gateway.policies import Phase, Policy, Worker
-from gateway.scopes import Inputs, Writes
+from gateway.deciding.plan import Described, Standing
+from gateway.deciding.verdicts import Failure
+from gateway.policies.model import Phase, Policy, Worker
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.writes import Writes
 from gateway.transports.asked import Introduced, SettingsJudge
 from gateway.transports.describing import Describing
 from gateway.transports.descriptions import Description

@@ -17,7 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from gateway.policies import GrpcTls
+from gateway.policies.model import GrpcTls
 
 SYSTEM: Final = "the system's authorities"
 """What their file is called, beside ``caFile``, ``certFile`` and ``keyFile``."""

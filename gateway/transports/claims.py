@@ -19,13 +19,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from gateway.policies import Phase, Policy
 from gateway.policies.fields import Field, Findings, summary
 from gateway.policies.inputs import read_inputs
-from gateway.policies.model import Place
+from gateway.policies.model import Phase, Place, Policy
 from gateway.policies.nodes import Node
 from gateway.policies.writes import read_writes
-from gateway.scopes import Inputs, Places, Writes, format_pointer
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import format_pointer
+from gateway.scopes.writes import Writes
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.wording import shown

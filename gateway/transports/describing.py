@@ -10,9 +10,10 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Described, Failure, Standing
-from gateway.policies import Policy, Worker
+from gateway.deciding.plan import Described, Standing
+from gateway.deciding.verdicts import Failure
 from gateway.policies.identity import verdict_identity
+from gateway.policies.model import Policy, Worker
 from gateway.reasons import Reason
 from gateway.transports.asked import SettingsJudge
 from gateway.transports.claims import ClaimError, effective

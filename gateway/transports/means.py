@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from gateway.redis import RedisAddress
-from gateway.transports.webhook import WebhookAccess
+from gateway.redis.addresses import RedisAddress
+from gateway.transports.webhook.access import WebhookAccess
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

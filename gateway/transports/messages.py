@@ -11,8 +11,9 @@ from typing import Any, Final, Protocol
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
-from gateway.deciding import Allow, Answer, Ask, Change, ChangeKind, Deny, Failure
-from gateway.policies import Phase
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.wire import parsed

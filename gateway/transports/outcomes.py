@@ -7,7 +7,8 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Allow, Answer, Ask, Failure
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Allow, Answer, Failure
 from gateway.transports.messages import Reading, outcome_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 

@@ -24,19 +24,20 @@ from typing import Final
 import structlog
 
 from gateway.hooks.running import HookRunner
-from gateway.policies import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
+from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.policies.targets import socket_path, target_hosts
 from gateway.transports.asked import Asked
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.events import NoWorkerEvents, WorkerEvents
-from gateway.transports.grpc import GrpcWorker
 from gateway.transports.grpc.dialling import Dialler
-from gateway.transports.hook import HookWorker, hook_limits
+from gateway.transports.grpc.worker import GrpcWorker
+from gateway.transports.hook.surroundings import hook_limits
+from gateway.transports.hook.worker import HookWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
-from gateway.transports.queue import QueueWorker
+from gateway.transports.queue.worker import QueueWorker
 from gateway.transports.supervisor import Supervisor
-from gateway.transports.webhook import WebhookWorker
+from gateway.transports.webhook.worker import WebhookWorker
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -9,10 +9,10 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
-from gateway.deciding import Allow, Answer, Change, ChangeKind, Deny, Failure
-from gateway.policies import Phase
+from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review import JSON_PATCH, AnswerError, WebhookAnswer, read_answer
+from gateway.review.answers import JSON_PATCH, AnswerError, WebhookAnswer, read_answer
 
 _NO_OPERATIONS: Final = re.compile(rb"[ \t\r\n]*(?:\[[ \t\r\n]*\]|null)[ \t\r\n]*")
 """A patch of which kube-apiserver says "if len(patchObj) == 0": then nobody asks for its type, or for an object."""

@@ -13,8 +13,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Optional, cast
 
-from gateway.deciding import Ask, Reply, Standing
-from gateway.policies import Phase, Policy, Worker, shadow_of
+from gateway.deciding.asking import Reply
+from gateway.deciding.plan import Standing
+from gateway.deciding.steps import Ask
+from gateway.policies.model import Phase, Policy, Worker
+from gateway.policies.shadows import shadow_of
 from gateway.transports.acquaintance import Acquaintance
 from gateway.transports.describing import unusable, webhook_standing
 from gateway.transports.standings import Standings

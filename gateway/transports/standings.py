@@ -8,8 +8,8 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Described, Standing
-from gateway.policies import Phase, Policy
+from gateway.deciding.plan import Described, Standing
+from gateway.policies.model import Phase, Policy
 from gateway.transports.claims import shown_inputs, shown_writes
 from gateway.transports.messages import one_line
 

@@ -18,8 +18,8 @@ from typing import BinaryIO, Final
 
 import structlog
 
-from gateway.policies import Worker
-from gateway.transports.environment import OWN_VARIABLES
+from gateway.policies.model import Worker
+from gateway.transports import OWN_VARIABLES
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import WorkerOutput
 

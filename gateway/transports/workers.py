@@ -21,8 +21,11 @@ from typing import TYPE_CHECKING, Final, Optional, cast
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Failure, Reply, Standing
-from gateway.policies import Configuration, Phase, Policy, Worker
+from gateway.deciding.asking import Reply
+from gateway.deciding.plan import Standing
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
+from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.transports.acquaintance import Acquaintance
 from gateway.transports.describing import unusable, webhook_standing
 from gateway.transports.limits import TransportLimits

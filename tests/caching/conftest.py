@@ -5,7 +5,10 @@ import base64
 import pytest
 import structlog
 
-from gateway.caching import CacheLimits, RedisStore, SealKeys, redis_address
+from gateway.caching.limits import CacheLimits
+from gateway.caching.redis import RedisStore
+from gateway.caching.sealing import SealKeys
+from gateway.redis.addresses import redis_address
 from tests.caching import servers
 from tests.caching.world import PATIENCE, Gateway
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.caching import redis_address
+from gateway.redis.addresses import redis_address
 from gateway.redis.clients import close_client, make_client
 
 

@@ -10,12 +10,13 @@ import random
 
 import pytest
 
-from gateway.caching import RedisFault
 from gateway.caching.entries import Entry, packed
 from gateway.caching.questions import question_of
 from gateway.caching.sealing import SealKey
-from gateway.deciding import Allow, Change, ChangeKind, Deny, Source
-from gateway.policies import Cache, Phase
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny
+from gateway.policies.model import Cache, Phase
+from gateway.redis.faults import RedisFault
 from tests.caching.world import ask, until
 
 SECRET = "hunter2-s3cr3t-0123456789"

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from redis import exceptions
 
-from gateway.redis import reason_of, redis_address
+from gateway.redis.addresses import redis_address
 from gateway.redis.clients import close_client, make_client
+from gateway.redis.faults import reason_of
 
 
 async def test_a_server_that_hangs_up_may_want_tls():

@@ -2,9 +2,10 @@
 
 import pytest
 
-from gateway.caching import LookupResult
-from gateway.deciding import Allow, Deny, Failure, Source
-from gateway.policies import Cache
+from gateway.caching.events import LookupResult
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import Cache
 from gateway.reasons import Reason
 from tests.caching.world import ALLOW, Clock, Gateway, Reply, Workers, ask, turns
 

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from gateway.caching import CacheLimits
+from gateway.caching.limits import CacheLimits
 
 
 @pytest.mark.parametrize("name", [each.name for each in fields(CacheLimits)])

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.caching import LookupResult
-from gateway.deciding import Deny, Source
+from gateway.caching.events import LookupResult
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Deny
 from tests.caching.conftest import IMPATIENT
 from tests.caching.world import ALLOW, ask, turns, until
 

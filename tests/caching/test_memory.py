@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.caching import NoEvents
+from gateway.caching.events import NoEvents
 from gateway.caching.memory import ENTRY_OVERHEAD, Memory
 from tests.caching.world import Events
 

@@ -9,9 +9,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gateway.caching import RedisFault, link
+from gateway.caching import link
 from gateway.caching.questions import mark_of, question_of
-from gateway.deciding import Deny, Source
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Deny
+from gateway.redis.faults import RedisFault
 from tests.caching import servers
 from tests.caching.world import ALLOW, ask, until
 

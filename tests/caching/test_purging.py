@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 
-from gateway.caching import CacheLimits, RedisFault
+from gateway.caching.limits import CacheLimits
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of, question_of
-from gateway.deciding import Deny, Source
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Deny
+from gateway.redis.faults import RedisFault
 from tests.caching.conftest import PATIENT
 from tests.caching.world import ALLOW, START, ask, until
 

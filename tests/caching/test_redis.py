@@ -8,11 +8,14 @@ import pytest
 from redis.asyncio.cluster import ClusterNode
 from structlog.testing import capture_logs
 
-from gateway.caching import LookupResult, RedisFault, redis_address
+from gateway.caching.events import LookupResult
 from gateway.caching.link import LinkError
-from gateway.deciding import Allow, Change, ChangeKind, Deny, Source
-from gateway.policies import Cache
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny
+from gateway.policies.model import Cache
+from gateway.redis.addresses import redis_address
 from gateway.redis.clients import close_client, make_client
+from gateway.redis.faults import RedisFault
 from tests.caching.conftest import IMPATIENT
 from tests.caching.world import ALLOW, PATIENCE, ask, turns, until
 

@@ -2,9 +2,11 @@
 
 import pytest
 
-from gateway.caching import CacheLimits, LookupResult
-from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure, Source
-from gateway.policies import Cache, Phase
+from gateway.caching.events import LookupResult
+from gateway.caching.limits import CacheLimits
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Failure
+from gateway.policies.model import Cache, Phase
 from gateway.reasons import Reason
 from tests.caching.world import ALLOW, Gateway, ask, turns
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from gateway.caching.sealing import PREFIX, SealKey, SealKeys
-from gateway.redis import KEYS
+from gateway.redis.key_files import KEYS
 
 KEY = SealKey(b"k" * 32)
 OTHER = SealKey(b"o" * 32)

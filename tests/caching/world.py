@@ -7,10 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.caching import CacheLimits, CachingAsker, LookupResult, RedisFault, VerdictCache
-from gateway.deciding import ASKED, Allow, Answer, Ask, Origin, Source, Verdict
-from gateway.documents import Document
-from gateway.policies import Cache, Phase
+from gateway.caching.asker import CachingAsker
+from gateway.caching.cache import VerdictCache
+from gateway.caching.events import LookupResult
+from gateway.caching.limits import CacheLimits
+from gateway.deciding.origin import ASKED, Origin, Source
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Allow, Answer, Verdict
+from gateway.documents.document import Document
+from gateway.policies.model import Cache, Phase
+from gateway.redis.faults import RedisFault
 from tests.world import policy
 
 START = 1_700_000_000.0

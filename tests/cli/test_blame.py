@@ -9,10 +9,12 @@ import pytest
 
 from gateway.cli.decision_document import decision_document
 from gateway.cli.review_text import told
-from gateway.deciding import Allow, Failure, Source
-from gateway.policies import OnConflict, Phase
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Failure
+from gateway.policies.model import OnConflict, Phase
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
 from gateway.serving.walk import Visit, Walk
 from tests.world import decide, label, patch, policy, request
 

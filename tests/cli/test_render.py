@@ -6,7 +6,8 @@ import json
 import pytest
 import yaml
 
-from gateway.policies import SourceText, load
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
 from tests.cli.test_check import policy, written
 
 __all__ = ["written"]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.conditions import compile_condition, engine
+from gateway.conditions import engine
+from gateway.conditions.condition import compile_condition
 from gateway.conditions.libraries import regexes
 from tests.conditions.world import worked_out
 

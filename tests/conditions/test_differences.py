@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.conditions import EvaluationError, compile_condition
+from gateway.conditions.condition import EvaluationError, compile_condition
 from tests.conditions.world import Given
 
 

@@ -2,14 +2,9 @@
 
 import pytest
 
-from gateway.conditions import (
-    LARGEST_COST,
-    Authorization,
-    AuthorizationCheck,
-    EvaluationError,
-    NeedsAuthorization,
-    compile_condition,
-)
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.conditions.budget import LARGEST_COST
+from gateway.conditions.condition import EvaluationError, NeedsAuthorization, compile_condition
 from tests.conditions.world import Given, worked_out
 
 CHECK = AuthorizationCheck(verb="get", path="/x")

@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.conditions import (
-    Authorization,
-    AuthorizationCheck,
-    EvaluationError,
-    NeedsAuthorization,
-    compile_condition,
-)
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.conditions.condition import EvaluationError, NeedsAuthorization, compile_condition
 from tests.conditions.world import Given
 
 if TYPE_CHECKING:

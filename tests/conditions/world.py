@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.conditions import Authorization
+from gateway.conditions.authorization import Authorization
 from gateway.conditions.condition import _fill
 from gateway.conditions.language.checker import check
 from gateway.conditions.language.frame import Frame

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.depth import too_deep
-from gateway.review import DEPTH
+from gateway.review.request import DEPTH
 
 
 class CaseError(Exception):

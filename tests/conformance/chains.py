@@ -16,11 +16,15 @@ from dataclasses import replace
 from types import NoneType
 from typing import Any
 
-from gateway.deciding import Answer, Decision, Described, Failure, Heart, Source, make_plan
-from gateway.policies import Phase, Policy, ReinvocationPolicy, SideEffects
+from gateway.deciding.decision import Decision
+from gateway.deciding.heart import Heart
+from gateway.deciding.origin import Source
+from gateway.deciding.plan import Described, make_plan
+from gateway.deciding.verdicts import Answer, Failure
+from gateway.policies.model import Phase, Policy, ReinvocationPolicy, SideEffects
 from gateway.reasons import Reason
-from gateway.review import annotation_key
-from gateway.scopes import Writes
+from gateway.review.response import annotation_key
+from gateway.scopes.writes import Writes
 from gateway.transports.reviews import review_answer
 from tests.conformance.cases import Case, CaseError, Result, checked, member, same
 from tests.conformance.matchings import to_policy

@@ -3,18 +3,15 @@
 ``error`` is that of one request; ``compileError`` one of the expression. Error texts are shown, and not compared.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gateway.conditions import (
-    Authorization,
-    AuthorizationCheck,
-    EvaluationError,
-    NeedsAuthorization,
-    compile_condition,
-)
+from gateway.conditions.condition import EvaluationError, NeedsAuthorization, compile_condition
 from gateway.matching.conditions import Variables
 from tests.conformance.cases import Case, CaseError, Result, member
 from tests.conformance.requests import authorize, complete, review
+
+if TYPE_CHECKING:
+    from gateway.conditions.authorization import Authorization, AuthorizationCheck
 
 KIND = "condition"
 

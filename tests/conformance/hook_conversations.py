@@ -19,11 +19,12 @@ from typing import Any
 
 import structlog
 
-from gateway.patching import PatchDialect, apply_json_patch
-from gateway.policies import load
+from gateway.patching.application import apply_json_patch
+from gateway.patching.dialect import PatchDialect
+from gateway.policies.configuration import load
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings
-from gateway.sources import HookDirectory
+from gateway.sources.hooks import HookDirectory
 from tests.conformance.cases import Case, Result, member, same
 
 KIND = "hook_http"

@@ -7,27 +7,19 @@ cannot convert.
 """
 
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gateway.conditions import Authorization, AuthorizationCheck, compile_condition
+from gateway.conditions.condition import NeedsAuthorization, compile_condition
 from gateway.deciding.call import refuses
 from gateway.deciding.composing import INTERNAL_ERROR, STATUSES
 from gateway.deciding.inability import undecided
-from gateway.matching import (
-    Equivalents,
-    Facts,
-    Matched,
-    NeedsAuthorization,
-    NeedsNamespace,
-    NotMatched,
-    ServedResource,
-    Undecidable,
-    WrongVersion,
-    match,
-)
-from gateway.policies import (
+from gateway.matching.equivalents import Equivalents, ServedResource
+from gateway.matching.facts import Facts
+from gateway.matching.outcomes import Matched, NeedsNamespace, NotMatched, Undecidable, WrongVersion
+from gateway.matching.pipeline import match
+from gateway.policies.model import (
     FailurePolicy,
     MatchCondition,
     MatchPolicy,
@@ -38,9 +30,12 @@ from gateway.policies import (
     Scope,
     Selector,
 )
-from gateway.review import GroupVersionKind, GroupVersionResource, Request
+from gateway.review.request import GroupVersionKind, GroupVersionResource, Request
 from tests.conformance.cases import Case, CaseError, Result, checked, member
 from tests.conformance.requests import authorize, to_request
+
+if TYPE_CHECKING:
+    from gateway.conditions.authorization import Authorization, AuthorizationCheck
 
 KIND = "matching"
 

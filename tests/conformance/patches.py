@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
-from gateway.patching import PatchDialect, PatchError, apply_json_patch
+from gateway.patching.application import apply_json_patch
+from gateway.patching.dialect import PatchDialect
+from gateway.patching.errors import PatchError
 from tests.conformance.cases import Case, CaseError, Result, member, same
 
 KIND = "patch"

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.conditions import Authorization, AuthorizationCheck
-from gateway.review import GroupVersionKind, GroupVersionResource, Request, decode
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.review.request import GroupVersionKind, GroupVersionResource, Request, decode
 from tests.conformance.cases import CaseError, member
 
 MARKER = "_goType"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from gateway.conditions import EvaluationError, compile_condition
+from gateway.conditions.condition import EvaluationError, compile_condition
 from tests.conformance.cases import Case, CaseError, Result, member
 
 KIND = "value"

@@ -15,9 +15,11 @@ from typing import Any
 import jsonpatch
 from hypothesis import settings
 
-from gateway.conditions import Authorization, AuthorizationCheck, EvaluationError
-from gateway.deciding import Allow, Answer, Decision, Deny, Failure
-from gateway.policies import (
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.conditions.condition import EvaluationError
+from gateway.deciding.decision import Decision
+from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
+from gateway.policies.model import (
     FailurePolicy,
     MatchCondition,
     Mode,
@@ -30,7 +32,9 @@ from gateway.policies import (
     SideEffects,
 )
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.writes import Writes
 from tests.world import World, condition, decide, patch, policy, request, when_authorized
 
 LABELS = ("x", "y", "z")

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from gateway.conditions import EvaluationError
-from gateway.deciding import Allow, Change, ChangeKind, Failure
-from gateway.policies import FailurePolicy, Mode, Phase, Requirement, Selector, SideEffects
+from gateway.conditions.condition import EvaluationError
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Failure
+from gateway.policies.model import FailurePolicy, Mode, Phase, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
 from tests.world import condition, decide, label, patch, policy, request
 

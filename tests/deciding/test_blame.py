@@ -6,9 +6,14 @@ from dataclasses import replace
 import pytest
 from msgspec import UNSET
 
-from gateway.deciding import Allow, Blame, Change, ChangeKind, Deny, Described, Heart, Source, digest, make_plan
-from gateway.policies import Phase
-from gateway.scopes import Inputs, Places
+from gateway.deciding.blame import Blame, digest
+from gateway.deciding.heart import Heart
+from gateway.deciding.origin import Source
+from gateway.deciding.plan import Described, make_plan
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny
+from gateway.policies.model import Phase
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
 from tests.deciding.reference import cases, run
 from tests.world import PODS, World, decide, label, patch, policy, request
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 import jsonpatch
 import pytest
 
-from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure, Outcome, Source
-from gateway.policies import FailurePolicy, ReinvocationPolicy, Requirement, Rule, Selector
+from gateway.deciding.decision import Outcome
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Failure
+from gateway.policies.model import FailurePolicy, ReinvocationPolicy, Requirement, Rule, Selector
 from gateway.reasons import Reason
 from tests.world import decide, label, patch, policy, request
 

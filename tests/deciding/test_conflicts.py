@@ -2,8 +2,10 @@
 
 import pytest
 
-from gateway.deciding import Allow, Conflict, Failure, Outcome
-from gateway.policies import FailurePolicy, Mode, OnConflict, ReinvocationPolicy
+from gateway.deciding.conflicts import Conflict
+from gateway.deciding.decision import Outcome
+from gateway.deciding.verdicts import Allow, Failure
+from gateway.policies.model import FailurePolicy, Mode, OnConflict, ReinvocationPolicy
 from gateway.reasons import Reason
 from tests.world import decide, label, patch, policy, request
 

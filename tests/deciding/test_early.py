@@ -2,9 +2,13 @@
 
 import pytest
 
-from gateway.conditions import Authorization, AuthorizationCheck
-from gateway.deciding import Allow, Deny, Described, Failure, Heart, Outcome, Source, make_plan
-from gateway.policies import (
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.deciding.decision import Outcome
+from gateway.deciding.heart import Heart
+from gateway.deciding.origin import Source
+from gateway.deciding.plan import Described, make_plan
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import (
     Cache,
     FailurePolicy,
     Mode,
@@ -15,7 +19,8 @@ from gateway.policies import (
     SideEffects,
 )
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
 from tests.world import condition, decide, label, patch, plan, policy, request, when_authorized
 
 NEVER = float("inf")

@@ -2,9 +2,10 @@
 
 import pytest
 
-from gateway.conditions import EvaluationError
-from gateway.deciding import Allow, Deny, Described, Failure, make_plan
-from gateway.policies import Phase, Requirement, Rule, Selector, SideEffects
+from gateway.conditions.condition import EvaluationError
+from gateway.deciding.plan import Described, make_plan
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import Phase, Requirement, Rule, Selector, SideEffects
 from gateway.reasons import Reason
 from tests.world import condition, decide, policy, request
 

@@ -13,10 +13,13 @@ import jsonpatch
 import pytest
 from hypothesis import settings
 
-from gateway.conditions import Authorization, AuthorizationCheck
-from gateway.deciding import Allow, Deny, Failure, Heart, NamespaceLookup, Origin, Source
-from gateway.patching import equal
-from gateway.policies import (
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.deciding.heart import Heart
+from gateway.deciding.origin import Origin, Source
+from gateway.deciding.steps import NamespaceLookup
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.patching.equality import equal
+from gateway.policies.model import (
     Cache,
     FailurePolicy,
     Mode,
@@ -29,7 +32,8 @@ from gateway.policies import (
     SideEffects,
 )
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
 from tests.world import condition, label, patch, plan, policy, request, when_authorized
 
 LABELS = ("x", "y")

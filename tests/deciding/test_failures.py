@@ -2,8 +2,11 @@
 
 import pytest
 
-from gateway.deciding import Allow, Deny, Described, Failure, Heart, Outcome
-from gateway.policies import FailurePolicy, Phase, ReinvocationPolicy
+from gateway.deciding.decision import Outcome
+from gateway.deciding.heart import Heart
+from gateway.deciding.plan import Described
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy
 from gateway.reasons import Reason
 from tests.world import decide, label, plan, policy, request
 

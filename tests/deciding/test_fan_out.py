@@ -2,8 +2,11 @@
 
 import pytest
 
-from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure, Heart, Outcome, Source
-from gateway.policies import Cache, FailurePolicy, Phase, SideEffects
+from gateway.deciding.decision import Outcome
+from gateway.deciding.heart import Heart
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Failure
+from gateway.policies.model import Cache, FailurePolicy, Phase, SideEffects
 from gateway.reasons import Reason
 from tests.world import decide, plan, policy, request
 

@@ -2,9 +2,12 @@
 
 import pytest
 
-from gateway.conditions import Authorization, AuthorizationCheck
-from gateway.deciding import Allow, AuthorizationAsk, Heart, Outcome
-from gateway.policies import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.deciding.decision import Outcome
+from gateway.deciding.heart import Heart
+from gateway.deciding.steps import AuthorizationAsk
+from gateway.deciding.verdicts import Allow
+from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
 from tests.world import World, condition, decide, label, plan, policy, request, when_authorized
 

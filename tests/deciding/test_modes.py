@@ -2,9 +2,11 @@
 
 import pytest
 
-from gateway.conditions import EvaluationError
-from gateway.deciding import Allow, Deny, Failure, Outcome, Source
-from gateway.policies import FailurePolicy, Mode, Phase, ReinvocationPolicy, Requirement, Selector, SideEffects
+from gateway.conditions.condition import EvaluationError
+from gateway.deciding.decision import Outcome
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import FailurePolicy, Mode, Phase, ReinvocationPolicy, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
 from tests.world import condition, decide, label, patch, policy, request
 

@@ -5,9 +5,9 @@ import json
 import jsonpatch
 import pytest
 
-from gateway.deciding import Allow, Deny, Failure
-from gateway.patching import equal
-from gateway.policies import Mode, Phase
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.patching.equality import equal
+from gateway.policies.model import Mode, Phase
 from gateway.reasons import Reason
 from tests.deciding.reference import Serial, cases, heard, kinds, refuses, run, seen
 

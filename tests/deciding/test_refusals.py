@@ -2,9 +2,10 @@
 
 import pytest
 
-from gateway.conditions import EvaluationError
-from gateway.deciding import Allow, Failure, Outcome
-from gateway.policies import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector, SideEffects
+from gateway.conditions.condition import EvaluationError
+from gateway.deciding.decision import Outcome
+from gateway.deciding.verdicts import Allow, Failure
+from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
 from tests.world import condition, decide, label, policy, request
 

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.deciding import Allow, Change, ChangeKind, Failure
-from gateway.policies import FailurePolicy, Mode, Phase
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Failure
+from gateway.policies.model import FailurePolicy, Mode, Phase
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.writes import Writes
 from tests.world import PODS, decide, label, patch, policy, request
 
 POD = {

@@ -2,8 +2,11 @@
 
 import pytest
 
-from gateway.deciding import Allow, Deny, Failure, Heart, Origin, Outcome, Source
-from gateway.policies import FailurePolicy, Mode
+from gateway.deciding.decision import Outcome
+from gateway.deciding.heart import Heart
+from gateway.deciding.origin import Origin, Source
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import FailurePolicy, Mode
 from gateway.reasons import Reason
 from tests.world import decide, label, patch, plan, policy, request
 

@@ -2,8 +2,10 @@
 
 import pytest
 
-from gateway.deciding import Allow, Deny, Failure, Heart, Outcome
-from gateway.policies import FailurePolicy, Phase, Requirement, Selector, SideEffects
+from gateway.deciding.decision import Outcome
+from gateway.deciding.heart import Heart
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import FailurePolicy, Phase, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
 from tests.world import decide, label, plan, policy, request
 

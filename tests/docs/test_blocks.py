@@ -13,15 +13,19 @@ import yaml
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.documents import Documents
-from gateway.policies import Configuration, ServiceReference, SourceText, load
+from gateway.documents.documents import Documents
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
 from gateway.policies.entries import make_entries
+from gateway.policies.model import Configuration, ServiceReference
 from gateway.policies.registration import Registrar, register
-from gateway.review import decode
-from gateway.scopes import Inputs, Places, parse_pointer
+from gateway.review.request import decode
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import parse_pointer
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings
-from gateway.sources import load_configuration
+from gateway.sources.loading import load_configuration
 from tests.authorities import Authority
 from tests.docs.pages import ROOT, blocks, named, pages
 from tests.examples import patient_examples

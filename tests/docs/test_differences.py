@@ -4,10 +4,13 @@ import json
 
 import pytest
 
-from gateway.conditions import EvaluationError
-from gateway.deciding import Ask, Deny, Failure
-from gateway.documents import Document
-from gateway.policies import Phase, ReinvocationPolicy, SourceText, load
+from gateway.conditions.condition import EvaluationError
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Deny, Failure
+from gateway.documents.document import Document
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.policies.model import Phase, ReinvocationPolicy
 from gateway.reasons import Reason
 from gateway.transports.messages import outcome_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

@@ -1,9 +1,11 @@
 """What docs/denied.md shows of messages is what the gateway says."""
 
-from gateway.deciding import Failure
-from gateway.policies import OnConflict
+from gateway.deciding.verdicts import Failure
+from gateway.policies.model import OnConflict
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.writes import Writes
 from tests.docs.pages import blocks, pages
 from tests.world import decide, label, patch, policy, request
 

@@ -9,9 +9,8 @@ from click.testing import CliRunner
 from docs.generator import COMMAND, FOLDER, ROOT, drifted, pages
 from docs.generator.contract import FILE
 from gateway.cli import main
-from gateway.deciding import Allow
-from gateway.policies import FailurePolicy, OnConflict, Selector, SideEffects
-from gateway.policies.model import Requirement
+from gateway.deciding.verdicts import Allow
+from gateway.policies.model import FailurePolicy, OnConflict, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.docs.pages import ROOT as PROJECT

@@ -9,9 +9,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gateway.review import Request, decode
-from gateway.scopes import ANY, Inputs, Places, Pointer
-from gateway.scopes.inputs import ALWAYS
+from gateway.review.request import Request, decode
+from gateway.scopes.inputs import ALWAYS, Inputs
+from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer import Pointer
 from tests.scopes.model import above, found, inside
 from tests.traffic import recordings
 

@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from gateway.documents import Documents
-from gateway.review import decode
-from gateway.scopes import Inputs, Places
+from gateway.documents.documents import Documents
+from gateway.review.request import decode
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
 from tests.traffic import recordings
 from tests.world import request
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.documents import verdict_key
+from gateway.documents.key import verdict_key
 
 PARTS = st.fixed_dictionaries(
     {

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from gateway.documents import Documents
-from gateway.review import decode
-from gateway.scopes import ANY, Inputs, Places
+from gateway.documents.documents import Documents
+from gateway.review.request import decode
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import ANY, Places
 from tests.traffic import recording
 from tests.world import request
 

@@ -6,10 +6,11 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from gateway.documents import Documents
-from gateway.review import ReviewError, decode
-from gateway.scopes import ANY, Inputs
-from gateway.scopes.inputs import ALWAYS
+from gateway.documents.documents import Documents
+from gateway.review.errors import ReviewError
+from gateway.review.request import decode
+from gateway.scopes.inputs import ALWAYS, Inputs
+from gateway.scopes.places import ANY
 from tests.documents.mutations import (
     CHANGEABLE,
     SEEDS,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.hooks.context import binding_context
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 
 DOCUMENT = b'{"operation":"CREATE","object":{"spec":{"n":1.0}},"oldObject":null}'
 

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.hooks.description import HookChangingError, HookError, describe, hook_path, stamp
 from gateway.hooks.running import HookRunner
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 from tests.hooks.scripts import CONFIG, MUTATING, RULES, VALIDATING, bash_hook, executable, limits, python_hook
 
 NAMESPACE = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}'

@@ -10,12 +10,12 @@ import time
 
 import pytest
 
-from gateway.deciding import Allow, Change, ChangeKind, Deny, Failure
+from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.hooks import files
 from gateway.hooks.failures import HOOK_FAILED, NO_ANSWER
 from gateway.hooks.running import CONFIGS, HookRunner, Question
 from gateway.hooks.verdicts import verdict
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from tests.hooks.scripts import (
     CONFIG,

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from gateway.hooks.snapshots import SnapshotError, selected, snapshot
-from gateway.policies import Requirement, Selector
-from gateway.policies.hooks import FieldRequirement, ObjectBinding
+from gateway.policies.hooks.model import FieldRequirement, ObjectBinding
+from gateway.policies.model import Requirement, Selector
 from tests.hooks.scripts import PATIENCE, needs_jq
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gateway.serving.certificates import ensure_development_certificates
-from gateway.transports import TransportLimits
+from gateway.transports.limits import TransportLimits
 from tests.integration.process import Serving
 from tests.integration.running import configuration, policy, running, source
 from tests.integration.workers import scripted

@@ -7,8 +7,10 @@ import json
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gateway.deciding import Described
-from gateway.policies import Phase, SourceText, load
+from gateway.deciding.plan import Described
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.policies.model import Phase
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings
 from tests.integration.client import AsyncClient

@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager, contextmanager
 import pytest
 
 from gateway.reasons import Reason
-from gateway.redis import redis_address
-from gateway.transports import Means, TransportLimits
+from gateway.redis.addresses import redis_address
+from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import desertion, exchange
 from tests.caching import servers

@@ -8,7 +8,7 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 from tests.integration.client import post
 from tests.integration.running import configuration, policy, source
 from tests.integration.workers import answer, deny, pb, scripted

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.deciding import Heart
-from gateway.policies import Phase
+from gateway.deciding.heart import Heart
+from gateway.policies.model import Phase
 from gateway.serving import driver, judge
 from tests.integration.client import message
 from tests.integration.running import configuration, policy, source

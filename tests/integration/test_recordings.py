@@ -15,8 +15,8 @@ import jsonpatch
 import pytest
 import uvloop
 
-from gateway.deciding import Decision
-from gateway.sources import load_configuration
+from gateway.deciding.decision import Decision
+from gateway.sources.loading import load_configuration
 from tests.integration.client import Answer, Client, message
 from tests.integration.running import policy, running, source
 from tests.traffic import Recording, recordings

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gateway.reasons import Reason
-from gateway.transports import TransportLimits
 from gateway.transports.grpc import connection as connection_module
 from gateway.transports.grpc import fleet as fleet_module
+from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import AsyncClient, message
 from tests.integration.conversations import Health, Streams, answering

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from gateway.deciding import Described
-from gateway.policies import shadow_of
+from gateway.deciding.plan import Described
+from gateway.policies.shadows import shadow_of
 from tests.authorities import Authority
 from tests.integration.client import Client, message, post
 from tests.integration.running import configuration, policy, source, until

@@ -11,8 +11,8 @@ import grpc
 import pytest
 
 from gateway.reasons import Reason
-from gateway.transports import TransportLimits
 from gateway.transports.grpc import connection as module
+from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.authorities import Authority
 from tests.integration.client import message

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from gateway.policies import Phase
-from gateway.review import decode
+from gateway.policies.model import Phase
+from gateway.review.request import decode
 from gateway.serving.generation import Generation
 from gateway.serving.walk import Walker, after_mutation
-from gateway.transports import WorkerPool
+from gateway.transports.pool import WorkerPool
 from tests.integration.client import post
 from tests.integration.process import PATIENCE
 from tests.integration.running import configuration, policy, source, until

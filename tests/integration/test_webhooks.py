@@ -9,10 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.deciding import Source
-from gateway.policies import SourceText, load
-from gateway.transports import Means, TransportLimits
-from gateway.transports.webhook import Credentials, Users, WebhookAccess, read_places
+from gateway.deciding.origin import Source
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
+from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
+from gateway.transports.webhook.places import read_places
 from tests.authorities import Authority
 from tests.integration.client import AsyncClient, Client, message, post
 from tests.integration.process import COMMAND, PATIENCE

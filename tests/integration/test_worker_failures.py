@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from gateway.reasons import Reason
-from gateway.transports import TransportLimits
+from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import message
 from tests.integration.running import configuration, policy, source

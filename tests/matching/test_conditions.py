@@ -2,10 +2,14 @@
 
 import pytest
 
-from gateway.conditions import OUT_OF_BUDGET, Authorization, AuthorizationCheck, EvaluationError, compile_condition
-from gateway.matching import Facts, Matched, NeedsAuthorization, NotMatched, Undecidable, match
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.conditions.budget import OUT_OF_BUDGET
+from gateway.conditions.condition import EvaluationError, NeedsAuthorization, compile_condition
 from gateway.matching.conditions import Variables
-from gateway.policies import EVERYTHING, MatchCondition, Requirement, Selector
+from gateway.matching.facts import Facts
+from gateway.matching.outcomes import Matched, NotMatched, Undecidable
+from gateway.matching.pipeline import match
+from gateway.policies.model import EVERYTHING, MatchCondition, Requirement, Selector
 from gateway.reasons import Reason
 from tests.world import condition, policy, request, when_authorized
 

@@ -7,18 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conditions import AuthorizationCheck, EvaluationError
-from gateway.matching import (
-    Equivalents,
-    Facts,
-    Matched,
-    NotMatched,
-    ServedResource,
-    WrongVersion,
-    match,
-)
-from gateway.policies import MatchPolicy, Requirement, Rule, Scope, Selector
-from gateway.review import GroupVersionKind, GroupVersionResource, decode
+from gateway.conditions.authorization import AuthorizationCheck
+from gateway.conditions.condition import EvaluationError
+from gateway.matching.equivalents import Equivalents, ServedResource
+from gateway.matching.facts import Facts
+from gateway.matching.outcomes import Matched, NotMatched, WrongVersion
+from gateway.matching.pipeline import match
+from gateway.policies.model import MatchPolicy, Requirement, Rule, Scope, Selector
+from gateway.review.request import GroupVersionKind, GroupVersionResource, decode
 from tests.traffic import recordings
 from tests.world import condition, policy, request, when_authorized
 

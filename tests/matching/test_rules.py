@@ -2,8 +2,10 @@
 
 import pytest
 
-from gateway.matching import Facts, Matched, NotMatched, match
-from gateway.policies import Rule, Scope
+from gateway.matching.facts import Facts
+from gateway.matching.outcomes import Matched, NotMatched
+from gateway.matching.pipeline import match
+from gateway.policies.model import Rule, Scope
 from tests.world import policy, request
 
 

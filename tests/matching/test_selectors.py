@@ -2,8 +2,10 @@
 
 import pytest
 
-from gateway.matching import Facts, Matched, NeedsNamespace, NotMatched, Undecidable, match
-from gateway.policies import EVERYTHING, Requirement, Selector
+from gateway.matching.facts import Facts
+from gateway.matching.outcomes import Matched, NeedsNamespace, NotMatched, Undecidable
+from gateway.matching.pipeline import match
+from gateway.policies.model import EVERYTHING, Requirement, Selector
 from gateway.reasons import Reason
 from tests.world import policy, request
 

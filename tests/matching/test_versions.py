@@ -2,9 +2,12 @@
 
 import pytest
 
-from gateway.matching import EMPTY, Equivalents, Facts, Matched, NotMatched, ServedResource, WrongVersion, match
-from gateway.policies import MatchPolicy, Requirement, Rule, Scope, Selector
-from gateway.review import GroupVersionKind, GroupVersionResource
+from gateway.matching.equivalents import EMPTY, Equivalents, ServedResource
+from gateway.matching.facts import Facts
+from gateway.matching.outcomes import Matched, NotMatched, WrongVersion
+from gateway.matching.pipeline import match
+from gateway.policies.model import MatchPolicy, Requirement, Rule, Scope, Selector
+from gateway.review.request import GroupVersionKind, GroupVersionResource
 from tests.world import condition, policy, request
 
 EXACT = {"match_policy": MatchPolicy.EXACT}

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.patching import alignment, apply_json_patch, difference, encode_patch
+from gateway.patching import alignment
 from gateway.patching.alignment import Aligner
+from gateway.patching.application import apply_json_patch
+from gateway.patching.difference import difference, encode_patch
 from gateway.patching.numbering import Numbering
 from tests.patching.values import SEEDS, SOME, edited, strictly_equal, values
 

@@ -7,7 +7,8 @@ import jsonpointer
 import pytest
 from hypothesis import given
 
-from gateway.patching import PatchError, apply_json_patch
+from gateway.patching.application import apply_json_patch
+from gateway.patching.errors import PatchError
 from tests.patching.values import PLAIN_SCALARS, SOME, patched, strictly_equal, text
 
 POD = {"spec": {"containers": [{"name": "a"}, {"name": "b"}], "replicas": 1}, "metadata": {}}

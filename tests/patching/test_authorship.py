@@ -7,17 +7,12 @@ import pytest
 from hypothesis import given
 from msgspec import UNSET
 
-from gateway.patching import (
-    Authorship,
-    Operation,
-    apply_json_patch,
-    difference,
-    encode_patch,
-    equal,
-    format_pointer,
-    parse_pointer,
-)
+from gateway.patching.application import apply_json_patch
+from gateway.patching.authorship import Authorship
+from gateway.patching.difference import Operation, difference, encode_patch
+from gateway.patching.equality import equal
 from gateway.patching.placement import placed
+from gateway.patching.pointer import format_pointer, parse_pointer
 from gateway.patching.succession import succession
 from tests.patching.values import SEEDS, SOME, edited, found, objects, places, strictly_equal, text, values
 

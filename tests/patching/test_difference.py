@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.patching import (
-    Operation,
-    PatchError,
-    apply_json_patch,
-    difference,
-    encode_patch,
-    equal,
-)
+from gateway.patching.application import apply_json_patch
+from gateway.patching.difference import Operation, difference, encode_patch
+from gateway.patching.equality import equal
+from gateway.patching.errors import PatchError
 from tests.patching.values import (
     SEEDS,
     SOME,

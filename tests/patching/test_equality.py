@@ -5,7 +5,7 @@ import copy
 import pytest
 from hypothesis import given
 
-from gateway.patching import equal
+from gateway.patching.equality import equal
 from tests.patching.values import SOME, strictly_equal, values
 
 

@@ -12,14 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.patching import (
-    PatchDialect,
-    PatchError,
-    PatchLimits,
-    apply_json_patch,
-    difference,
-    encode_patch,
-)
+from gateway.patching.application import apply_json_patch
+from gateway.patching.dialect import PatchDialect
+from gateway.patching.difference import difference, encode_patch
+from gateway.patching.errors import PatchError
+from gateway.patching.limits import PatchLimits
 from tests.patching.values import SEEDS, SOME, edited, objects, patched, strictly_equal, text, values
 
 CASES = json.loads((Path(__file__).parents[1] / "conformance" / "cases" / "json_patch_quirks.json").read_text())[

@@ -4,7 +4,11 @@ import msgspec
 import pytest
 
 from gateway.depth import too_deep
-from gateway.patching import PatchError, PatchLimits, apply_json_patch, apply_merge_patch, parse_object
+from gateway.patching.application import apply_json_patch
+from gateway.patching.errors import PatchError
+from gateway.patching.limits import PatchLimits
+from gateway.patching.merging import apply_merge_patch
+from gateway.patching.parsing import parse_object
 from tests.patching.values import text
 
 

@@ -6,7 +6,8 @@ import json
 import pytest
 from hypothesis import given
 
-from gateway.patching import PatchError, apply_merge_patch
+from gateway.patching.errors import PatchError
+from gateway.patching.merging import apply_merge_patch
 from tests.patching.values import SOME, objects, strictly_equal, text
 
 # RFC 7386, appendix A: original, patch, result; those whose patch is an object.

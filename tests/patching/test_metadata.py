@@ -6,12 +6,12 @@ import json
 import pytest
 from hypothesis import given
 
-from gateway.deciding import Change, ChangeKind, Failure
 from gateway.deciding.applying import Scope, apply_change
-from gateway.patching import DEFAULT_LIMITS, object_fault
-from gateway.patching.metadata import OBJECT_META
+from gateway.deciding.verdicts import Change, ChangeKind, Failure
+from gateway.patching.limits import DEFAULT_LIMITS
+from gateway.patching.metadata import OBJECT_META, object_fault
 from gateway.reasons import Reason
-from gateway.scopes import Writes
+from gateway.scopes.writes import Writes
 from tests.patching.values import objects, text
 from tests.traffic import recordings
 

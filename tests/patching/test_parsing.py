@@ -4,7 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.patching import PatchError, apply_json_patch, apply_merge_patch, difference, encode_patch, parse_object
+from gateway.patching.application import apply_json_patch
+from gateway.patching.difference import difference, encode_patch
+from gateway.patching.errors import PatchError
+from gateway.patching.merging import apply_merge_patch
+from gateway.patching.parsing import parse_object
 from tests.patching.values import SOME, text, values
 
 PARSERS = {

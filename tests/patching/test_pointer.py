@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.patching import PatchError, format_pointer, parse_pointer
+from gateway.patching.errors import PatchError
+from gateway.patching.pointer import format_pointer, parse_pointer
 
 # RFC 6901, section 5, by the member that each example names.
 EXAMPLES = {

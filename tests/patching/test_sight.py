@@ -7,18 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.patching import (
-    PatchDialect,
-    PatchError,
-    ScopeError,
-    apply_json_patch,
-    apply_merge_patch,
-    apply_object,
-    difference,
-    format_pointer,
-    parse_pointer,
-)
-from gateway.scopes import Places, shown_part
+from gateway.patching.application import apply_json_patch
+from gateway.patching.dialect import PatchDialect
+from gateway.patching.difference import difference
+from gateway.patching.errors import PatchError, ScopeError
+from gateway.patching.merging import apply_merge_patch
+from gateway.patching.pointer import format_pointer, parse_pointer
+from gateway.patching.replacement import apply_object
+from gateway.scopes.places import Places
+from gateway.scopes.projection import shown_part
 from tests.patching.values import SEEDS, SOME, edited, found, objects, places, strictly_equal, text
 
 POD = {

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.patching import PatchError, apply_json_patch
+from gateway.patching.application import apply_json_patch
+from gateway.patching.errors import PatchError
 from tests.patching.values import strictly_equal
 
 SUITES = Path(__file__).parents[2].parent / "shared" / "suites"

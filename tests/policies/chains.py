@@ -4,9 +4,9 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from gateway.conditions import compile_condition
+from gateway.conditions.condition import compile_condition
 from gateway.matching.rules import matches
-from gateway.policies import (
+from gateway.policies.model import (
     Configuration,
     FailurePolicy,
     MatchCondition,
@@ -21,7 +21,7 @@ from gateway.policies import (
     Selector,
     SideEffects,
 )
-from gateway.review import GroupVersionResource
+from gateway.review.request import GroupVersionResource
 
 OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 GROUPS = ("", "apps", "extensions")

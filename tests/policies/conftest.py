@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from gateway.policies import SourceText, load
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
 
 GROUP = "admission-gateway.dev/v1alpha1"
 

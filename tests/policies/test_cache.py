@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.policies import Cache
+from gateway.policies.model import Cache
 
 
 @pytest.mark.parametrize(

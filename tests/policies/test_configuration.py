@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from gateway.policies import ConfigurationError, Phase, Place, SourceText, load
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.policies.model import ConfigurationError, Phase, Place
 
 
 def test_nothing_at_all():

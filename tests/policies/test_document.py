@@ -8,8 +8,8 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gateway.policies import SourceText, yaml_text
-from gateway.policies.document import read_documents
+from gateway.policies import yaml_text
+from gateway.policies.document import SourceText, read_documents
 from gateway.policies.nodes import MAX_COST, MAX_DEPTH, Broken
 
 

@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policies import Configuration, FailurePolicy, MatchPolicy, Mode, Phase, ReinvocationPolicy, SideEffects
 from gateway.policies.entries import make_entries
+from gateway.policies.model import (
+    Configuration,
+    FailurePolicy,
+    MatchPolicy,
+    Mode,
+    Phase,
+    ReinvocationPolicy,
+    SideEffects,
+)
 from gateway.policies.names import fully_qualified
 from tests.policies.chains import CONFIGURATIONS, GROUPS, REQUESTS, VERSIONS, chains, matched, on, policy
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from gateway.policies import Phase
-from gateway.sources import load_configuration
+from gateway.policies.model import Phase
+from gateway.sources.loading import load_configuration
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gateway.policies import (
+from gateway.policies.identity import verdict_identity
+from gateway.policies.model import (
     EVERYTHING,
     Cache,
     FailurePolicy,
@@ -29,8 +30,9 @@ from gateway.policies import (
     WebhookTarget,
     Worker,
 )
-from gateway.policies.identity import verdict_identity
-from gateway.scopes import Inputs, Places, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.writes import Writes
 
 SELECTOR = Selector(requirements=(Requirement(key="a", operator="Exists"),))
 POLICY = Policy(

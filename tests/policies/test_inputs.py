@@ -8,7 +8,10 @@ from gateway.policies.fields import Field
 from gateway.policies.inputs import read_inputs
 from gateway.policies.model import Place
 from gateway.policies.nodes import Node
-from gateway.scopes import Inputs, Places, Writes, format_pointer, parse_pointer
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import format_pointer, parse_pointer
+from gateway.scopes.writes import Writes
 
 MEMBERS = (
     "dryRun, kind, name, namespace, namespaceObject, object, oldObject, operation, options, requestKind, "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.conditions import Condition
+from gateway.conditions.condition import Condition
 from gateway.policies import match_conditions as module
 from gateway.policies.match_conditions import MAX_COMPILED
 

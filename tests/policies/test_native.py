@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from gateway.policies import (
+from gateway.policies.model import (
     EVERYTHING,
     FailurePolicy,
     MatchPolicy,
@@ -23,7 +23,8 @@ from gateway.policies import (
     SideEffects,
     WebhookTarget,
 )
-from gateway.scopes import Inputs, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.writes import Writes
 from tests.authorities import Authority
 
 GROUP = "admissionregistration.k8s.io"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.policies import (
+from gateway.policies.model import (
     EVERYTHING,
     Cache,
     FailurePolicy,
@@ -17,7 +17,9 @@ from gateway.policies import (
     Selector,
     SideEffects,
 )
-from gateway.scopes import Inputs, Places, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.writes import Writes
 
 
 def test_defaults(one_policy):

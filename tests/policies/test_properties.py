@@ -10,7 +10,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.policies import EVERYTHING, Configuration, SourceText, load
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.policies.model import EVERYTHING, Configuration
 
 GROUP = "admission-gateway.dev/v1alpha1"
 RULE = {

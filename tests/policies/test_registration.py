@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conditions import compile_condition
-from gateway.policies import (
+from gateway.conditions.condition import compile_condition
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
+from gateway.policies.entries import make_entries
+from gateway.policies.model import (
     Configuration,
     MatchCondition,
     Mode,
@@ -18,10 +21,7 @@ from gateway.policies import (
     Selector,
     ServiceReference,
     SideEffects,
-    SourceText,
-    load,
 )
-from gateway.policies.entries import make_entries
 from gateway.policies.registration import MAX_OBJECT_BYTES, Registrar, register
 from gateway.policies.releases import Release
 from tests.policies.chains import CONFIGURATIONS, REQUESTS, matched, on, policy

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.policies import EVERYTHING, Rule, Scope
+from gateway.policies.model import EVERYTHING, Rule, Scope
 
 GOOD = {"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
 RULE = "policies[0].rules[0]"

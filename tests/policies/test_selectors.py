@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.policies import Requirement, Selector
+from gateway.policies.model import Requirement, Selector
 
 
 def test_good_selector(one_policy):

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from gateway.policies import SourceText, load, snapshots
+from gateway.policies import snapshots
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"b": 1, "a": [2.5]}}
 

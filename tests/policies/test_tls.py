@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from gateway.policies import GrpcTls
+from gateway.policies.model import GrpcTls
 from gateway.policies.targets import stays_here
 from tests.authorities import Authority
 

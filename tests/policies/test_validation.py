@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.policies import SourceText, load
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
 
 RECORDED = json.loads(Path(__file__).with_name("validation.json").read_text())["cases"]
 WEBHOOK = {

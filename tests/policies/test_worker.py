@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from gateway.policies import GrpcTarget, HookTarget, QueueTarget, ServiceReference, WebhookTarget, Worker
+from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget, ServiceReference, WebhookTarget, Worker
 from gateway.policies.targets import is_local, target_hosts
 from tests.authorities import Authority
 

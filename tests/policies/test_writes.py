@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.scopes import Places, Writes
+from gateway.scopes.places import Places
+from gateway.scopes.writes import Writes
 
 
 def test_granted(one_policy):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.review import API_VERSIONS, AnswerError, WebhookStatus, read_answer
+from gateway.review.answers import AnswerError, WebhookStatus, read_answer
+from gateway.review.request import API_VERSIONS
 
 V1, V1BETA1 = API_VERSIONS
 UID = "u"

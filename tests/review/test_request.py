@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.review import ReviewError, decode
+from gateway.review.errors import ReviewError
+from gateway.review.request import decode
 from tests.traffic import recording, recordings
 
 MEMBERS = {

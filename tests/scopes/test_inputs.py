@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.scopes import ANY, Inputs, Places, parse_pointer
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer import parse_pointer
 
 MEMBERS = ("uid", "kind", "dryRun", "operation", "object", "oldObject", "namespaceObject", "userInfo", "someday", ANY)
 POINTERS = st.builds(

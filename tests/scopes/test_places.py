@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.scopes import ANY, Places
+from gateway.scopes.places import ANY, Places
 from tests.scopes.model import POINTERS, SETS, TOKENS, inside
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.scopes import PointerError, array_index, escaped, format_pointer, parse_pointer
+from gateway.scopes.pointer import PointerError, array_index, escaped, format_pointer, parse_pointer
 
 
 @pytest.mark.parametrize("text", ["a", " /a", "#/a", "/~", "/~2", "/a~/b"])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from gateway.bounds import DEEPEST
-from gateway.scopes import ANY, Places, shown_part
-from gateway.scopes.projection import NOTHING
+from gateway.scopes.places import ANY, Places
+from gateway.scopes.projection import NOTHING, shown_part
 from tests.scopes.model import SETS, VALUES, found, inside, part
 
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from gateway.scopes import Places, Writes, parse_pointer
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.writes import Writes
 
 
 def places(*pointers: str) -> Places:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from yarl import URL
 
-from gateway.policies import Cache, Phase
+from gateway.policies.model import Cache, Phase
 from gateway.serving.admin import AdminListener
 from gateway.serving.limits import Limits
 from gateway.serving.listener import ListenError

@@ -8,8 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.caching import CacheLimits, NoEvents, RedisStore
-from gateway.policies import Cache, Phase
+from gateway.caching.events import NoEvents
+from gateway.caching.limits import CacheLimits
+from gateway.caching.redis import RedisStore
+from gateway.policies.model import Cache, Phase
 from gateway.serving.cache import CacheError, ServedCache
 from tests.integration.running import until
 from tests.world import policy

@@ -7,12 +7,13 @@ from time import monotonic
 
 import pytest
 
-from gateway.conditions import Authorization, AuthorizationCheck
-from gateway.deciding import Allow, Deny, Failure, Heart, Origin, Source
-from gateway.policies import FailurePolicy, ReinvocationPolicy
-from gateway.policies.model import Requirement, Selector
+from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.deciding.heart import Heart
+from gateway.deciding.origin import Origin, Source
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import FailurePolicy, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
-from gateway.review import ReviewError
+from gateway.review.errors import ReviewError
 from gateway.serving.driver import Driver
 from tests.world import condition, plan, policy, request, when_authorized
 

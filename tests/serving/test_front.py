@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 from gateway.serving.front import Reply
 from gateway.serving.generation import Target
 from gateway.serving.header import unknown

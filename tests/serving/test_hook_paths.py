@@ -2,8 +2,10 @@
 
 import json
 
-from gateway.policies import Phase, SourceText, load
+from gateway.policies.configuration import load
+from gateway.policies.document import SourceText
 from gateway.policies.entries import make_entries
+from gateway.policies.model import Phase
 from gateway.serving.hook_paths import HookPath, hook_entries
 
 API = "admission-gateway.dev/v1alpha1"

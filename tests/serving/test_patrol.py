@@ -5,10 +5,11 @@ import json
 
 import pytest
 
-from gateway.deciding import Allow, Deny, Failure
-from gateway.policies import Phase, ReinvocationPolicy, SideEffects
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import Phase, ReinvocationPolicy, SideEffects
 from gateway.reasons import Reason
-from gateway.scopes import ANY, Inputs, Places
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import ANY, Places
 from gateway.serving import patrol as patrolling
 from gateway.serving.patrol import DROPPED, FAILED, PATROLS, STABLE, UNSTABLE, Patrol
 from tests.world import decide, label, patch, plan, policy, request

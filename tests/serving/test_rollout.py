@@ -6,12 +6,13 @@ import weakref
 
 import pytest
 
-from gateway.deciding import Described, Failure
-from gateway.policies import Configuration, Phase
+from gateway.deciding.plan import Described
+from gateway.deciding.verdicts import Failure
+from gateway.policies.model import Configuration, Phase
 from gateway.reasons import Reason
 from gateway.serving.generation import Generation, Target
 from gateway.serving.rollout import Rollout
-from gateway.transports import TransportLimits
+from gateway.transports.limits import TransportLimits
 from tests.world import policy
 
 AWAY = Failure(reason=Reason.CONFIGURATION, message="away")

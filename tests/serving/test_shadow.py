@@ -5,11 +5,15 @@ import json
 
 import pytest
 
-from gateway.deciding import Allow, Deny, Described, Failure, make_plan
-from gateway.patching import PatchLimits
-from gateway.policies import Mode, Phase, ReinvocationPolicy, Shadow, SideEffects, shadow_of
+from gateway.deciding.plan import Described, make_plan
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.patching.limits import PatchLimits
+from gateway.policies.model import Mode, Phase, ReinvocationPolicy, Shadow, SideEffects
+from gateway.policies.shadows import shadow_of
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places, Writes
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.writes import Writes
 from gateway.serving import shadow as shadowing
 from gateway.serving import shadow_log, shadow_room
 from gateway.serving.shadow import DIFFERENT, DROPPED, FAILED, SAME, Shadowing

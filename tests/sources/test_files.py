@@ -4,7 +4,9 @@ import os
 
 import pytest
 
-from gateway.sources import MAX_FILE_BYTES, SourceError, files, load_configuration, read
+from gateway.sources import files
+from gateway.sources.files import MAX_FILE_BYTES, SourceError, read
+from gateway.sources.loading import load_configuration
 
 WORKER = """
 apiVersion: admission-gateway.dev/v1alpha1

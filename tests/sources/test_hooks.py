@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.policies import load
-from gateway.sources import HookDirectory, Source, SourceError, hook_files, hooks, load_configuration
+from gateway.policies.configuration import load
+from gateway.sources import hook_files, hooks
+from gateway.sources.files import SourceError
 from gateway.sources.hook_files import find_hooks
+from gateway.sources.hooks import HookDirectory
+from gateway.sources.loading import load_configuration
+from gateway.sources.watching import Source
 
 PATIENCE = 120.0
 

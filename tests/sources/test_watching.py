@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from gateway.sources import Source, SourceError
+from gateway.sources.files import SourceError
+from gateway.sources.watching import Source
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import structlog
 import uvloop
 
-from gateway.telemetry import configure_logs
+from gateway.telemetry.logs import configure_logs
 from tests.integration.fixtures import certificates, gateway, trust
 from tests.integration.process import PATIENCE
 

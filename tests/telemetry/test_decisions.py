@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.deciding import Allow, Deny, Failure, Source
-from gateway.policies import FailurePolicy, Mode, OnConflict, Phase
-from gateway.policies.model import EVERYTHING
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import EVERYTHING, FailurePolicy, Mode, OnConflict, Phase
 from gateway.reasons import Reason
-from gateway.telemetry import DecisionLog, configure_logs
+from gateway.telemetry.decisions import DecisionLog
+from gateway.telemetry.logs import configure_logs
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import message, post
 from tests.integration.running import configuration, policy, source

@@ -9,7 +9,7 @@ import threading
 import pytest
 import structlog
 
-from gateway.telemetry import configure_logs
+from gateway.telemetry.logs import configure_logs
 
 LOG = structlog.get_logger("gateway.test")
 

@@ -5,17 +5,19 @@ from dataclasses import fields, replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.caching import LookupResult, RedisFault
-from gateway.deciding import Allow, Deny, Failure, Source
-from gateway.policies import Cache, FailurePolicy, Phase, Shadow
+from gateway.caching.events import LookupResult
+from gateway.deciding.origin import Source
+from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.policies.model import Cache, FailurePolicy, Phase, Shadow
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places
+from gateway.redis.faults import RedisFault
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
 from gateway.serving import shadow
 from gateway.serving.counting import CacheCounting, WorkerCounting
 from gateway.serving.limits import Limits
 from gateway.serving.patrol import DROPPED, FAILED, STABLE, UNSTABLE
 from gateway.serving.refusals import Refusal
-from gateway.telemetry import Metrics
 from gateway.telemetry.metrics import (
     COMPARED,
     ENTRIES,
@@ -27,8 +29,10 @@ from gateway.telemetry.metrics import (
     REDIS_ERRORS,
     REFUSALS,
     WORKER_EVENTS,
+    Metrics,
 )
-from gateway.transports import TransportLimits, WorkerEvent
+from gateway.transports.events import WorkerEvent
+from gateway.transports.limits import TransportLimits
 from tests.world import decide, label, patch, policy, request
 
 FAILURE = Failure(reason=Reason.WORKER_FAILURE, message="x")

@@ -3,11 +3,13 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from gateway.deciding import ASKED, Ask, Described
-from gateway.documents import Document
-from gateway.policies import Configuration, Phase, Worker
-from gateway.policies.model import GrpcTarget
-from gateway.transports import TransportLimits, Workers
+from gateway.deciding.origin import ASKED
+from gateway.deciding.plan import Described
+from gateway.deciding.steps import Ask
+from gateway.documents.document import Document
+from gateway.policies.model import Configuration, GrpcTarget, Phase, Worker
+from gateway.transports.limits import TransportLimits
+from gateway.transports.workers import Workers
 from tests.integration.process import PATIENCE
 from tests.world import policy
 

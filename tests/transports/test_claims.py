@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policies import Phase
-from gateway.scopes import Inputs, Places, Writes, parse_pointer
+from gateway.policies.model import Phase
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.writes import Writes
 from gateway.transports.claims import LISTED, ClaimError, Effective, effective, listed, shown_inputs, shown_writes
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.world import policy

@@ -1,13 +1,18 @@
 """From what a worker says of itself to the standings of its policies: claims, identity, and what the log says of it."""
 
-from gateway.deciding import Described, Failure
-from gateway.policies import Configuration, Worker
+from gateway.deciding.plan import Described
+from gateway.deciding.verdicts import Failure
 from gateway.policies.identity import verdict_identity
-from gateway.policies.model import GrpcTarget
+from gateway.policies.model import Configuration, GrpcTarget, Worker
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places, Writes, parse_pointer
-from gateway.transports import TransportLimits, WorkerPool, Workers
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.writes import Writes
+from gateway.transports.limits import TransportLimits
+from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.workers import Workers
 from tests.integration.running import until
 from tests.integration.workers import always, description, scripted
 from tests.transports.reaching import configured, judge, working

@@ -5,9 +5,10 @@ from google.protobuf.duration_pb2 import Duration
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.deciding import Allow, Ask, ChangeKind, Deny, Failure
-from gateway.documents import Document
-from gateway.policies import Phase
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Allow, ChangeKind, Deny, Failure
+from gateway.documents.document import Document
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.transports.messages import PHASES, one_line, outcome_answer, review_answer, review_request
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

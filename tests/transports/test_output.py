@@ -6,8 +6,7 @@ import sys
 
 from structlog.testing import capture_logs
 
-from gateway.policies import Worker
-from gateway.policies.model import GrpcTarget
+from gateway.policies.model import GrpcTarget, Worker
 from gateway.transports import output as logging_output
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import LINE_BYTES, WorkerOutput

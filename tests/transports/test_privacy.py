@@ -5,10 +5,12 @@ import json
 import msgspec
 import pytest
 
-from gateway.documents import Documents
-from gateway.policies import Phase
-from gateway.review import decode
-from gateway.scopes import Inputs, Places, parse_pointer
+from gateway.documents.documents import Documents
+from gateway.policies.model import Phase
+from gateway.review.request import decode
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import parse_pointer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.workers import ALLOW, description, scripted
 from tests.traffic import recordings

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.deciding import Allow, ChangeKind, Deny, Failure
-from gateway.policies import Phase
+from gateway.deciding.verdicts import Allow, ChangeKind, Deny, Failure
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review import API_VERSIONS
+from gateway.review.request import API_VERSIONS
 from gateway.transports.reviews import review_answer
 
 V1, V1BETA1 = API_VERSIONS

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from admission_worker.claims import EVERYTHING
 from admission_worker.projection import document_of
 from admission_worker.samples import worker
-from gateway.documents import Documents
-from gateway.policies import Phase
-from gateway.review import decode
-from gateway.scopes import Inputs, Places, format_pointer, parse_pointer
+from gateway.documents.documents import Documents
+from gateway.policies.model import Phase
+from gateway.review.request import decode
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import format_pointer, parse_pointer
 from gateway.transports.claims import effective
 from tests.traffic import recordings
 from tests.world import policy

@@ -5,14 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.deciding import Allow, Described, Failure
-from gateway.policies import Phase, Shadow, Worker, shadow_of
-from gateway.policies.model import WebhookTarget
+from gateway.deciding.plan import Described
+from gateway.deciding.verdicts import Allow, Failure
+from gateway.policies.model import Phase, Shadow, WebhookTarget, Worker
+from gateway.policies.shadows import shadow_of
 from gateway.reasons import Reason
-from gateway.scopes import Inputs, Places
-from gateway.transports import TransportLimits, WorkerPool, Workers
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
 from gateway.transports.grpc import connection as module
+from gateway.transports.limits import TransportLimits
+from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.workers import Workers
 from tests.integration.running import until
 from tests.integration.workers import Hanging, always, answer, description, scripted
 from tests.transports.reaching import Reply, asked, configured, judge, question, standing, working

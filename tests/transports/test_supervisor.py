@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.policies import Worker
-from gateway.policies.model import GrpcTarget, Place
+from gateway.policies.model import GrpcTarget, Place, Worker
 from gateway.transports import supervisor as supervising
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import LINE_BYTES

@@ -5,9 +5,11 @@ import asyncio
 import grpc
 import pytest
 
-from gateway.transports import TransportLimits, WorkerPool, Workers
 from gateway.transports.grpc import connection as module
+from gateway.transports.limits import TransportLimits
+from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.workers import Workers
 from tests.integration.running import until
 from tests.integration.workers import answer, description, scripted
 from tests.transports.reaching import asked, configured, judge, question, standing, working

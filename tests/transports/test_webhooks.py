@@ -1,8 +1,9 @@
 """Workers that are existing webhooks: they say nothing of themselves, and nobody waits for them."""
 
-from gateway.deciding import Described
-from gateway.policies import Configuration, Phase, WebhookTarget, Worker, verdict_identity
-from gateway.transports import Workers
+from gateway.deciding.plan import Described
+from gateway.policies.identity import verdict_identity
+from gateway.policies.model import Configuration, Phase, WebhookTarget, Worker
+from gateway.transports.workers import Workers
 from tests.world import policy
 
 

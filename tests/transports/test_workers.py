@@ -9,13 +9,14 @@ from time import monotonic
 import grpc
 import pytest
 
-from gateway.deciding import Deny
-from gateway.policies import Configuration, Phase, Worker
-from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget
+from gateway.deciding.verdicts import Deny
+from gateway.policies.model import Configuration, GrpcTarget, HookTarget, Phase, QueueTarget, Worker
 from gateway.reasons import Reason
-from gateway.transports import TransportLimits, WorkerPool, Workers
 from gateway.transports.grpc import connection as module
+from gateway.transports.limits import TransportLimits
+from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.workers import Workers
 from tests.integration.running import until
 from tests.integration.workers import Gate, Hanging, always, deny, description, scripted, status
 from tests.transports.reaching import Reply, asked, configured, judge, question, standing, working

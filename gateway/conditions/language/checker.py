@@ -21,7 +21,7 @@ from gateway.conditions.language.unification import (
     substitute,
     unwrap_optional,
 )
-from gateway.conditions.libraries import FUNCTIONS
+from gateway.conditions.libraries.library import FUNCTIONS
 from gateway.conditions.libraries.overloads import Function, Overload
 from gateway.conditions.values import types
 from gateway.conditions.values.kinds import type_of

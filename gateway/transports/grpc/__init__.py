@@ -6,8 +6,3 @@ connection  one channel: described, watched over (health), and asked, by stream 
 stream      one ReviewStream: everything of one turn of the loop in one message
 addresses   which addresses a target has
 """
-
-from gateway.transports.grpc.connection import Connection
-from gateway.transports.grpc.worker import GrpcWorker
-
-__all__ = ["Connection", "GrpcWorker"]

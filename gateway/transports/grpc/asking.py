@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Failure
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
 from gateway.transports.descriptions import Description
 from gateway.transports.events import WorkerEvent
 from gateway.transports.grpc.attempts import Ending

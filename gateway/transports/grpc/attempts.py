@@ -15,7 +15,8 @@ LATE     its deadline is over                                        never: no t
 from enum import Enum
 from typing import Protocol
 
-from gateway.deciding import Answer, Ask, Failure
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
 
 
 class Ending(Enum):

@@ -27,7 +27,8 @@ import grpc.aio
 import structlog
 from google.protobuf.message import DecodeError
 
-from gateway.deciding import Answer, Ask
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.errors import WorkerError

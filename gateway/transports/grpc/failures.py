@@ -20,8 +20,8 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from gateway.deciding import Failure
-from gateway.policies import GrpcTls
+from gateway.deciding.verdicts import Failure
+from gateway.policies.model import GrpcTls
 from gateway.reasons import Reason
 from gateway.transports.handshakes import handshake_failure
 from gateway.transports.messages import one_line

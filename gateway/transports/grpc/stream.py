@@ -22,8 +22,9 @@ import structlog
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
-from gateway.deciding import Answer, Ask, Failure
-from gateway.policies import Policy
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
+from gateway.policies.model import Policy
 from gateway.transports.grpc.attempts import Attempt, Ending
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.failures import Failures

@@ -17,7 +17,8 @@ from typing import Final
 import grpc.aio
 import structlog
 
-from gateway.deciding import Answer, Ask, Failure
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents

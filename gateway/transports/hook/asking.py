@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from gateway.deciding import Answer, Ask
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer
 from gateway.hooks import failures
 from gateway.transports.events import WorkerEvent
 

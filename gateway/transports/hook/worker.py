@@ -13,10 +13,11 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Failure
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
 from gateway.hooks.description import HookChangingError, HookDescription, HookError, Stamp, describe, hook_path, stamp
 from gateway.hooks.running import HookRunner, Question, RunEvents
-from gateway.policies import HookTarget
+from gateway.policies.model import HookTarget
 from gateway.reasons import Reason
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description, Descriptions

@@ -21,7 +21,3 @@ bridge    bridge    a gRPC worker, fed from the queue
           commands  what it says to Redis
           relaying  how it asks the worker
 """
-
-from gateway.transports.queue.worker import QueueWorker
-
-__all__ = ["QueueWorker"]

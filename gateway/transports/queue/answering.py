@@ -17,7 +17,7 @@ from typing import Any, Final
 import structlog
 from redis import exceptions
 
-from gateway.redis import reason_of
+from gateway.redis.faults import reason_of
 from gateway.transports.queue.commands import Commands
 from gateway.transports.queue.consuming import FULL, PART, Consuming
 from gateway.transports.queue.hands import Answer, Entry

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Failure
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
 from gateway.transports.descriptions import Description
 from gateway.transports.errors import WorkerError
 from gateway.transports.outcomes import Outcomes

@@ -19,7 +19,7 @@ from gateway.transports.queue.sealing import QueueSeals, is_sealed
 from gateway.transports.queue.wire import FORGOTTEN_MS, GONE_MS, read_presence
 
 if TYPE_CHECKING:
-    from gateway.redis import Command
+    from gateway.redis.pipelines import Command
 
 REPLIES_MS: Final = 60_000
 """How long Redis keeps the replies to a gateway that says nothing: every deadline is over by then."""

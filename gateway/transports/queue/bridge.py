@@ -12,13 +12,13 @@ from typing import Final
 
 import structlog
 
-from gateway.policies import GrpcTarget
+from gateway.policies.model import GrpcTarget
 from gateway.policies.targets import socket_path
-from gateway.redis import RedisAddress
+from gateway.redis.addresses import RedisAddress
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.events import WorkerEvents
-from gateway.transports.grpc import GrpcWorker
 from gateway.transports.grpc.dialling import Dialler
+from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.consumer import Consumer
 from gateway.transports.queue.consuming import ConsumerLimits

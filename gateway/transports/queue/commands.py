@@ -12,7 +12,7 @@ from typing import Any, Final
 from redis import exceptions
 from redis.asyncio import Redis
 
-from gateway.redis import Command
+from gateway.redis.pipelines import Command
 from gateway.transports.queue.hands import Entry
 from gateway.transports.queue.names import GROUP, Names
 

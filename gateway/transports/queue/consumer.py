@@ -19,7 +19,8 @@ from typing import Final
 import structlog
 from redis import exceptions
 
-from gateway.redis import RedisAddress, close_client
+from gateway.redis.addresses import RedisAddress
+from gateway.redis.clients import close_client
 from gateway.redis.homes import home_client
 from gateway.transports.queue.answering import Answering
 from gateway.transports.queue.commands import Commands, NoGroupError

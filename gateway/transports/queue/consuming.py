@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from gateway.redis import reason_of
+from gateway.redis.faults import reason_of
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.hands import Hands
 from gateway.transports.queue.judging import ConsumerEvent, ConsumerEvents, Judging

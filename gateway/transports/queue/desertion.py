@@ -35,7 +35,7 @@ from gateway.transports.queue.names import GROUP, Names
 from gateway.transports.queue.wire import DEAD_SECONDS, GONE_MS
 
 if TYPE_CHECKING:
-    from gateway.redis import Command
+    from gateway.redis.pipelines import Command
 
 GRACE_SECONDS: Final = 2.0
 """How long nobody may be in a lane before its asks are taken out: a bridge that is restarted where it was is back after

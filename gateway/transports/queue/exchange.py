@@ -19,8 +19,8 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Failure
-from gateway.redis import RedisAddress
+from gateway.deciding.verdicts import Failure
+from gateway.redis.addresses import RedisAddress
 from gateway.transports.events import WorkerEvent
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.asks import OpenAsk, OpenAsks

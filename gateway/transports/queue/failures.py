@@ -23,9 +23,9 @@ from typing import Final
 
 from redis import exceptions
 
-from gateway.deciding import Failure
+from gateway.deciding.verdicts import Failure
 from gateway.reasons import Reason
-from gateway.redis import reason_of
+from gateway.redis.faults import reason_of
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.lane import Backlog

@@ -24,8 +24,11 @@ from hiredis import pack_command
 from redis import exceptions
 from redis.asyncio import Redis
 
-from gateway.redis import Command, RedisAddress, close_client, reason_of
+from gateway.redis.addresses import RedisAddress
+from gateway.redis.clients import close_client
+from gateway.redis.faults import reason_of
 from gateway.redis.homes import home_client
+from gateway.redis.pipelines import Command
 
 _LOG: Final = structlog.get_logger(__name__)
 

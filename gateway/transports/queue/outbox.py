@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from redis import exceptions
 
-from gateway.redis import Command
+from gateway.redis.pipelines import Command
 from gateway.transports.queue.asks import OpenAsk
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.lane import Lane

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from gateway.deciding import Allow, Answer, Ask, Failure
-from gateway.documents import Document
-from gateway.policies import Phase, Policy
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Allow, Answer, Failure
+from gateway.documents.document import Document
+from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 from gateway.transports.descriptions import Description
 from gateway.transports.errors import WorkerError
-from gateway.transports.grpc import GrpcWorker
+from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.messages import PHASES, Meaningless
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

@@ -36,7 +36,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from gateway.redis import secrets_of
+from gateway.redis.key_files import secrets_of
 
 _LOG: Final = structlog.get_logger(__name__)
 

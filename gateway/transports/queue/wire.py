@@ -10,8 +10,8 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from gateway.deciding import Ask
-from gateway.policies import Policy
+from gateway.deciding.steps import Ask
+from gateway.policies.model import Policy
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

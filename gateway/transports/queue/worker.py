@@ -20,9 +20,10 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Failure
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
 from gateway.policies.model import QueueTarget
-from gateway.redis import RedisAddress
+from gateway.redis.addresses import RedisAddress
 from gateway.transports.agreement import Agreement
 from gateway.transports.asked import SettingsJudge
 from gateway.transports.descriptions import Description

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 
 HostPort = tuple[str, int]
 

@@ -15,7 +15,8 @@ from time import monotonic
 from typing import Final
 from uuid import uuid4
 
-from gateway.deciding import Answer, Ask, Failure
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
 from gateway.transports.limits import TransportLimits
 from gateway.transports.reviews import review_answer
 from gateway.transports.webhook.client import Client, Post, Received

@@ -11,7 +11,7 @@ import re
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
-from gateway.policies import WebhookTarget
+from gateway.policies.model import WebhookTarget
 from gateway.policies.urls import parse_url
 from gateway.transports.webhook.access import join_host_port
 

@@ -11,8 +11,9 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding import Answer, Ask, Failure
-from gateway.policies import Phase, WebhookTarget
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
+from gateway.policies.model import Phase, WebhookTarget
 from gateway.transports.descriptions import Description
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.grpc.backlog import Backlog

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from gateway.policies.hooks import Hook, hooks_text, read_hook_configuration
+from gateway.policies.hooks.reading import read_hook_configuration
+from gateway.policies.hooks.registration import Hook, hooks_text
 
 RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
 

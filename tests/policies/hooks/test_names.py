@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policies.hooks import webhook_id, worker_name
+from gateway.policies.hooks.names import webhook_id, worker_name
 from gateway.policies.names import dns_subdomain
 
 

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policies import Phase
-from gateway.policies.hooks import FieldRequirement, read_hook_configuration, snapshot_kinds
+from gateway.policies.hooks.model import FieldRequirement
+from gateway.policies.hooks.objects import snapshot_kinds
+from gateway.policies.hooks.reading import read_hook_configuration
+from gateway.policies.model import Phase
 
 
 def test_json_and_yaml_say_the_same(output, binding, read):

@@ -2,11 +2,12 @@
 
 import pytest
 
-from gateway.policies import FailurePolicy, MatchPolicy, OnConflict, Phase, ReinvocationPolicy, SideEffects, load
+from gateway.policies.configuration import load
 from gateway.policies.entries import make_entries
-from gateway.policies.hooks import webhook_id
+from gateway.policies.hooks.names import webhook_id
+from gateway.policies.model import FailurePolicy, MatchPolicy, OnConflict, Phase, ReinvocationPolicy, SideEffects
 from gateway.policies.registration import Registrar, register
-from gateway.scopes import Writes
+from gateway.scopes.writes import Writes
 
 
 def test_a_binding_becomes_a_policy_of_its_own(text, output, binding):

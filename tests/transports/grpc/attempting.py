@@ -4,13 +4,13 @@ from contextlib import asynccontextmanager
 
 import grpc.aio
 
-from gateway.deciding import Ask
-from gateway.documents import Document
-from gateway.transports import TransportLimits
+from gateway.deciding.steps import Ask
+from gateway.documents.document import Document
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.connection import SERVICE
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.grpc.stream import ReviewStream
+from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import outcome_answer
 from tests.integration.workers import scripted
 from tests.transports.reaching import FAR_AWAY, judge

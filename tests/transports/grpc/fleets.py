@@ -2,10 +2,10 @@
 
 from contextlib import asynccontextmanager
 
-from gateway.transports import TransportLimits
 from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc.connection import State
 from gateway.transports.grpc.worker import GrpcWorker
+from gateway.transports.limits import TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
 from tests.transports.reaching import judge, question

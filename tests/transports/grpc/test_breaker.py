@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.transports import TransportLimits
 from gateway.transports.grpc.breaker import Call, Circuit, CircuitBreaker
+from gateway.transports.limits import TransportLimits
 
 LIMITS = TransportLimits(
     worker_circuit_calls=4,

@@ -5,7 +5,6 @@ from time import monotonic
 
 import pytest
 
-from gateway.transports import TransportLimits
 from gateway.transports.credentials import CredentialsError
 from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc import fleet as module
@@ -13,6 +12,7 @@ from gateway.transports.grpc.addresses import ResolveError
 from gateway.transports.grpc.breaker import Call, Circuit
 from gateway.transports.grpc.connection import State
 from gateway.transports.grpc.replica import PATIENCE, TURN_SECONDS, Replica
+from gateway.transports.limits import TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
 from tests.transports.grpc.fleets import SAID, Asked, Played, played

@@ -4,11 +4,12 @@ import asyncio
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.deciding import Ask
-from gateway.documents import Document
-from gateway.policies import HookTarget, Phase
-from gateway.transports import NoWorkerEvents, TransportLimits
-from gateway.transports.hook import HookWorker
+from gateway.deciding.steps import Ask
+from gateway.documents.document import Document
+from gateway.policies.model import HookTarget, Phase
+from gateway.transports.events import NoWorkerEvents
+from gateway.transports.hook.worker import HookWorker
+from gateway.transports.limits import TransportLimits
 from tests.hooks.scripts import PATIENCE, VALIDATING, until
 from tests.world import policy
 

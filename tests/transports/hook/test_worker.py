@@ -5,9 +5,11 @@ import json
 
 import pytest
 
-from gateway.deciding import Allow, Described, Failure
+from gateway.deciding.plan import Described
+from gateway.deciding.verdicts import Allow, Failure
 from gateway.hooks.failures import HOOK_FAILED
-from gateway.policies import Configuration, HookTarget, Phase, Worker, verdict_identity
+from gateway.policies.identity import verdict_identity
+from gateway.policies.model import Configuration, HookTarget, Phase, Worker
 from gateway.reasons import Reason
 from gateway.transports.events import WorkerEvent
 from gateway.transports.hook import worker as module

@@ -12,7 +12,7 @@ import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import ConstantBackoff
 
-from gateway.redis import redis_address
+from gateway.redis.addresses import redis_address
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.consumer import Consumer

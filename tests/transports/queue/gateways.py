@@ -5,13 +5,12 @@ from collections import Counter
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.deciding import Ask
-from gateway.documents import Document
-from gateway.policies import Phase
-from gateway.policies.model import QueueTarget
-from gateway.redis import redis_address
-from gateway.transports import TransportLimits
-from gateway.transports.queue import QueueWorker
+from gateway.deciding.steps import Ask
+from gateway.documents.document import Document
+from gateway.policies.model import Phase, QueueTarget
+from gateway.redis.addresses import redis_address
+from gateway.transports.limits import TransportLimits
+from gateway.transports.queue.worker import QueueWorker
 from tests.transports.queue.consumers import ANSWER_SECONDS, PATIENCE, STREAM, until
 from tests.world import policy
 

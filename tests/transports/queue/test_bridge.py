@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gateway.policies.model import GrpcTarget
-from gateway.transports import TransportLimits
+from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import bridge as module

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.redis import redis_address
+from gateway.redis.addresses import redis_address
 from gateway.transports.queue import answering, heartbeat
 from gateway.transports.queue.consuming import ConsumerLimits
 from tests.caching import servers

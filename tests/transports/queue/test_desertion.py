@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.deciding import Allow
+from gateway.deciding.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import commands, crowd, desertion, exchange

@@ -5,9 +5,9 @@ import ssl
 
 import pytest
 
-from gateway.deciding import Allow
+from gateway.deciding.verdicts import Allow
 from gateway.reasons import Reason
-from gateway.redis import redis_address
+from gateway.redis.addresses import redis_address
 from gateway.transports.queue import desertion
 from gateway.transports.queue.consuming import ConsumerLimits
 from tests.authorities import Authority

@@ -7,7 +7,7 @@ from time import monotonic
 import grpc
 import pytest
 
-from gateway.transports.grpc import GrpcWorker
+from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

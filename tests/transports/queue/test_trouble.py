@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from gateway.deciding import Allow
+from gateway.deciding.verdicts import Allow
 from gateway.reasons import Reason
-from gateway.redis import redis_address
+from gateway.redis.addresses import redis_address
 from gateway.transports.queue import desertion, exchange
 from tests.caching import servers
 from tests.transports.queue.consumers import Judge, Queue, consuming, until

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.deciding import Ask
-from gateway.documents import Document
-from gateway.policies import Phase
+from gateway.deciding.steps import Ask
+from gateway.documents.document import Document
+from gateway.policies.model import Phase
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.names import Names, is_identifier, lane_of

@@ -4,11 +4,11 @@ import asyncio
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.deciding import Ask
-from gateway.documents import Document
-from gateway.policies import Phase, WebhookTarget
-from gateway.transports import TransportLimits
-from gateway.transports.webhook import WebhookWorker
+from gateway.deciding.steps import Ask
+from gateway.documents.document import Document
+from gateway.policies.model import Phase, WebhookTarget
+from gateway.transports.limits import TransportLimits
+from gateway.transports.webhook.worker import WebhookWorker
 from tests.world import policy
 
 PATIENCE = 30.0

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from gateway.deciding import Allow, Deny, Failure
+from gateway.deciding.verdicts import Allow, Deny, Failure
 from gateway.documents.documents import Documents
-from gateway.policies import Phase
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review import decode
-from gateway.scopes import Inputs
+from gateway.review.request import decode
+from gateway.scopes.inputs import Inputs
 from tests.traffic import recording, recordings
 from tests.transports.webhook.asking import question
 from tests.transports.webhook.servers import http, json_patch, review

@@ -8,10 +8,10 @@ from functools import partial
 
 import pytest
 
-from gateway.deciding import Allow
-from gateway.policies import Phase, ServiceReference, WebhookTarget
+from gateway.deciding.verdicts import Allow
+from gateway.policies.model import Phase, ServiceReference, WebhookTarget
 from gateway.reasons import Reason
-from gateway.transports.webhook import Credentials, Users, WebhookAccess
+from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
 from tests.authorities import DAY, Authority, now
 from tests.transports.webhook.asking import asked, asker, eventually
 from tests.transports.webhook.servers import NAME, Hook, handshaking, served, server_context

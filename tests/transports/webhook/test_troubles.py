@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from gateway.deciding import Allow, Failure
-from gateway.policies import ServiceReference
+from gateway.deciding.verdicts import Allow, Failure
+from gateway.policies.model import ServiceReference
 from gateway.reasons import Reason
 from tests.integration.running import until
 from tests.transports.webhook.asking import PATIENCE, asked, asker
