@@ -22,7 +22,8 @@ patch                          what the phase changes in the object: a list of J
                                remove only; empty where nothing changes, and behind a refusal
 object                         the object after the phase; null where the request has none
 entries[]                      the entries, in the order in which the API server calls them; one that is reinvoked
-                               stands here again
+                               stands here again; empty for the kinds that configure admission itself, which it sends
+                               to no registered webhook
 …name, path, isolated          the entry: its webhook's name, where the gateway serves it, whether its policy is alone
 …round                         0, or 1 when reinvoked
 …called                        false: no policy of it is about this request, or the API server refuses before calling

@@ -15,7 +15,7 @@ from gateway.deciding.verdicts import Failure
 from gateway.patching.difference import Operation
 from gateway.policies.model import Mode, OnConflict, Phase
 from gateway.review.request import Request
-from gateway.serving.walk import Visit, Walk
+from gateway.serving.walk import Visit, Walk, is_unsent
 
 _WIDTH: Final = 112
 """Columns, as of the demonstration."""
@@ -36,7 +36,10 @@ def told(source: str, walk: Walk, *, first: bool) -> Iterator[str]:
     called = [visit for visit in walk.visits if any(call.matched for call in visit.decision.calls)]
     for visit in walk.visits:
         yield from _visit(visit)
-    if not called:
+    if is_unsent(walk.request):
+        kind = clean(walk.request.kind.kind)
+        yield f"    not judged: the API server sends a {kind} to no webhook but those from its manifest files"
+    elif not called:
         yield "    no policy is about this request"
     for warning in walk.warnings:
         yield f"    warning: {clean(warning)}"

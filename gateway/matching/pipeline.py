@@ -19,22 +19,8 @@ from gateway.policies.model import Policy
 from gateway.reasons import Reason
 from gateway.review.request import Request
 
-NEVER_SENT: Final = frozenset(
-    {
-        "ValidatingWebhookConfiguration",
-        "MutatingWebhookConfiguration",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
-    }
-)
-"""Kinds of admissionregistration.k8s.io, in any version, that kube-apiserver sends to no webhook, so that a bad one can
-be repaired."""
-
 _OBJECT: Final = NotMatched(why="objectSelector")
 _NAMESPACE: Final = NotMatched(why="namespaceSelector")
-_EXCLUDED: Final = NotMatched(why="kind never sent to webhooks")
 
 
 def match(policy: Policy, request: Request, current: Callable[[], Any], facts: Facts) -> Matching:
@@ -46,8 +32,6 @@ def match(policy: Policy, request: Request, current: Callable[[], Any], facts: F
         current: gives the object as the policies before this one left it; called only if something needs it.
         facts: what lookups have found so far.
     """
-    if request.kind.kind in NEVER_SENT and request.kind.group == "admissionregistration.k8s.io":
-        return _EXCLUDED
     ruled = by_rules(policy, request, facts.equivalents)
     if isinstance(ruled, NotMatched):
         return ruled

@@ -13,6 +13,9 @@ is reinvoked depend on the entries.
 * An entry is called if a policy of it is meant. Of an isolated one the API server itself checks rules, selectors and
   conditions, so what goes wrong in that is refused in its own words, without a webhook's name.
 * An entry's time is its registered timeoutSeconds, less what the gateway keeps back for the rounded second.
+* Of the kinds that configure admission itself no entry hears: the API server sends them to no registered webhook. (To
+  webhooks from manifest files it does, KEP-5793. So the gateway judges whatever it receives; only here are they kept
+  from it.)
 
 What cannot be known here is left out: the API server's own defaulting, conversion and validation between the phases,
 and what a registration excludes besides (``render``).
@@ -42,6 +45,24 @@ from gateway.serving.generation import Generation
 ROUNDS: Final = 2
 """kube-apiserver reinvokes at most once."""
 
+_UNSENT_GROUP: Final = "admissionregistration.k8s.io"
+_UNSENT_KINDS: Final = frozenset(
+    {
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    }
+)
+"""In any version, and their subresources too: so that a bad one can be repaired."""
+
+
+def is_unsent(request: Request) -> bool:
+    """Whether the API server sends this request to no registered webhook, whatever the rules say."""
+    return request.kind.kind in _UNSENT_KINDS and request.kind.group == _UNSENT_GROUP
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Visit:
@@ -62,7 +83,8 @@ class Walk:
     """What a phase comes to.
 
     ``request`` is what the phase began with, ``object`` what it left (equal where it refused). ``status`` is that of a
-    refusal, in the API server's full wording, by ``refused_by``; None if the request is allowed.
+    refusal, in the API server's full wording, by ``refused_by``; None if the request is allowed. There are no visits
+    where the request is not sent (``is_unsent``).
     """
 
     phase: Phase
@@ -119,6 +141,8 @@ class Walker:
         Raises:
             ReviewError: the request cannot be read as far as somebody needs it.
         """
+        if is_unsent(request):
+            return _walk(phase, request, request, ())
         return await (self._mutating(request) if phase is Phase.MUTATING else self._validating(request))
 
     async def _mutating(self, request: Request) -> Walk:

@@ -31,6 +31,7 @@ from gateway.policies.model import (
     Selector,
 )
 from gateway.review.request import GroupVersionKind, GroupVersionResource, Request
+from gateway.serving.walk import is_unsent
 from tests.conformance.cases import Case, CaseError, Result, checked, member
 from tests.conformance.requests import authorize, to_request
 
@@ -84,6 +85,8 @@ def _same_name(one: Any, other: Any) -> bool:
 
 def _outcome(policy: Policy, attributes: Any, env: Any, equivalents: Equivalents) -> dict[str, Any]:
     request = to_request(attributes)
+    if is_unsent(request):
+        return {"call": False}
     matching = _match(policy, request, env, equivalents)
     if isinstance(matching, WrongVersion):
         if matching.kind is None:

@@ -3,9 +3,11 @@
 import asyncio
 import base64
 import json
+from dataclasses import replace
 
 import pytest
 
+from gateway.cli.review_text import told
 from gateway.policies.model import Phase
 from gateway.review.request import decode
 from gateway.serving.generation import Generation
@@ -141,6 +143,23 @@ async def test_the_api_server_checks_an_isolated_policy(walked):
     assert "denied the request" not in walk.status.message
     assert "is forbidden" in walk.status.message
     assert [visit.called for visit in walk.visits] == [False]
+
+
+async def test_kinds_that_configure_admission_reach_no_entry(walked):
+    """The API server sends them to no registered webhook, so that a bad one can be repaired."""
+    group, kind = "admissionregistration.k8s.io", "ValidatingWebhookConfiguration"
+    body = json.loads(VALIDATING.body)
+    body["request"]["kind"] = {"group": group, "version": "v1", "kind": kind}
+    body["request"]["resource"] = {"group": group, "version": "v1", "resource": f"{kind.lower()}s"}
+    everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
+    script = Script(one=deny("not here"), alone=deny("not here"))
+    policies = [policy("one", rules=[everything]), policy("alone", rules=[everything], isolate=True)]
+    recorded = replace(VALIDATING, body=json.dumps(body).encode())
+    walk = await walked(recorded, script=script, validating=policies)
+    assert (walk.allowed, walk.visits, script.asked) == (True, (), [])
+    assert [line.strip() for line in told("review.json", walk, first=False)][1:] == [
+        f"not judged: the API server sends a {kind} to no webhook but those from its manifest files"
+    ]
 
 
 async def test_a_denial_without_a_word(walked):

@@ -1,9 +1,9 @@
 """The conformance scenarios of Kubernetes' end-to-end suite (test/e2e/apimachinery/webhook.go), with the gateway in
 kube-apiserver's place: its webhooks, the real agnhost, its requests, what it expects of the answers.
 
-Left out is what only an API server does: discovery, defaulting and pruning after a patch, storage versions, and
-storing, listing and deleting configurations. That a changed one counts is in tests/integration/test_reload.py, that
-broken conditions are refused in tests/policies.
+Left out is what only an API server does: discovery, defaulting and pruning after a patch, storage versions, storing,
+listing and deleting configurations, and keeping these from registered webhooks. That a changed one counts is in
+tests/integration/test_reload.py, that broken conditions are refused in tests/policies.
 """
 
 import base64
@@ -235,26 +235,6 @@ async def test_mutated_pod(cluster, hook):
     async with cluster(mutating=[hook("adding-init-container", "/mutating-pods", _rules(PODS, "CREATE"))]) as running:
         made = await _mutated(running, _review(PODS, "CREATE", _pod("webhook-to-be-mutated")))
         assert [each["name"] for each in made["spec"]["initContainers"]] == ["webhook-added-init-container"]
-
-
-async def test_webhook_configurations_are_not_admitted_by_webhooks(cluster, hook):
-    """Webhooks are never asked about webhook configurations: nothing is refused, and nothing labelled."""
-    own = "admissionregistration.k8s.io"
-    kinds = [
-        (own, "v1", f"{phase.lower()}webhookconfigurations", f"{phase}WebhookConfiguration")
-        for phase in ("Validating", "Mutating")
-    ]
-    denies = hook("deny-webhook-configuration-deletions", "/always-deny", _any_of(kinds, "DELETE"))
-    labels = hook("add-label-to-webhook-configurations", "/add-label", _any_of(kinds, "CREATE"))
-    async with cluster(validating=[denies], mutating=[labels]) as running:
-        for what in kinds:
-            dummy = _object(what, "dummy", "")
-            assert await _mutated(running, _review(what, "CREATE", dummy)) == dummy
-            assert _said(await _validated(running, _review(what, "DELETE", None, dummy))) is None
-
-
-def _any_of(kinds, operation):
-    return [rule for what in kinds for rule in _rules(what, operation, versions=["*"])]
 
 
 async def test_deny_custom_resource_definition(cluster, hook):
