@@ -37,8 +37,8 @@ from gateway.patching.limits import PatchLimits
 from gateway.policies.model import Configuration, Phase
 from gateway.review.errors import ReviewError
 from gateway.review.request import Request, decode
-from gateway.serving.generation import Generation
 from gateway.serving.limits import Limits
+from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.walk import Walk, Walker, after_mutation
 from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
@@ -150,29 +150,29 @@ class _Deciding:
         for number in (signal.SIGTERM, signal.SIGHUP):
             # A terminal that is closed as well: workers and hooks that were started here would run on.
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        async with self._workers() as generation:
-            walker = Walker(generation, self._patch_limits, early_asks=self._early_asks)
+        async with self._workers() as loaded:
+            walker = Walker(loaded, self._patch_limits, early_asks=self._early_asks)
             for source, body in reviews:
                 await self._decide(walker, source, body)
         return self._code
 
     @asynccontextmanager
-    async def _workers(self) -> AsyncIterator[Generation]:
+    async def _workers(self) -> AsyncIterator[LoadedConfiguration]:
         """The configuration at work; nothing of it is left at the end."""
         pool = WorkerPool(self._transport_limits, means=self._means)
-        generation = Generation(self._configuration, pool, limits=self._transport_limits)
+        loaded = LoadedConfiguration(self._configuration, pool, limits=self._transport_limits)
         names = ", ".join(sorted(self._configuration.workers))
         patience = asyncio.get_running_loop().call_later(
             _PATIENCE_SECONDS,
             lambda: click.echo(f"waiting for the workers: {names} (--log-level info shows what they print)", err=True),
         )
         try:
-            await generation.start(wait_seconds=self._wait_seconds)
+            await loaded.start(wait_seconds=self._wait_seconds)
             patience.cancel()
-            yield generation
+            yield loaded
         finally:
             patience.cancel()
-            await generation.close()
+            await loaded.close()
             await pool.close()
 
     async def _decide(self, walker: Walker, source: str, body: bytes) -> None:

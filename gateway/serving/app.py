@@ -22,9 +22,9 @@ from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
 from gateway.serving.counting import CacheCounting, Counting, WorkerCounting
 from gateway.serving.front import Front
-from gateway.serving.generation import Generation, Target
 from gateway.serving.hook_paths import HookPath
 from gateway.serving.judge import Consumer, Judge, refusal
+from gateway.serving.loaded_configuration import LoadedConfiguration, Target
 from gateway.serving.patrol import Patrol
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload, Report
@@ -74,13 +74,13 @@ class Gateway:
         self.settings = settings
         self.metrics = metrics or Metrics()
         self.certificates: DevelopmentCertificates | None = None
-        events = Counting(self.metrics, lambda: self._generation)
+        events = Counting(self.metrics, lambda: self._loaded)
         self.cache = ServedCache(
             CacheCounting(self.metrics),
             redis=settings.redis,
             seal_key_file=settings.seal_key_file,
             limits=settings.cache_limits,
-            generation=lambda: self._generation,
+            configuration=lambda: self._loaded,
         )
         self._report = Report(events)
         self._rollout = Rollout(
@@ -100,14 +100,14 @@ class Gateway:
         )
         self._background: list[asyncio.Task[None]] = []
         self._patrol = Patrol(
-            lambda: self._generation,
+            lambda: self._loaded,
             events,
             share=settings.patrol_share,
             patch_limits=settings.patch_limits,
             key=secrets.token_bytes(_DIGEST_KEY_BYTES),
         )
         self._shadowing = Shadowing(
-            lambda: self._generation,
+            lambda: self._loaded,
             events,
             share=settings.shadow_share,
             patch_limits=settings.patch_limits,
@@ -117,7 +117,7 @@ class Gateway:
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         self._judge = Judge(
-            lambda: self._generation,
+            lambda: self._loaded,
             events=events,
             consumers=(self.metrics, DecisionLog(), self._patrol, self._shadowing, *consumers),
             depth=settings.limits.depth,
@@ -134,18 +134,18 @@ class Gateway:
         )
 
     @property
-    def _generation(self) -> Generation:
+    def _loaded(self) -> LoadedConfiguration:
         return self._rollout.current
 
     @property
     def configuration(self) -> Configuration:
         """What is served now."""
-        return self._generation.configuration
+        return self._loaded.configuration
 
     @property
     def workers(self) -> Workers:
         """The workers of what is served now."""
-        return self._generation.workers
+        return self._loaded.workers
 
     async def start(self) -> tuple[Address, Address]:
         """Start everything.
@@ -160,8 +160,8 @@ class Gateway:
         self._certificate_file = cert
         self._served_certificate = validity_of(cert)
         context = server_context(cert, key, self.settings.client_cas)
-        self.metrics.know(self._generation.policies(), self._generation.entry_names())
-        self.metrics.loaded(self._generation.loaded.timestamp(), errors=len(self.configuration.errors))
+        self.metrics.know(self._loaded.policies(), self._loaded.entry_names())
+        self.metrics.loaded(self._loaded.loaded.timestamp(), errors=len(self.configuration.errors))
         for error in self.configuration.errors:
             _LOG.error("a mistake in the configuration", place=str(error.place), mistake=error.message)
         try:
@@ -225,7 +225,7 @@ class Gateway:
 
     def knows(self, target: Target) -> bool:
         """Whether what is served now has such a target."""
-        return self._generation.knows(target)
+        return self._loaded.knows(target)
 
     @property
     def has_hooks(self) -> bool:
@@ -234,7 +234,7 @@ class Gateway:
 
     def hook(self, identifier: str) -> Target | None:
         """The entry of the hook's binding with this id; None if there is none in what is served now."""
-        return self._generation.hook(HookPath(self.settings.hooks, identifier))
+        return self._loaded.hook(HookPath(self.settings.hooks, identifier))
 
     def _checks(self) -> dict[str, str | None]:
         """What readiness depends on: configuration and certificates; never on workers."""

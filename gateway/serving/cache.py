@@ -23,7 +23,7 @@ from gateway.caching.sealing import SealKeys
 from gateway.deciding.asking import Asker
 from gateway.policies.model import Policy
 from gateway.redis.addresses import redis_address
-from gateway.serving.generation import Generation
+from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.looking import Looking
 from gateway.transports.workers import Workers
 
@@ -44,7 +44,7 @@ class ServedCache:
         redis: the URL of Redis; empty: memory only.
         seal_key_file: the keys with which entries in Redis are sealed; None: a key of this process.
         limits: of the cache.
-        generation: gives the one in force.
+        configuration: gives the one in force.
 
     Raises:
         CacheError: the URL is none, or the file holds no keys.
@@ -57,9 +57,9 @@ class ServedCache:
         redis: str,
         seal_key_file: Path | None,
         limits: CacheLimits,
-        generation: Callable[[], Generation],
+        configuration: Callable[[], LoadedConfiguration],
     ) -> None:
-        self._generation = generation
+        self._configuration = configuration
         self._file = seal_key_file
         self._keys: SealKeys | None = None
         self._signature: _Signature = None
@@ -81,7 +81,7 @@ class ServedCache:
 
     def policies(self) -> list[Policy]:
         """The configured policies that have a cache."""
-        return [policy for policy in self._generation().policies() if policy.cache is not None]
+        return [policy for policy in self._configuration().policies() if policy.cache is not None]
 
     async def purge(self, policies: Sequence[str]) -> bool | None:
         """Use no verdict of these policies (qualified names) again that was asked for before now.

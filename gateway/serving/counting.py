@@ -8,7 +8,7 @@ from gateway.caching.events import LookupResult
 from gateway.deciding.decision import Decision
 from gateway.policies.model import Phase, Policy
 from gateway.redis.faults import RedisFault
-from gateway.serving.generation import Generation
+from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.refusals import Refusal
 from gateway.telemetry.metrics import Metrics
 from gateway.transports.events import WorkerEvent
@@ -22,7 +22,7 @@ class Counting:
         current: the generation in force.
     """
 
-    def __init__(self, metrics: Metrics, current: Callable[[], Generation]) -> None:
+    def __init__(self, metrics: Metrics, current: Callable[[], LoadedConfiguration]) -> None:
         self._metrics = metrics
         self._current = current
 
@@ -68,7 +68,7 @@ class Counting:
         """The configuration was read again."""
         self._metrics.reloaded(result, errors=errors, good=good)
 
-    def loaded(self, generation: Generation) -> None:
+    def loaded(self, generation: LoadedConfiguration) -> None:
         """Its policies and entries can be counted from now on."""
         self._metrics.know(generation.policies(), generation.entry_names())
         self._metrics.loaded(generation.loaded.timestamp(), errors=len(generation.configuration.errors))

@@ -30,11 +30,11 @@ from gateway.reasons import Reason
 from gateway.serving.body import BodyReader, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections
-from gateway.serving.generation import Target
 from gateway.serving.header import Gate, admitted, is_healthy, requested, traceparent
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.load import Load
+from gateway.serving.loaded_configuration import Target
 from gateway.serving.oversized import envelope
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
 

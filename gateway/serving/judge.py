@@ -5,8 +5,8 @@
 * Everything else: HTTP 200 and an AdmissionReview with the same uid, in the same version. Even if all of this is
   broken.
 
-A review is decided by one panel, the one in force when its body was there. A panel that is followed by another during
-the review goes on to its end.
+A review is decided by one configuration, the one in force when its body was there, also if another is taken over
+meanwhile.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding.asking import Asker
 from gateway.deciding.decision import Decision
 from gateway.deciding.heart import Heart
 from gateway.deciding.plan import Plan
@@ -26,10 +25,10 @@ from gateway.reasons import Reason
 from gateway.review.errors import ReviewError
 from gateway.review.request import DEPTH, Request, decode
 from gateway.review.response import Response, Status, encode
-from gateway.serving.driver import Driver, Namespaces
+from gateway.serving.driver import Driver
 from gateway.serving.front import Reply
-from gateway.serving.generation import Target
 from gateway.serving.header import unknown
+from gateway.serving.loaded_configuration import LoadedConfiguration, Target
 from gateway.serving.refusals import line
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -45,27 +44,6 @@ class Consumer(Protocol):
 
     def decided(self, decision: Decision) -> None:
         """A decision was made. Called before its answer leaves, so it must be quick."""
-
-
-class Panel(Protocol):
-    """Who judges: a configuration at work. Each review tells it of its begin and its end."""
-
-    @property
-    def asker(self) -> Asker:
-        """Asks the workers, or a cache in front of them."""
-
-    @property
-    def namespaces(self) -> Namespaces:
-        """The labels of the namespaces that are known, by name."""
-
-    def plan(self, target: Target) -> Plan | None:
-        """The plan of a target as it is at this moment; None if there is no such target."""
-
-    def begin(self) -> None:
-        """A review is judged here."""
-
-    def end(self) -> None:
-        """It is decided, or given up."""
 
 
 class JudgeEvents(Protocol):
@@ -85,7 +63,7 @@ class Judge:
     """Judges the reviews of both phases.
 
     Args:
-        panel: gives who judges at this moment.
+        configuration: gives the configuration in force.
         events: hears of what came to a decision, and what did not.
         consumers: are shown each decision; what they raise is logged and changes nothing.
         depth: how deep a review may nest.
@@ -95,7 +73,7 @@ class Judge:
 
     def __init__(
         self,
-        panel: Callable[[], Panel],
+        configuration: Callable[[], LoadedConfiguration],
         *,
         events: JudgeEvents,
         consumers: Sequence[Consumer] = (),
@@ -103,7 +81,7 @@ class Judge:
         patch_limits: PatchLimits = DEFAULT_LIMITS,
         early_asks: bool = True,
     ) -> None:
-        self._panel = panel
+        self._configuration = configuration
         self._consumers = consumers
         self._events = events
         self._depth = depth
@@ -126,18 +104,18 @@ class Judge:
         Raises:
             Refused: there is no such target any more.
         """
-        panel = self._panel()
-        plan = panel.plan(target)
+        configuration = self._configuration()
+        plan = configuration.plan(target)
         if plan is None:
             raise unknown(target)
         try:
             request = decode(body, depth=self._depth)
         except ReviewError as error:
             return self._refuse(error)
-        panel.begin()
+        configuration.begin()
         try:
             decision = await self._decide(
-                panel, plan.failing(OVERLOADED) if overloaded else plan, request, started, ends, traceparent
+                configuration, plan.failing(OVERLOADED) if overloaded else plan, request, started, ends, traceparent
             )
             content = encode(
                 decision.response,
@@ -162,12 +140,18 @@ class Judge:
             )
             return Reply(status=200, body=refusal(request.uid, request.api_version, 500, _INTERNAL))
         finally:
-            panel.end()
+            configuration.end()
         self._show(target.entry, decision)
         return Reply(status=200, body=content)
 
     async def _decide(
-        self, panel: Panel, plan: Plan, request: Request, started: float, ends: float, traceparent: str
+        self,
+        configuration: LoadedConfiguration,
+        plan: Plan,
+        request: Request,
+        started: float,
+        ends: float,
+        traceparent: str,
     ) -> Decision:
         heart = Heart(
             request,
@@ -178,7 +162,7 @@ class Judge:
             early_asks=self._early_asks,
             traceparent=traceparent,
         )
-        driver = Driver(request.uid, heart, asker=panel.asker, namespaces=panel.namespaces)
+        driver = Driver(request.uid, heart, asker=configuration.asker, namespaces=configuration.namespaces)
         self._drivers.add(driver)
         try:
             return await driver.decide()

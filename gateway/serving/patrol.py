@@ -32,7 +32,6 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import structlog
 
-from gateway.deciding.asking import Asker
 from gateway.deciding.call import Call
 from gateway.deciding.decision import Decision, Outcome
 from gateway.deciding.heart import Heart
@@ -45,8 +44,8 @@ from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase, Policy, SideEffects
 from gateway.review.errors import ReviewError
 from gateway.review.request import Request
-from gateway.serving.driver import Driver, Namespaces
-from gateway.serving.generation import Target
+from gateway.serving.driver import Driver
+from gateway.serving.loaded_configuration import LoadedConfiguration, Target
 from gateway.serving.patrol_log import PatrolLog
 from gateway.serving.walk import with_object
 
@@ -83,27 +82,6 @@ class PatrolEvents(Protocol):
         """A patrol is over: what the policies came to as a set; or it was dropped."""
 
 
-class Beat(Protocol):
-    """Whose policies are patrolled: the generation in force."""
-
-    @property
-    def workers(self) -> Asker:
-        """Asks the workers, without a cache."""
-
-    @property
-    def namespaces(self) -> Namespaces:
-        """The labels of the namespaces that are known, by name."""
-
-    def plan(self, target: Target) -> Plan | None:
-        """The plan of a target as it is at this moment."""
-
-    def begin(self) -> None:
-        """Somebody asks its workers."""
-
-    def end(self) -> None:
-        """Not any more."""
-
-
 class _Result(NamedTuple):
     """A policy's call, and the object right after its change."""
 
@@ -115,7 +93,7 @@ class Patrol:
     """Asks again. A Consumer of decisions.
 
     Args:
-        beat: gives the generation in force.
+        configuration: gives the one in force.
         events: counts.
         share: of the mutations that are patrolled: from 0, none, to 1, all.
         patch_limits: of the changes that workers ask for.
@@ -125,7 +103,7 @@ class Patrol:
 
     def __init__(
         self,
-        beat: Callable[[], Beat],
+        configuration: Callable[[], LoadedConfiguration],
         events: PatrolEvents,
         *,
         share: float,
@@ -133,7 +111,7 @@ class Patrol:
         key: bytes,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self._beat = beat
+        self._configuration = configuration
         self._events = events
         self._share = share
         self._patch_limits = patch_limits
@@ -153,16 +131,16 @@ class Patrol:
         if len(self._tasks) >= PATROLS or len(decision.request.raw("object") or b"") > OBJECT_BYTES:
             self._events.patrolled(DROPPED)
             return
-        beat = self._beat()
-        # At once: a generation that nobody holds may go.
-        beat.begin()
-        task = asyncio.create_task(self._patrol(beat, decision))
+        configuration = self._configuration()
+        # At once: a configuration that nobody holds may go.
+        configuration.begin()
+        task = asyncio.create_task(self._patrol(configuration, decision))
         self._tasks.add(task)
-        task.add_done_callback(partial(self._over, beat))
+        task.add_done_callback(partial(self._over, configuration))
 
-    def _over(self, beat: Beat, task: asyncio.Task[None]) -> None:
+    def _over(self, configuration: LoadedConfiguration, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        beat.end()
+        configuration.end()
 
     def stop(self) -> None:
         """Break off what is under way, and begin nothing more."""
@@ -177,10 +155,10 @@ class Patrol:
 
     # ---------------------------------------------------------------------------------------------- one patrol
 
-    async def _patrol(self, beat: Beat, decision: Decision) -> None:
+    async def _patrol(self, configuration: LoadedConfiguration, decision: Decision) -> None:
         await asyncio.sleep(AFTER_SECONDS)
         try:
-            result = await self._outcome(beat, decision)
+            result = await self._outcome(configuration, decision)
         except (PatchError, ReviewError):
             # The changes of one review may together pass the limits that each kept, or somebody may look closer.
             result = FAILED
@@ -189,42 +167,42 @@ class Patrol:
             result = FAILED
         self._events.patrolled(result)
 
-    async def _outcome(self, beat: Beat, decision: Decision) -> str:
+    async def _outcome(self, configuration: LoadedConfiguration, decision: Decision) -> str:
         ends = monotonic() + PATROL_SECONDS
-        members = _members(beat, decision)
+        members = _members(configuration, decision)
         unstable: set[int] = set()
         for call, result in _results(decision, self._patch_limits):
             member = members.get(call.index)
             if member is None:
                 continue
-            again = await self._decide(beat, [member], decision.request, result, ends)
+            again = await self._decide(configuration, [member], decision.request, result, ends)
             named = _named(again)
             self._events.patrolled_policy(call.policy, named)
             if named is UNSTABLE:
                 unstable.add(call.index)
                 self._log.policy(decision, call, again)
         chain = [member for index, member in sorted(members.items()) if index not in unstable]
-        again = await self._decide(beat, chain, decision.request, decision.object, ends)
+        again = await self._decide(configuration, chain, decision.request, decision.object, ends)
         named = _named(again)
         if named is UNSTABLE:
             self._log.chain(decision, again)
         return named
 
     async def _decide(
-        self, beat: Beat, members: Sequence[Member], request: Request, result: Any, ends: float
+        self, configuration: LoadedConfiguration, members: Sequence[Member], request: Request, result: Any, ends: float
     ) -> Decision:
         plan = Plan(phase=Phase.MUTATING, members=tuple(members))
         heart = Heart(with_object(request, result), plan, ends=ends, limits=self._patch_limits)
-        driver = Driver(request.uid, heart, asker=beat.workers, namespaces=beat.namespaces)
+        driver = Driver(request.uid, heart, asker=configuration.workers, namespaces=configuration.namespaces)
         return await driver.decide()
 
 
-def _members(beat: Beat, decision: Decision) -> dict[int, Member]:
+def _members(configuration: LoadedConfiguration, decision: Decision) -> dict[int, Member]:
     """Who may be asked again, by place in the decision's chain.
 
     The configuration may have changed since: then a policy that is not the same any more is left out.
     """
-    plan = beat.plan(Target(Phase.MUTATING))
+    plan = configuration.plan(Target(Phase.MUTATING))
     standing = {} if plan is None else {id(member.policy): member for member in plan.members}
     return {
         call.index: standing[id(call.policy)]

@@ -29,7 +29,7 @@ import structlog
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
-from gateway.serving.generation import Blocker, Generation
+from gateway.serving.loaded_configuration import Blocker, LoadedConfiguration
 from gateway.serving.looking import Looking
 from gateway.serving.rollout import Rollout
 from gateway.sources.files import SourceError
@@ -47,7 +47,7 @@ class ReloadEvents(Protocol):
     def reloaded(self, result: str, *, errors: int, good: bool) -> None:
         """A new text came to this result. ``good``: what is served is what the source says."""
 
-    def loaded(self, generation: Generation) -> None:
+    def loaded(self, generation: LoadedConfiguration) -> None:
         """This generation is in force now. Those before may still be deciding reviews."""
 
     def retired(self) -> None:
@@ -99,13 +99,13 @@ class Report:
         others = f" (and {len(blockers) - 1} more policies, see the log)" if len(blockers) > 1 else ""
         self._stays("waiting", f"in the new one {blockers[0]}{others}", errors=0)
 
-    def unchanged(self, generation: Generation) -> None:
+    def unchanged(self, generation: LoadedConfiguration) -> None:
         """The source says, or says again, what is in force."""
         _LOG.info("the configuration is the one that is served")
         self._stale = None
         self._events.reloaded("unchanged", errors=len(generation.configuration.errors), good=True)
 
-    def adopted(self, generation: Generation) -> None:
+    def adopted(self, generation: LoadedConfiguration) -> None:
         """The new one is in force."""
         self._stale = None
         self._since = generation.loaded

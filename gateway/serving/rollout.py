@@ -16,7 +16,7 @@ from typing import Protocol
 from gateway.deciding.asking import Asker
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
-from gateway.serving.generation import Blocker, Generation
+from gateway.serving.loaded_configuration import Blocker, LoadedConfiguration
 from gateway.transports.events import WorkerEvents
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
@@ -30,7 +30,7 @@ class RolloutEvents(Protocol):
     def waiting(self, blockers: Sequence[Blocker]) -> None:
         """It is not adopted, because these policies could be asked until now. It is tried on."""
 
-    def adopted(self, generation: Generation) -> None:
+    def adopted(self, generation: LoadedConfiguration) -> None:
         """It is in force."""
 
     def retired(self) -> None:
@@ -72,10 +72,10 @@ class Rollout:
         self._asking = asking
         self._pool = WorkerPool(limits, worker_events, means)
         self._standings_changed = asyncio.Event()
-        self._alive: set[Generation] = set()
+        self._alive: set[LoadedConfiguration] = set()
         self._retiring: set[asyncio.Task[None]] = set()
         self._trial: asyncio.Task[None] | None = None
-        self.candidate: Generation | None = None
+        self.candidate: LoadedConfiguration | None = None
         self.current = self._generation(configuration, texts, None)
 
     async def start(self) -> None:
@@ -111,9 +111,9 @@ class Rollout:
     # --------------------------------------------------------------------------------------------- one candidate
 
     def _generation(
-        self, configuration: Configuration, texts: Sequence[SourceText], before: Generation | None
-    ) -> Generation:
-        generation = Generation(
+        self, configuration: Configuration, texts: Sequence[SourceText], before: LoadedConfiguration | None
+    ) -> LoadedConfiguration:
+        generation = LoadedConfiguration(
             configuration,
             self._pool,
             limits=self._limits,
@@ -125,7 +125,7 @@ class Rollout:
         self._alive.add(generation)
         return generation
 
-    async def _try(self, candidate: Generation) -> None:
+    async def _try(self, candidate: LoadedConfiguration) -> None:
         try:
             await candidate.start(wait_seconds=self._wait_seconds)
             await self._until_no_policy_is_lost(candidate)
@@ -135,7 +135,7 @@ class Rollout:
             self._events.failed(error)
             await self._end(candidate)
 
-    async def _until_no_policy_is_lost(self, candidate: Generation) -> None:
+    async def _until_no_policy_is_lost(self, candidate: LoadedConfiguration) -> None:
         told: Sequence[Blocker] = ()
         while True:
             self._standings_changed.clear()
@@ -147,18 +147,18 @@ class Rollout:
                 self._events.waiting(blockers)
             await self._standings_changed.wait()
 
-    def _adopt(self, candidate: Generation) -> None:
+    def _adopt(self, candidate: LoadedConfiguration) -> None:
         before, self.current, self.candidate = self.current, candidate, None
         task = asyncio.create_task(self._retire(before))
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
         self._events.adopted(candidate)
 
-    async def _retire(self, generation: Generation) -> None:
+    async def _retire(self, generation: LoadedConfiguration) -> None:
         await generation.idle()
         await self._end(generation)
         self._events.retired()
 
-    async def _end(self, generation: Generation) -> None:
+    async def _end(self, generation: LoadedConfiguration) -> None:
         await generation.close()
         self._alive.discard(generation)

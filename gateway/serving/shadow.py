@@ -31,7 +31,6 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding.asking import Asker
 from gateway.deciding.call import Call
 from gateway.deciding.decision import Decision
 from gateway.deciding.heart import Heart
@@ -46,7 +45,8 @@ from gateway.policies.model import Policy
 from gateway.review.errors import ReviewError
 from gateway.review.request import Request
 from gateway.review.response import denial_code
-from gateway.serving.driver import Driver, Namespaces
+from gateway.serving.driver import Driver
+from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.patrol import asks_freely
 from gateway.serving.shadow_log import ShadowLog
 from gateway.serving.shadow_room import ShadowRoom
@@ -73,32 +73,11 @@ class ShadowEvents(Protocol):
         """A verdict of this policy was compared with its shadow's, or was not."""
 
 
-class Stage(Protocol):
-    """Who has the shadows: the generation in force."""
-
-    @property
-    def shadows(self) -> Asker:
-        """Asks their workers, without a cache."""
-
-    @property
-    def namespaces(self) -> Namespaces:
-        """The labels of the namespaces that are known, by name."""
-
-    def shadow_plan(self, policy: Policy) -> Plan | None:
-        """The policy's shadow, alone, as of this moment; None: it has none, or is not configured any more."""
-
-    def begin(self) -> None:
-        """Somebody asks its workers."""
-
-    def end(self) -> None:
-        """Not any more."""
-
-
 class Shadowing:
     """Asks the shadows. A Consumer of decisions.
 
     Args:
-        stage: gives the generation in force.
+        configuration: gives the one in force.
         events: counts.
         share: of the reviews of which something is compared: from 0, none, to 1, all.
         patch_limits: of the changes that workers ask for.
@@ -108,7 +87,7 @@ class Shadowing:
 
     def __init__(
         self,
-        stage: Callable[[], Stage],
+        configuration: Callable[[], LoadedConfiguration],
         events: ShadowEvents,
         *,
         share: float = 1.0,
@@ -116,7 +95,7 @@ class Shadowing:
         key: bytes,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self._stage = stage
+        self._configuration = configuration
         self._events = events
         self._share = share
         self._patch_limits = patch_limits
@@ -133,10 +112,10 @@ class Shadowing:
         compared = [number for number, call in enumerate(decision.calls) if _is_compared(call, decision.request)]
         if not compared or self._draw() >= self._share:
             return
-        stage = self._stage()
+        configuration = self._configuration()
         size = sum(memoryview(raw).nbytes for raw in decision.request.members.values())
         for number in compared:
-            self._begin(stage, decision, number, size)
+            self._begin(configuration, decision, number, size)
 
     def stop(self) -> None:
         """Break off what is under way, and begin nothing more."""
@@ -151,29 +130,29 @@ class Shadowing:
 
     # ------------------------------------------------------------------------------------------ one comparison
 
-    def _begin(self, stage: Stage, decision: Decision, number: int, size: int) -> None:
+    def _begin(self, configuration: LoadedConfiguration, decision: Decision, number: int, size: int) -> None:
         policy = decision.calls[number].policy
-        plan = stage.shadow_plan(policy)
+        plan = configuration.shadow_plan(policy)
         if plan is None:
             return  # the configuration has changed since
         if not self._room.take(policy, size):
             self._events.compared(policy, DROPPED)
             return
-        # At once: a generation that nobody holds may go.
-        stage.begin()
-        task = asyncio.create_task(self._compare(stage, plan, decision, number))
+        # At once: a configuration that nobody holds may go.
+        configuration.begin()
+        task = asyncio.create_task(self._compare(configuration, plan, decision, number))
         self._tasks.add(task)
-        task.add_done_callback(partial(self._over, stage, policy, size))
+        task.add_done_callback(partial(self._over, configuration, policy, size))
 
-    def _over(self, stage: Stage, policy: Policy, size: int, task: asyncio.Task[None]) -> None:
+    def _over(self, configuration: LoadedConfiguration, policy: Policy, size: int, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._room.leave(policy, size)
-        stage.end()
+        configuration.end()
 
-    async def _compare(self, stage: Stage, plan: Plan, decision: Decision, number: int) -> None:
+    async def _compare(self, configuration: LoadedConfiguration, plan: Plan, decision: Decision, number: int) -> None:
         await asyncio.sleep(AFTER_SECONDS)
         try:
-            result = await self._result(stage, plan, decision, number)
+            result = await self._result(configuration, plan, decision, number)
         except (PatchError, ReviewError):
             # The changes of one review may together pass the limits that each kept, or somebody may look closer.
             result = FAILED
@@ -182,11 +161,11 @@ class Shadowing:
             result = FAILED
         self._events.compared(decision.calls[number].policy, result)
 
-    async def _result(self, stage: Stage, plan: Plan, decision: Decision, number: int) -> str:
+    async def _result(self, configuration: LoadedConfiguration, plan: Plan, decision: Decision, number: int) -> str:
         call = decision.calls[number]
         request = self._as_it_was(decision, number)
         heart = Heart(request, plan, ends=monotonic() + COMPARISON_SECONDS, limits=self._patch_limits)
-        driver = Driver(request.uid, heart, asker=stage.shadows, namespaces=stage.namespaces)
+        driver = Driver(request.uid, heart, asker=configuration.shadows, namespaces=configuration.namespaces)
         told = await driver.decide()
         (shadow,) = told.calls
         if isinstance(shadow.answer, Failure):

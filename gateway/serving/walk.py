@@ -40,7 +40,7 @@ from gateway.review.request import Request
 from gateway.review.response import Status, clean_warnings, denial_code
 from gateway.serving.budget import budget
 from gateway.serving.driver import Driver
-from gateway.serving.generation import Generation
+from gateway.serving.loaded_configuration import LoadedConfiguration
 
 ROUNDS: Final = 2
 """kube-apiserver reinvokes at most once."""
@@ -120,18 +120,18 @@ class Walk:
 
 
 class Walker:
-    """Walks requests through the entries of a generation.
+    """Walks requests through the entries of a configuration.
 
     Args:
-        generation: started.
+        configuration: started.
         limits: of the patches that workers send.
         early_asks: whether mutating policies are asked before their turn.
     """
 
     def __init__(
-        self, generation: Generation, limits: PatchLimits = DEFAULT_LIMITS, *, early_asks: bool = True
+        self, configuration: LoadedConfiguration, limits: PatchLimits = DEFAULT_LIMITS, *, early_asks: bool = True
     ) -> None:
-        self._generation = generation
+        self._configuration = configuration
         self._limits = limits
         self._early_asks = early_asks
 
@@ -154,7 +154,7 @@ class Walker:
         for number in range(ROUNDS):
             if number and not changed:
                 break
-            for entry in self._generation.entries.mutating:
+            for entry in self._configuration.entries.mutating:
                 if number and entry.name not in marked:
                     continue
                 visit = await self._visit(entry, number, current)
@@ -171,14 +171,14 @@ class Walker:
         return _walk(Phase.MUTATING, request, current, visits)
 
     async def _validating(self, request: Request) -> Walk:
-        entries = self._generation.entries.validating
+        entries = self._configuration.entries.validating
         visits = await asyncio.gather(*(self._visit(entry, 0, request) for entry in entries))
         return _walk(Phase.VALIDATING, request, request, visits)
 
     async def _visit(self, entry: Entry, number: int, request: Request) -> Visit:
-        generation = self._generation
+        configuration = self._configuration
         # Not as registered: whoever checks rules, selectors and conditions of an isolated policy, here it is us.
-        plan = make_plan(entry.phase, entry.policies, generation.workers.standings(entry.phase))
+        plan = make_plan(entry.phase, entry.policies, configuration.workers.standings(entry.phase))
         now = monotonic()
         heart = Heart(
             request,
@@ -188,7 +188,7 @@ class Walker:
             limits=self._limits,
             early_asks=self._early_asks,
         )
-        driver = Driver(request.uid, heart, asker=generation.asker, namespaces=generation.namespaces)
+        driver = Driver(request.uid, heart, asker=configuration.asker, namespaces=configuration.namespaces)
         return Visit(entry=entry, round=number, decision=await driver.decide())
 
 

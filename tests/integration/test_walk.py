@@ -10,7 +10,7 @@ import pytest
 from gateway.cli.review_text import told
 from gateway.policies.model import Phase
 from gateway.review.request import decode
-from gateway.serving.generation import Generation
+from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.walk import Walker, after_mutation
 from gateway.transports.pool import WorkerPool
 from tests.integration.client import post
@@ -55,7 +55,7 @@ def walked():
             known = configuration(f"{text}---\n{extra}" if extra else text)
             assert known.errors == ()
             pool = WorkerPool()
-            generation = Generation(known, pool)
+            generation = LoadedConfiguration(known, pool)
             try:
                 await generation.start(wait_seconds=PATIENCE)
                 phase = Phase(recorded.phase)
@@ -179,10 +179,10 @@ async def test_it_comes_to_what_serve_answers(gateway):
     async with scripted("one", "two", "judge", "free", "alone", review=script) as target:
         known = configuration(source(workers={"scripted": target}, mutating=mutating, validating=validating))
         async with gateway(known) as served:
-            walker = Walker(served.gateway._generation)
+            walker = Walker(served.gateway._loaded)
             for recorded in (MUTATING, VALIDATING):
                 walk = await walker.walk(Phase(recorded.phase), decode(recorded.body))
-                assert len(walk.visits) == len(served.gateway._generation.entries.of(walk.phase))
+                assert len(walk.visits) == len(served.gateway._loaded.entries.of(walk.phase))
                 for visit in walk.visits:
                     body = json.loads(recorded.body)
                     body["request"]["object"] = visit.decision.request.object

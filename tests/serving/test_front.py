@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from gateway.policies.model import Phase
 from gateway.serving.front import Reply
-from gateway.serving.generation import Target
 from gateway.serving.header import unknown
+from gateway.serving.loaded_configuration import Target
 from gateway.serving.refusals import Refusal
 
 JSON = {"Content-Type": "application/json"}

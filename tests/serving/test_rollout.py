@@ -10,7 +10,7 @@ from gateway.deciding.plan import Described
 from gateway.deciding.verdicts import Failure
 from gateway.policies.model import Configuration, Phase
 from gateway.reasons import Reason
-from gateway.serving.generation import Generation, Target
+from gateway.serving.loaded_configuration import LoadedConfiguration, Target
 from gateway.serving.rollout import Rollout
 from gateway.transports.limits import TransportLimits
 from tests.world import policy
@@ -157,7 +157,7 @@ async def test_a_candidate_that_breaks_us_is_given_up(rollout, monkeypatch):
 
     first = rollout.current
     with monkeypatch.context() as patched:
-        patched.setattr(Generation, "start", broken)
+        patched.setattr(LoadedConfiguration, "start", broken)
         await rollout.propose(chain("a"), ())
         await settled()
     assert (rollout.told, rollout.current, rollout.candidate) == ([("failed", "planted")], first, None)

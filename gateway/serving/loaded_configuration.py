@@ -1,7 +1,7 @@
 """One configuration, at work: its entries, its plans, its workers; and who still holds it.
 
-A review is decided by one generation from its first moment to its last, however often the configuration changes
-meanwhile: plan, workers and namespaces are of one piece. So a generation that is followed by another lives on until its
+A review is decided by one loaded configuration from its first moment to its last, however often the configuration
+changes meanwhile: plan, workers and namespaces are of one piece. So one that is followed by another lives on until its
 last review is decided.
 
 A target is a path: all policies of a phase (``/mutate``), or those of one entry (``/mutate/ENTRY``). Which targets
@@ -46,15 +46,15 @@ class Blocker(NamedTuple):
         return f"{self.phase} policy {self.policy}: {self.why}"
 
 
-class Generation:
+class LoadedConfiguration:
     """Serves one configuration.
 
     Args:
         configuration: complete (not ``fatal``).
-        pool: has the workers, for this generation and those before and after it.
+        pool: has the workers, for this configuration and those before and after it.
         limits: of the calls.
         texts: what the configuration was read from.
-        before: the generation that this one is to follow, if any.
+        before: the one that this one is to follow, if any.
         asking: puts a cache in front of the workers; None: there is none.
         changed: called in the loop whenever the standing of a policy may have changed.
     """
@@ -66,7 +66,7 @@ class Generation:
         *,
         limits: TransportLimits | None = None,
         texts: Sequence[SourceText] = (),
-        before: Optional["Generation"] = None,
+        before: Optional["LoadedConfiguration"] = None,
         asking: Callable[[Workers], Asker] | None = None,
         changed: Callable[[], object] = lambda: None,
     ) -> None:
@@ -158,12 +158,12 @@ class Generation:
         """All policies."""
         return (*self.configuration.mutating, *self.configuration.validating)
 
-    def blockers(self, before: "Generation") -> tuple[Blocker, ...]:
+    def blockers(self, before: "LoadedConfiguration") -> tuple[Blocker, ...]:
         """The policies that can be asked in ``before``, are here too, and cannot be asked here.
 
         "A policy that is invalid, or whose worker is unknown, undescribed or rejects its settings, keeps its last good
-        version": as long as there is one of them, this generation must not follow that one. What is new, or could not
-        be asked before, has no good version to lose, and holds nobody up.
+        version": as long as there is one of them, this configuration must not follow that one. What is new, or could
+        not be asked before, has no good version to lose, and holds nobody up.
         """
         return tuple(
             Blocker(phase, policy.qualified_name, _why(self.workers.standings(phase).get(policy.qualified_name)))
