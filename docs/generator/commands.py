@@ -44,14 +44,9 @@ def _command(name: str, command: click.Command) -> str:
     usage = " ".join([_NAME, name, *(["[OPTIONS]"] if options else []), *map(_argument, arguments)])
     parts = [f"## {name}", f"```text\n{usage}\n```", prose(command.help or "")]
     shown = [each for each in options if not each.hidden]
-    limits = [each for each in options if each.hidden]
     if shown:
         head = ("Flag", "Environment variable", "Default", "Meaning")
         parts.append(table(head, [(_flag(each), _variable(each), _default(each), _meaning(each)) for each in shown]))
-    if limits:
-        parts.append(f"### Limits of {name}")
-        parts.append("Each limit with its reason stands in [limits.md](limits.md).")
-        parts.append(table(("Flag", "Environment variable", "Default"), map(_limit, limits)))
     return "\n\n".join(parts)
 
 
@@ -103,10 +98,8 @@ def _default(option: click.Option) -> str:
 def _meaning(option: click.Option) -> str:
     least, most = getattr(option.type, "min", None), getattr(option.type, "max", None)
     bounds = (f" At least {least}." if least is not None else "") + (f" At most {most}." if most is not None else "")
-    return literals(option.help or "") + bounds
-
-
-def _limit(option: click.Option) -> tuple[str, str, str]:
     flag = option.opts[0]
-    name = flag.removeprefix(_LIMIT).replace("-", "_")
-    return f"[{code(flag)}](limits.md#{anchor(name)})", _variable(option), _default(option)
+    reason = (
+        f" [Why](limits.md#{anchor(flag.removeprefix(_LIMIT).replace('-', '_'))})." if flag.startswith(_LIMIT) else ""
+    )
+    return literals(option.help or "") + bounds + reason

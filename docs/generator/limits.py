@@ -2,12 +2,13 @@
 
 import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 from docs.generator.markdown import code, prose
 from docs.generator.source import documented
+from gateway.bounds import BODY_EXTRA, BODY_FACTOR, BUDGET_DIVISOR, HELP
 from gateway.cli.serve import serve
 
 _HEAD: Final = prose("""
@@ -17,13 +18,14 @@ _HEAD: Final = prose("""
     each limit ends in a decided answer, or in the end of one connection.
 
     A limit with a flag is set on ``serve``, by the flag or by its environment variable; it must be greater than zero
-    and finite. The others are constants of the source.
+    and finite. Some limits in bytes are a share of ``--memory-budget``, unless they have a flag that is given; some
+    follow ``--limit-body-bytes``. The others are constants.
 """)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Settable:
-    """A class of limits, all of which are flags of ``serve``: ``--limit-`` and ``prefix`` and the name."""
+    """A class of limits. Those that are flags of ``serve`` are called ``--limit-``, ``prefix`` and the name."""
 
     title: str
     module: str
@@ -60,6 +62,11 @@ _SETTABLE: Final = (
     ),
 )
 _FIXED: Final = (
+    _Fixed(
+        title="What other limits follow",
+        module="gateway.bounds",
+        names=("MEMORY_BUDGET", "LARGEST_BODIES", "BODY_BYTES", "DEEPEST"),
+    ),
     _Fixed(
         title="Started workers",
         module="gateway.transports.supervisor",
@@ -228,11 +235,25 @@ def _settable(group: _Settable, root: Path) -> Iterator[str]:
     yield f"From {_link(group.module)}. {group.text}".rstrip()
     for each in fields(getattr(importlib.import_module(group.module), group.owner)):
         name = group.prefix + each.name
-        flag = f"--limit-{name}".replace("_", "-")
-        option = next(option for option in serve.params if flag in option.opts)
         yield f"### {name}"
-        yield f"Default {_number(each.default)}; flag {code(flag)}, variable {code(option.envvar)}."
+        yield f"{_value(each)}{_flag(name) if HELP in each.metadata else '.'}"
         yield prose(texts[each.name])
+
+
+def _value(each: Field[Any]) -> str:
+    if BUDGET_DIVISOR in each.metadata:
+        return f"Default {_number(each.default)}, 1/{each.metadata[BUDGET_DIVISOR]} of {code('--memory-budget')}"
+    if BODY_FACTOR in each.metadata:
+        times = f"{each.metadata[BODY_FACTOR] / 10:g} times {code('--limit-body-bytes')}"
+        extra = f" and {each.metadata[BODY_EXTRA]:,}" if each.metadata[BODY_EXTRA] else ""
+        return f"Default {_number(each.default)}, {times}{extra}"
+    return f"{'Default' if HELP in each.metadata else 'Fixed at'} {_number(each.default)}"
+
+
+def _flag(name: str) -> str:
+    flag = f"--limit-{name}".replace("_", "-")
+    option = next(option for option in serve.params if flag in option.opts)
+    return f"; flag {code(flag)}, variable {code(option.envvar)}."
 
 
 def _fixed(group: _Fixed, root: Path) -> Iterator[str]:

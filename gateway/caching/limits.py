@@ -5,7 +5,7 @@ Full never means a stall: what does not fit in memory is evicted, what Redis doe
 
 from dataclasses import dataclass
 
-from gateway.bounds import check_bounds
+from gateway.bounds import budgeted, check_bounds, tunable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,9 +14,10 @@ class CacheLimits:
     than zero.
     """
 
-    memory_bytes: int = 64_000_000
-    """Verdicts kept in this process. An allow without words takes about 0.4 KB with everything around it, so this is
-    160,000 of them; a patch of 10 KB, 6,000. The least recently used goes first."""
+    memory_bytes: int = budgeted(16, "Bytes of verdicts in memory.")
+    """Verdicts kept in this process. An allow without words takes about 0.4 KB with everything around it, so a
+    sixteenth of the memory budget, 64 MiB by default, holds 160,000 of them; a patch of 10 KB, 6,000. The least
+    recently used goes first."""
 
     entry_bytes: int = 1_000_000
     """The largest verdict that is kept, in memory and in Redis: a sixty-fourth of the memory, so that no single one
@@ -32,7 +33,7 @@ class CacheLimits:
     purge_poll_seconds: float = 1.0
     """How often Redis is asked for purges by other replicas: one pipeline a second, one GETRANGE for each policy."""
 
-    redis_seconds: float = 0.02
+    redis_seconds: float = tunable(0.02, "Seconds that a lookup waits for Redis before the worker is called.")
     """How long a question waits for Redis before its worker is asked. Redis answers a pipeline within a millisecond in
     the same network; 20 ms are ten times its p99 under load, and a twenty-fifth of a short timeout, 0.5 s."""
 
@@ -47,8 +48,9 @@ class CacheLimits:
     redis_writes: int = 10_000
     """Verdicts that wait to be written to Redis. At 1,000 misses a second, ten seconds of a slow Redis."""
 
-    redis_write_bytes: int = 32_000_000
-    """The same in bytes: 3 KB for each of the 10,000. What comes beyond either is not written, and counted."""
+    redis_write_bytes: int = budgeted(32)
+    """The same in bytes: a thirty-second of the memory budget, 3 KB for each of the 10,000. What comes beyond either is
+    not written, and counted."""
 
     redis_failures: int = 5
     """Pipelines late or lost in a row until Redis is skipped: at 20 ms each, a tenth of a second of slower reviews."""
@@ -61,5 +63,6 @@ class CacheLimits:
         check_bounds(self)
         if self.entry_bytes > self.memory_bytes:
             raise ValueError(
-                f"limit entry_bytes is {self.entry_bytes}: it must be at most memory_bytes, {self.memory_bytes}"
+                f"limit memory_bytes is {self.memory_bytes}: it must hold the largest verdict that is kept, "
+                f"{self.entry_bytes} bytes"
             )

@@ -15,7 +15,7 @@ import click
 import msgspec
 import uvloop
 
-from gateway.cli.options import ADDRESS, chosen_transport_limits, option, transport_limit_options
+from gateway.cli.options import ADDRESS, chosen_limits, limit_options, option
 from gateway.cli.serve import COULD_NOT, fail
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
@@ -34,6 +34,20 @@ from gateway.transports.queue.sealing import QueueSeals
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _LIMITS: Final = ConsumerLimits()
+
+_WORKER_LIMITS: Final = frozenset(
+    {
+        "describe_seconds",
+        "worker_in_flight",
+        "worker_backlog_bytes",
+        "worker_connect_seconds",
+        "worker_connection_age_seconds",
+        "worker_circuit_open_seconds",
+        "worker_retry_share",
+        "queue_redis_seconds",
+    }
+)
+"""The limits of calls to one worker; its connections are ``--worker-connections``."""
 
 _WORKER_EVENTS: Final = (
     WorkerEvent.CONNECTED,
@@ -83,16 +97,14 @@ _FLAGS: Final = {
 @option("--admin-listen", type=ADDRESS, help="Health and metrics, over plain HTTP; without it, none.")
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
-@transport_limit_options
+@limit_options(TransportLimits, names=_WORKER_LIMITS)
 def bridge(**values: Any) -> None:
     """Take questions from the queue STREAM, put them to the gRPC worker at TARGET, and write its answers back, until
     SIGTERM or SIGINT; then answer what was taken and exit 0.
 
     TLS to the worker is used as soon as an option says something of it, such as --worker-tls-ca.
-
-    Every limit of the calls to the worker has a flag of its own too; docs/reference/limits.md lists them.
     """
-    limits = chosen_transport_limits(values)
+    (limits,) = chosen_limits(values, TransportLimits)
     queue, worker = _targets(values)
     address = _address(values["redis"])
     metrics = BridgeMetrics(ConsumerEvent, _WORKER_EVENTS)

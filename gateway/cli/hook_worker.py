@@ -10,14 +10,16 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.options import chosen_transport_limits, option, transport_limit_options
+from gateway.cli.options import chosen_limits, limit_options, option
 from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.sources.files import SourceError
 from gateway.sources.hooks import HookDirectory
 from gateway.sources.loading import load_configuration
 from gateway.transports.hook.surroundings import hook_limits
+from gateway.transports.limits import TransportLimits
 
 _DIRECTORY: Final = click.Path(path_type=Path, exists=True, file_okay=False)
+_HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_seconds"})
 
 
 @click.command("hook-worker", context_settings={"ignore_unknown_options": True})
@@ -36,7 +38,7 @@ _DIRECTORY: Final = click.Path(path_type=Path, exists=True, file_okay=False)
     metavar="ADDRESS",
     help="Where to serve: HOST:PORT or unix:PATH.  [default: 127.0.0.1:50051]",
 )
-@transport_limit_options
+@limit_options(TransportLimits, names=_HOOK_LIMITS)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS OF A WORKER]...")
 def hook_worker(
     hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: tuple[str, ...], **limits: Any
@@ -55,7 +57,7 @@ def hook_worker(
         if error.name is None or not error.name.startswith("admission_worker"):
             raise
         fail("hook-worker needs the Python SDK of workers; pip install admission-worker", COULD_NOT)
-    chosen = hook_limits(chosen_transport_limits(limits))
+    chosen = hook_limits(*chosen_limits(limits, TransportLimits))
     directory = HookDirectory(hooks_dir, seconds=chosen.config_seconds)
     try:
         configuration = load_configuration(objects, hooks=directory)

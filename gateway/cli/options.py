@@ -1,22 +1,42 @@
-"""Options as all commands have them: every flag is also an environment variable, every limit is a flag."""
+"""Options as all commands have them: every flag is also an environment variable."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+import re
+from collections.abc import Callable, Container, Mapping
+from dataclasses import Field, fields
 from typing import Any, Final, TypeVar
 
 import click
 
+from gateway.bounds import BODY_EXTRA, BODY_FACTOR, BUDGET_DIVISOR, HELP, LARGEST_BODIES, MEMORY_BUDGET, check_budget
 from gateway.caching.limits import CacheLimits
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports.limits import TransportLimits
 
 PREFIX: Final = "ADMISSION_GATEWAY_"
-_LIMITS: Final = {Limits: "limit_", TransportLimits: "limit_", PatchLimits: "limit_patch_"}
-_CACHE_LIMITS: Final = {CacheLimits: "limit_cache_"}
-_TRANSPORT_LIMITS: Final = {TransportLimits: "limit_"}
-"""The prefix of each kind's flags: ``--limit-body-bytes``, ``--limit-patch-operations``."""
+_PREFIXES: Final = {
+    Limits: "limit_",
+    TransportLimits: "limit_",
+    PatchLimits: "limit_patch_",
+    CacheLimits: "limit_cache_",
+}
+"""The prefix of the flags of each kind of limits: ``--limit-body-bytes``, ``--limit-cache-memory-bytes``."""
+
+_BUDGET_HELP: Final = "The sizes of caches, bodies in flight and queues follow from it."
+
+_BYTES: Final = re.compile(r"([0-9]{1,18})([kMGT]|[KMGT]i)?")
+_UNITS: Final = {
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
 
 _LARGEST_PORT: Final = 65_535
 
@@ -29,60 +49,77 @@ def option(flag: str, **attributes: Any) -> Callable[[_F], _F]:
     return click.option(flag, envvar=variable, show_envvar=True, **({"show_default": True} | attributes))
 
 
-def limit_options(command: _F) -> _F:
-    """One option for each limit. What each bounds, and why: docs/reference/limits.md."""
-    return _options(command, _LIMITS)
+def limit_options(*owners: type[Any], names: Container[str] | None = None) -> Callable[[_F], _F]:
+    """The flags of limits: ``--memory-budget``, ``--limit-body-bytes``, and what else is tunable.
+
+    What each bounds, and why: docs/reference/limits.md.
+
+    Args:
+        owners: classes of limits.
+        names: which of their fields are flags of this command; None: all that are flags.
+    """
+
+    def decorate(command: _F) -> _F:
+        kinds: tuple[type[Any], ...] = (Limits, *(owner for owner in owners if owner is not Limits))
+        chosen: dict[tuple[type[Any], str], Field[Any]] = {
+            (owner, each.name): each
+            for owner in kinds
+            for each in fields(owner)
+            if HELP in each.metadata and (each.name == "body_bytes" or (owner in owners and _is_in(each.name, names)))
+        }
+        for (owner, name), each in reversed(chosen.items()):
+            flag = f"--{_PREFIXES[owner]}{name}".replace("_", "-")
+            divisor = each.metadata.get(BUDGET_DIVISOR)
+            text = each.metadata[HELP] + (f" Default: 1/{divisor} of --memory-budget." if divisor else "")
+            default = None if divisor else each.default
+            command = option(flag, type=_limit_type(name, each.default), default=default, help=text)(command)
+        if any(BUDGET_DIVISOR in each.metadata for each in chosen.values()):
+            command = option("--memory-budget", type=BYTES, default=MEMORY_BUDGET, help=_BUDGET_HELP)(command)
+        return command
+
+    return decorate
 
 
-def cache_limit_options(command: _F) -> _F:
-    """One option for each limit of the cache."""
-    return _options(command, _CACHE_LIMITS)
+def _is_in(name: str, names: Container[str] | None) -> bool:
+    return names is None or name in names
 
 
-def transport_limit_options(command: _F) -> _F:
-    """One option for each limit of the calls to workers."""
-    return _options(command, _TRANSPORT_LIMITS)
+def _limit_type(name: str, default: Any) -> "click.ParamType[Any]":
+    if "bytes" in name:
+        return BYTES
+    return click.INT if isinstance(default, int) else click.FLOAT
 
 
-def _options(command: _F, owners: Mapping[type[Any], str]) -> _F:
-    for owner, prefix in reversed(list(owners.items())):
-        for each in reversed(fields(owner)):
-            flag = f"--{prefix}{each.name}".replace("_", "-")
-            kind = click.INT if isinstance(each.default, int) else click.FLOAT
-            command = option(flag, type=kind, default=each.default, hidden=True)(command)
-    return command
-
-
-def chosen_limits(values: dict[str, Any]) -> tuple[Limits, TransportLimits, PatchLimits]:
-    """The limits among a command's parameters, which are taken out of them.
+def chosen_limits(values: dict[str, Any], *owners: type[Any]) -> tuple[Any, ...]:
+    """The limits among a command's parameters, which are taken out of them: an instance of each of ``owners``.
 
     Raises:
         click.BadParameter: a limit that cannot work, and why.
     """
-    made = _chosen(values, _LIMITS)
-    return made[Limits], made[TransportLimits], made[PatchLimits]
-
-
-def chosen_cache_limits(values: dict[str, Any]) -> CacheLimits:
-    """The same of the cache."""
-    limits: CacheLimits = _chosen(values, _CACHE_LIMITS)[CacheLimits]
-    return limits
-
-
-def chosen_transport_limits(values: dict[str, Any]) -> TransportLimits:
-    """The same of the calls to workers."""
-    limits: TransportLimits = _chosen(values, _TRANSPORT_LIMITS)[TransportLimits]
-    return limits
-
-
-def _chosen(values: dict[str, Any], owners: Mapping[type[Any], str]) -> dict[type[Any], Any]:
+    body_bytes = values["limit_body_bytes"]
+    # A command without the flag holds one review at a time, or what its own flags say.
+    budget = values.pop("memory_budget", max(MEMORY_BUDGET, LARGEST_BODIES * body_bytes))
     try:
-        return {
-            owner: owner(**{each.name: values.pop(prefix + each.name) for each in fields(owner)})
-            for owner, prefix in owners.items()
-        }
+        check_budget(budget, body_bytes)
+        return tuple(_made(owner, values, budget, body_bytes) for owner in owners)
     except ValueError as error:
         raise click.BadParameter(f"{error}; see docs/reference/limits.md") from None
+    finally:
+        for name in [name for name in values if name.startswith("limit_")]:
+            del values[name]
+
+
+def _made(owner: type[Any], values: Mapping[str, Any], budget: int, body_bytes: int) -> Any:
+    made: dict[str, Any] = {}
+    for each in fields(owner):
+        given = values.get(_PREFIXES[owner] + each.name)
+        if given is not None:
+            made[each.name] = given
+        elif BUDGET_DIVISOR in each.metadata:
+            made[each.name] = budget // each.metadata[BUDGET_DIVISOR]
+        elif BODY_FACTOR in each.metadata:
+            made[each.name] = body_bytes * each.metadata[BODY_FACTOR] // 10 + each.metadata[BODY_EXTRA]
+    return owner(**made)
 
 
 class AddressType(click.ParamType[tuple[str, int]]):
@@ -125,6 +162,22 @@ class ShareType(click.FloatRange):
         return share
 
 
+class BytesType(click.ParamType[int]):
+    """A number of bytes, as Kubernetes writes quantities: ``512Mi``, ``1Gi``, ``20M``, ``20000000``."""
+
+    name = "BYTES"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of bytes, or click's error that says what is wrong with it."""
+        if isinstance(value, int):
+            return value
+        found = _BYTES.fullmatch(value)
+        if found is None:
+            self.fail(f"{value!r} is not a number of bytes such as 512Mi, 1Gi, 20M or 20000000", param, ctx)
+        return int(found[1]) * _UNITS[found[2] or ""]
+
+
 ADDRESS: Final = AddressType()
+BYTES: Final = BytesType()
 SECONDS: Final = SecondsType(0)
 SHARE: Final = ShareType(0, 1)

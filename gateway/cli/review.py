@@ -75,13 +75,13 @@ _PATIENCE_SECONDS: Final = 1.0
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
 )
-@limit_options
+@limit_options()
 def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> None:
     """Decide the AdmissionReviews in FILE... (JSON or YAML, one or several; - is standard input) as serve would.
 
     Exit 0 if all are allowed, 1 if one is refused, 2 if one could not be decided.
     """
-    limits, transport_limits, patch_limits = chosen_limits(values)
+    limits, transport_limits, patch_limits = chosen_limits(values, Limits, TransportLimits, PatchLimits)
     means, hooks = chosen_means(values), chosen_hooks(values)
     require_policies(policies, hooks, "--policies")
     stop_logs = configure_logs(level=values["log_level"], form="text")

@@ -12,24 +12,25 @@ import click
 import uvloop
 from click.core import ParameterSource
 
+from gateway.caching.limits import CacheLimits
 from gateway.cli.hooks import Server, chosen_hooks, chosen_server, hooks_options, require_policies, server_options
 from gateway.cli.options import (
     ADDRESS,
     SECONDS,
     SHARE,
-    cache_limit_options,
-    chosen_cache_limits,
     chosen_limits,
     limit_options,
     option,
 )
 from gateway.cli.reaching import chosen_means, reaching_options, tell_idle_places
+from gateway.patching.limits import PatchLimits
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, Watched, serve_until, start_unless
 from gateway.serving.cache import CacheError
 from gateway.serving.certificates import CertificateError
+from gateway.serving.limits import Limits
 from gateway.serving.listener import ListenError
 from gateway.serving.settings import Settings
 from gateway.serving.tls import TlsError
@@ -37,6 +38,7 @@ from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
+from gateway.transports.limits import TransportLimits
 
 WRONG_CONFIGURATION: Final = 1
 COULD_NOT: Final = 2
@@ -89,18 +91,16 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
 @server_options
-@limit_options
-@cache_limit_options
+@limit_options(Limits, TransportLimits, PatchLimits, CacheLimits)
 def serve(policies: tuple[Path, ...], **values: Any) -> None:
     """Serve the policies in POLICIES, and the hooks in HOOKS_DIR, to kube-apiserver, until SIGTERM or SIGINT; then
     drain and exit 0.
 
     Changed files are taken over while serving, all together and only without mistakes; SIGHUP reads them at once.
-
-    Every limit has a flag of its own too, such as --limit-body-bytes; docs/reference/limits.md lists them.
     """
-    limits, transport_limits, patch_limits = chosen_limits(values)
-    cache_limits = chosen_cache_limits(values)
+    limits, transport_limits, patch_limits, cache_limits = chosen_limits(
+        values, Limits, TransportLimits, PatchLimits, CacheLimits
+    )
     means = chosen_means(values)
     hooks, server = chosen_hooks(values), chosen_server(values)
     require_policies(policies, hooks, "--policies")

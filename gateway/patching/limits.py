@@ -6,7 +6,7 @@ can ask for a great deal, so what it asks for is bounded, not only how long it i
 
 from dataclasses import dataclass
 
-from gateway.bounds import check_bounds
+from gateway.bounds import check_bounds, of_body
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +31,7 @@ class PatchLimits:
     it is read. As many as there are bytes in the largest object that kube-apiserver takes, 3 MiB: so what is no larger
     never has more, whatever stands in it."""
 
-    copied_bytes: int = 20_000_000
+    copied_bytes: int = of_body(10)
     """The encoded size of everything that the operations of one patch copy together, or move to a deeper place. The
     body limit. An operation of 40 bytes that copies the document into itself doubles it: 10,000 of them would be
     2^10,000 documents. With this limit it grows by at most one largest body. (What moves deeper is not copied, but

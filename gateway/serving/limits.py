@@ -6,7 +6,7 @@ Full never means a stall: each limit ends in a decided answer, or in the end of 
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.bounds import check_bounds
+from gateway.bounds import BODY_BYTES, budgeted, check_bounds, of_body, tunable
 
 _API_SERVER_IDLE_SECONDS: Final = 90
 """kube-apiserver's own idle time for a connection to a webhook; a POST that meets our earlier close is not retried."""
@@ -16,10 +16,8 @@ _API_SERVER_IDLE_SECONDS: Final = 90
 class Limits:
     """Bounds of one front. Seconds are floats, everything else counts what its name says; all are greater than zero."""
 
-    body_bytes: int = 20_000_000
-    """The largest AdmissionReview. 15.58 MB was seen for a legal object: an UPDATE of a 1 MiB ConfigMap of ``<``, each
-    sent as ``\\u003c`` (6 bytes), old and new object (2 x 6 x 1.05 MB), and a 250 kB annotation of the same (2 x 1.5
-    MB). A quarter on top."""
+    body_bytes: int = tunable(BODY_BYTES, "The largest AdmissionReview.")
+    """The largest AdmissionReview, ``gateway.bounds.BODY_BYTES``. Messages, answers and patches follow it."""
 
     depth: int = 256
     """Nesting of a review. Kubernetes' own decoders stop at 10,000 levels; real objects need a few dozen, CRDs most.
@@ -46,7 +44,7 @@ class Limits:
     header_seconds: float = 10.0
     """From a request's first byte to the end of its header, which the API server sends in one piece."""
 
-    keepalive_seconds: float = 120.0
+    keepalive_seconds: float = tunable(120.0, "Seconds that a connection may be idle.")
     """How long a connection may be idle: the API server's 90 s and a third, so that it is always the API server that
     closes."""
 
@@ -61,8 +59,8 @@ class Limits:
     drain_seconds: float = 5.0
     """How long the rest of a refused body is read, so that its sender gets to hear why: 40 MB at 64 Mbit/s."""
 
-    drain_bytes: int = 40_000_000
-    """How much of it: two bodies of the largest legal size. Who sends more learns it from the closed connection."""
+    drain_bytes: int = of_body(20)
+    """How much of it: two bodies of the largest size. Who sends more learns it from the closed connection."""
 
     linger_seconds: float = 1.0
     """How long a connection stays open after an answer to bytes that were no HTTP, whose end nobody can know."""
@@ -73,15 +71,15 @@ class Limits:
     stop_seconds: float = 30.0
     """How long ``stop`` waits for reviews in flight: more than the largest budget, 28.95 s."""
 
-    reviews_in_flight: int = 1024
+    reviews_in_flight: int = tunable(1024, "Reviews in flight.")
     """Reviews being judged; beyond it they are judged as overloaded. An API server has at most 200 mutating requests in
     flight (``--max-mutating-requests-inflight``), so five of them fit; at 0.2 ms each, 1024 are a fifth of a second of
     work."""
 
-    body_bytes_in_flight: int = 256_000_000
-    """Bodies received and not yet answered, in bytes: 250 KB for each of the 1024 reviews, or a dozen of the largest.
-    Parsed objects and documents come on top, two to three times as much: this much of load means less than one GB of
-    memory."""
+    body_bytes_in_flight: int = budgeted(4, "Bytes of bodies in flight.")
+    """Bodies received and not yet answered, in bytes: a quarter of the memory budget, because parsed objects and
+    documents come on top, two to three times as much. By default 250 KB for each of the 1024 reviews, or a dozen of
+    the largest."""
 
     backlog: int = 1024
     """Connections that wait in the kernel to be accepted. Bursts of 225 new ones were seen from one API server."""

@@ -2,42 +2,42 @@
 
 from dataclasses import dataclass, field
 
-from gateway.bounds import MAY_BE_ZERO, check_bounds
+from gateway.bounds import MAY_BE_ZERO, budgeted, check_bounds, of_body, tunable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TransportLimits:
     """Bounds of the calls to workers. Seconds are floats, everything else counts what its name says."""
 
-    message_bytes: int = 41_048_576
-    """The largest message to or from a worker. A document is at most the body (20 MB) without its uid, and a policy
-    earlier in the chain may have made the object larger; a whole object that comes back may be larger again. Twice the
-    body, and 1 MiB for what stands around it."""
+    message_bytes: int = of_body(20, extra=1_048_576)
+    """The largest message to or from a worker. A document is at most the body without its uid, and a policy earlier in
+    the chain may have made the object larger; a whole object that comes back may be larger again. Twice the largest
+    body, and 1 MiB for what stands around it. The SDKs receive as much."""
 
-    describe_seconds: float = 5.0
+    describe_seconds: float = tunable(5.0, "Seconds that a worker has to describe itself and to validate settings.")
     """How long Describe and ValidateSettings may take. They are off the path of reviews; a worker that needs more is
     not well."""
 
     message_characters: int = 500
     """How much of a worker's error text is kept. It is shown to users, on one line."""
 
-    worker_stop_seconds: float = 10.0
+    worker_stop_seconds: float = tunable(10.0, "Seconds that a worker started by command has to stop.")
     """How long a worker that the gateway started may take to stop before it is killed: a third of the 30 s that
     Kubernetes gives a pod to terminate."""
 
-    worker_settle_seconds: float = 60.0
+    worker_settle_seconds: float = tunable(60.0, "Seconds without caching after a worker answered in two versions.")
     """How long after its last answers in two versions a worker is taken to be in a rolling update, in which its
     verdicts are not cached. A Deployment replaces a quarter of its pods at a time, and until the next quarter is ready
     nobody may meet the new version: pulling an image and passing a probe take some 30 s; twice that."""
 
-    worker_in_flight: int = 1000
+    worker_in_flight: int = tunable(1000, "Open calls of one worker.")
     """How many asks may be open at one worker; one more is refused at once (``OVERLOADED``). By Little's law a process
     that asks 2,000 times a second has 200 open at 100 ms each; five times that is a worker that has stopped."""
 
-    worker_backlog_bytes: int = 134_217_728
+    worker_backlog_bytes: int = budgeted(8, "Bytes of documents held for one worker.")
     """How much may be held for one worker, all connections together: what waits to be written to streams, and the
-    documents of open calls of their own; more is refused at once (``OVERLOADED``). Six documents of the largest size,
-    20 MB each; a worker that reads has a few KB waiting."""
+    documents of open calls of their own; more is refused at once (``OVERLOADED``). An eighth of the memory budget: at
+    least one document of the largest size, six by default; a worker that reads has a few KB waiting."""
 
     worker_batch_bytes: int = 1_048_576
     """Up to which size asks are gathered into one message of a stream. At 10 Gbit/s it takes a millisecond on the wire;
@@ -47,7 +47,7 @@ class TransportLimits:
     """The largest document that goes over a stream. A larger one has a call of its own, so that small ones do not wait
     behind it; at that size the call is a hundredth of the cost."""
 
-    worker_connections: int = 2
+    worker_connections: int = tunable(2, "Connections to a worker; spec.grpc.connections overrides it.")
     """Connections to a worker, at least: where its name has fewer addresses, several to each. Two are enough for one
     to be replaced, or to be behind a large document, while the other one serves. A Unix socket has one. A Worker's
     ``grpc.connections`` goes before it."""
@@ -56,11 +56,11 @@ class TransportLimits:
     """Addresses of one worker that are used; of more, a random choice, another one in each process. A connection costs
     some 100 KB and a health watch."""
 
-    worker_connect_seconds: float = 3.0
+    worker_connect_seconds: float = tunable(3.0, "Seconds to connect to a worker, TLS included.")
     """How long connecting may take, the TLS handshake included: TCP sends its first packet again after one second, and
     once more after three."""
 
-    worker_connection_age_seconds: float = 300.0
+    worker_connection_age_seconds: float = tunable(300.0, "Seconds after which a connection to a worker is replaced.")
     """How long a connection is used before another one takes its place, a tenth more or less. Behind a virtual address
     this is what brings new replicas their share: five minutes after an update they have it."""
 
@@ -86,11 +86,11 @@ class TransportLimits:
     worker_circuit_slow_share: float = 0.9
     """A call is slow that takes more than this share of its policy's time."""
 
-    worker_circuit_open_seconds: float = 5.0
+    worker_circuit_open_seconds: float = tunable(5.0, "Seconds that a circuit stays open before a probe.")
     """How long it stays open before one call is let through to see: an HTTP client waits 10 s for a review, so
     whoever tries again meets the worker."""
 
-    worker_retry_share: float = field(default=0.2, metadata={MAY_BE_ZERO: True})
+    worker_retry_share: float = tunable(0.2, "Retries as a share of all calls to a worker; 0: none.", may_be_zero=True)
     """How many asks may be put to another replica after a worker said that it failed, as a share of all; ten are saved
     up, and 0 is never. (A lost connection does not count.) A worker that fails everything gets a fifth more work, not
     twice as much."""
@@ -108,7 +108,7 @@ class TransportLimits:
     worker_stream_pause_seconds: float = 60.0
     """How long a worker whose streams break again and again is asked by calls instead."""
 
-    webhook_answer_bytes: int = 33_554_432
+    webhook_answer_bytes: int = of_body(16)
     """The largest answer of an existing webhook, unpacked; a larger one is broken off (``INVALID_RESPONSE``). A patch
     that writes the largest object anew, 20 MB, has 27 MB in base64; 32 MiB leave room for the rest."""
 
@@ -116,7 +116,7 @@ class TransportLimits:
     """How many values of JSON it may have (``INVALID_RESPONSE``). Each takes some 100 bytes when it is read, so 100 MB;
     32 MB of empty arrays would take 700. An answer has a hundred; one that repeats the request, as many as that has."""
 
-    webhook_connections: int = 200
+    webhook_connections: int = tunable(200, "Connections to one existing webhook.")
     """Connections to a webhook; a call that finds none waits for one until its deadline. kube-apiserver judges 200
     changing requests at a time (--max-mutating-requests-inflight), each with one call open at a webhook."""
 
@@ -139,37 +139,37 @@ class TransportLimits:
     """How often the files with credentials and authorities for webhooks are looked at. The kubelet takes up to a minute
     to show a changed Secret; five seconds more are little, and a look costs microseconds."""
 
-    queue_length: int = 10_000
+    queue_length: int = tunable(10_000, "Calls in one queue, of all gateways together.")
     """How many asks may be in a lane of a queue, of all gateways together; one more is refused at once
     (``OVERLOADED``). By Little's law 2,000 a second are in it when each waits five seconds, half of what webhooks
     usually wait."""
 
-    queue_bytes: int = 268_435_456
+    queue_bytes: int = tunable(268_435_456, "Redis memory of one queue.")
     """How much of Redis' memory a lane may take; then one more ask is refused at once (``OVERLOADED``). It is looked at
     once a second. Sixteen of the largest reviews, or ``queue_length`` of 26 KB each."""
 
-    queue_open_bytes: int = 134_217_728
+    queue_open_bytes: int = budgeted(8, "Bytes of documents held for the calls of one queue.")
     """How many bytes of documents this process may have open at one queue: it keeps them until they are answered, to
-    put them again if Redis loses its data; more is refused at once (``OVERLOADED``). Six documents of the largest
-    size."""
+    put them again if Redis loses its data; more is refused at once (``OVERLOADED``). An eighth of the memory budget:
+    at least one document of the largest size, six by default."""
 
-    queue_redis_seconds: float = 2.0
+    queue_redis_seconds: float = tunable(2.0, "Seconds that the Redis of a queue has to connect or to answer.")
     """How long Redis may take to connect or to answer, and an ask to be taken by it, before that is a failure
     (``WORKER_UNAVAILABLE``). A restart takes less than a second, and a lost packet is sent again after one."""
 
-    hook_processes: int = field(default=0, metadata={MAY_BE_ZERO: True})
+    hook_processes: int = tunable(0, "Hook processes at a time; 0: two for each core, and one.", may_be_zero=True)
     """Hooks that run at the same time in one process of the gateway, besides ``--config``. The last free one is kept
     for a hook that has none running, so a hook alone may have all but one, and as long as fewer hooks hang than this,
     the others go on. 0 is two for each core that the gateway may use (while one waits for its disk or the network,
     another one computes), and the one that is kept: 5 on two cores. With 1 there is none to keep: a hook that hangs
     holds up all."""
 
-    hook_waiting: int = 100
+    hook_waiting: int = tunable(100, "Calls of one hook that wait for a process.")
     """How many asks of one hook may wait for that; one more is refused at once (``OVERLOADED``). A shell script takes
     some 20 ms: on two cores, where four of it run, whoever is the hundredth waits half a second, and a review has one
     second at least."""
 
-    hook_config_seconds: float = 30.0
+    hook_config_seconds: float = tunable(30.0, "Seconds that a hook has to print its configuration.")
     """How long a hook may take to print its configuration (``--config``). A script takes 20 ms; an interpreter that
     loads a large library on a busy machine takes seconds."""
 
@@ -177,9 +177,9 @@ class TransportLimits:
     """How much one run of a hook may write to its outputs, both together; one that writes more is ended. A shell that
     traces (``set -x``) writes some KB; an endless loop passes it in a tenth of a second."""
 
-    hook_response_bytes: int = 33_554_432
+    hook_response_bytes: int = of_body(16)
     """The largest file with an answer that is read from a hook; a larger one is ``INVALID_RESPONSE``. A patch that
-    writes the largest object anew, 20 MB, has 27 MB in base64; 32 MiB leave room for the rest."""
+    writes the largest object anew has four thirds of its size in base64; a quarter of it is left for the rest."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work: a ValueError that names the limit."""

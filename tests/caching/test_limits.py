@@ -16,6 +16,6 @@ def test_bounds(name, value):
 
 
 def test_an_entry_fits_into_the_memory():
-    """An entry may not be larger than everything."""
-    with pytest.raises(ValueError, match="entry_bytes"):
+    """A memory that cannot hold one verdict of the largest size is refused, and the error says how large that is."""
+    with pytest.raises(ValueError, match=r"limit memory_bytes is 10: it must hold .* 11 bytes"):
         CacheLimits(memory_bytes=10, entry_bytes=11)

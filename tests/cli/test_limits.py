@@ -1,0 +1,92 @@
+"""Flags of limits: few, and the others follow them."""
+
+from dataclasses import fields
+
+import click
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.bounds import BUDGET_DIVISOR, HELP, LARGEST_BODIES, MEMORY_BUDGET
+from gateway.caching.limits import CacheLimits
+from gateway.cli.options import BYTES, chosen_limits, limit_options
+from gateway.cli.serve import serve
+from gateway.patching.limits import PatchLimits
+from gateway.serving.limits import Limits
+from gateway.transports.limits import TransportLimits
+
+OWNERS = (Limits, TransportLimits, PatchLimits, CacheLimits)
+
+
+def chosen(*arguments):
+    """The limits that a command with these arguments has."""
+    made = []
+
+    @click.command()
+    @limit_options(*OWNERS)
+    def command(**values):
+        made.extend(chosen_limits(values, *OWNERS))
+        assert not values
+
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return made
+
+
+def test_flags_that_are_not_given_leave_every_limit_at_its_default():
+    """What a class of limits says by itself is what ``serve`` uses."""
+    assert chosen() == [owner() for owner in OWNERS]
+
+
+@given(st.integers(160_000_000, 2**40))
+def test_every_share_follows_the_memory_budget(budget):
+    """A limit that is a share of the budget is that share of it, and the shares of one process together fit into it."""
+    shares = [
+        getattr(limits, each.name)
+        for limits in chosen("--memory-budget", budget)
+        for each in fields(limits)
+        if BUDGET_DIVISOR in each.metadata and getattr(limits, each.name) == budget // each.metadata[BUDGET_DIVISOR]
+    ]
+    assert len(shares) == 5
+    assert sum(shares) <= budget
+
+
+@given(st.integers(1, MEMORY_BUDGET // LARGEST_BODIES))
+def test_what_carries_a_review_follows_the_largest_body(size):
+    """A larger body needs larger messages, answers and patches: no second flag has to be found for each."""
+    limits, transport, patches, _ = chosen("--limit-body-bytes", size)
+    assert limits.drain_bytes == 2 * size
+    assert transport.message_bytes == 2 * size + 1_048_576
+    assert transport.webhook_answer_bytes == transport.hook_response_bytes == size * 16 // 10
+    assert patches.copied_bytes == size
+
+
+def test_a_share_that_is_given_is_taken_as_it_is():
+    """An operator who sizes one of them says so, and the others still follow the budget."""
+    limits, transport, _, cache = chosen("--memory-budget", "2Gi", "--limit-cache-memory-bytes", "512Mi")
+    assert cache.memory_bytes == 512 * 2**20
+    assert limits.body_bytes_in_flight == 2**29
+    assert transport.worker_backlog_bytes == transport.queue_open_bytes == 2**28
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("0", 0), ("20M", 20_000_000), ("1k", 1000), ("512Mi", 2**29), ("1Gi", 2**30), ("7", 7)]
+)
+def test_bytes_are_written_as_quantities(text, size):
+    """Sizes are written as in a pod's resources."""
+    assert BYTES.convert(text, None, None) == size
+
+
+def test_serve_has_a_flag_for_each_tunable_limit_and_no_other():
+    """What nobody tunes is a constant."""
+    flags = {option.opts[0] for option in serve.params if option.opts[0].startswith(("--limit-", "--memory-"))}
+    prefix = {PatchLimits: "patch-", CacheLimits: "cache-"}
+    tunable = {
+        f"--limit-{prefix.get(owner, '')}{each.name}".replace("_", "-")
+        for owner in OWNERS
+        for each in fields(owner)
+        if HELP in each.metadata
+    }
+    assert flags == tunable | {"--memory-budget"}
