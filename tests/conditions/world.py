@@ -24,14 +24,14 @@ from gateway.conditions.values.numbers import Uint, adapted
 from gateway.conditions.values.times import Duration, Timestamp
 from gateway.conditions.values.types import Type
 
-INPUT = Path(__file__).parents[1] / "conformance" / "cases" / "cel_matchconditions_env.json"
+CASES = Path(__file__).parents[1] / "conformance" / "cases" / "cel_matchconditions_env.jsonl"
 
 
 class Given:
     """The variables of a request; by default those that Kubernetes' environment was given."""
 
     def __init__(self, **variables):
-        given = json.loads(INPUT.read_text())["input"] | variables
+        given = json.loads(CASES.read_bytes().splitlines()[0])["input"] | variables
         hidden = ("uid", "object", "oldObject")
         self.object = given["object"]
         self.old_object = given["oldObject"]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import jsonpatch
 
-CASES = {
-    case["id"]: case for case in json.loads(Path(__file__).with_name("agnhost_webhook_io.json").read_text())["cases"]
-}
+_, *_RECORDED = map(json.loads, Path(__file__).with_name("agnhost_webhook_io.jsonl").read_bytes().splitlines())
+
+CASES = {case["id"]: case for case in _RECORDED}
 """All of them, by number."""
 
 IMAGE = "registry.example/side:1"

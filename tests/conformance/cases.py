@@ -1,7 +1,8 @@
 """Files of cases, and what becomes of one case: the result that is printed.
 
-A file is a JSON object whose ``cases`` is a list, or such a list itself. What a case may leave to its file (``env``,
-``input``) stands beside ``cases``.
+A file is JSON Lines (``*.jsonl``): the first line says what the file is, each further line is a case. Or it is one JSON
+document, as others publish their suites: an object whose ``cases`` is a list, or such a list itself. What a case may
+leave to its file (``env``, ``input``) stands in the first line, or beside ``cases``.
 """
 
 import json
@@ -73,22 +74,41 @@ def read_cases(path: Path) -> Iterator[Case]:
     """The cases of a file. Raises FileError."""
     try:
         text = path.read_bytes()
-        if too_deep(text, DEPTH):
-            raise FileError(f"{path}: nests deeper than {DEPTH} levels, as no AdmissionReview may")
-        content = json.loads(text)
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path}: not JSON: {error}") from None
-    common = content if isinstance(content, dict) else {}
-    cases = common.get("cases") if isinstance(content, dict) else content
-    if not isinstance(cases, list):
-        raise FileError(f'{path}: expected a list of cases, or an object with "cases"')
+    common, cases = (_of_lines if path.suffix == ".jsonl" else _of_document)(path, text)
     for index, members in enumerate(cases):
         if isinstance(members, dict):
             yield Case(id=members.get("id", index), members=members, common=common)
         else:
             yield Case(id=index, members={}, common=common)
+
+
+def _of_lines(path: Path, text: bytes) -> tuple[dict[str, Any], list[Any]]:
+    """The first line, which must be an object, and the cases."""
+    lines = [_decoded(f"{path}:{number}", line) for number, line in enumerate(text.splitlines(), 1)]
+    if not lines or not isinstance(lines[0], dict):
+        raise FileError(f"{path}:1: expected an object that says what the file is; each further line is a case")
+    return lines[0], lines[1:]
+
+
+def _of_document(path: Path, text: bytes) -> tuple[dict[str, Any], list[Any]]:
+    """What stands beside the cases, and the cases."""
+    content = _decoded(str(path), text)
+    common = content if isinstance(content, dict) else {}
+    cases = common.get("cases") if isinstance(content, dict) else content
+    if not isinstance(cases, list):
+        raise FileError(f'{path}: expected a list of cases, or an object with "cases"')
+    return common, cases
+
+
+def _decoded(place: str, text: bytes) -> Any:
+    if too_deep(text, DEPTH):
+        raise FileError(f"{place}: nests deeper than {DEPTH} levels, as no AdmissionReview may")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{place}: not JSON: {error}") from None
 
 
 def same(one: Any, other: Any) -> bool:

@@ -15,13 +15,13 @@ CASES = Path(__file__).parent / "cases"
 SUITES = Path(__file__).parents[2].parent / "shared" / "suites"
 
 FILES = {
-    "oracle_match.json": ("matching", 302),
-    "oracle_mutating_chain.json": ("chain", 129),
-    "cel_matchconditions_env.json": ("condition", 124),
-    "json_patch_quirks.json": ("patch", 40),
-    "shell_operator_hook_config.json": ("hook_config", 20),
-    "shell_operator_http_io.json": ("hook_http", 8),
-    "shell_operator_response_file.json": ("hook_answer", 10),
+    "oracle_match.jsonl": ("matching", 302),
+    "oracle_mutating_chain.jsonl": ("chain", 129),
+    "cel_matchconditions_env.jsonl": ("condition", 124),
+    "json_patch_quirks.jsonl": ("patch", 40),
+    "shell_operator_hook_config.jsonl": ("hook_config", 20),
+    "shell_operator_http_io.jsonl": ("hook_http", 8),
+    "shell_operator_response_file.jsonl": ("hook_answer", 10),
 }
 
 DIFFERENCES = {
@@ -43,7 +43,7 @@ def test_every_case_has_kubernetes_outcome(name, kind, count):
 def test_the_deliberate_differences_are_the_listed_ones():
     """No other case shows one, and none of these has stopped to show it."""
     found = {}
-    for line in run_file(CASES / "oracle_mutating_chain.json"):
+    for line in run_file(CASES / "oracle_mutating_chain.jsonl"):
         if line.result.difference:
             found.setdefault(line.result.difference, set()).add(line.id)
     assert found == DIFFERENCES
@@ -51,7 +51,7 @@ def test_the_deliberate_differences_are_the_listed_ones():
 
 def test_of_a_hooks_answer_only_a_denials_patch_is_missing():
     """The API server reads no patch of a denial, so it is not repeated; all else is as shell-operator answers it."""
-    lines = list(run_file(CASES / "shell_operator_http_io.json"))
+    lines = list(run_file(CASES / "shell_operator_http_io.jsonl"))
     assert {line.id: line.result.difference for line in lines if line.result.difference} == {7: DENIED_PATCH}
 
 
@@ -96,9 +96,16 @@ def test_a_value_is_compared_with_its_type(members, agrees):
 
 
 def written(tmp_path, content):
-    """A file of cases."""
+    """A file of cases, as one document."""
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(content))
+    return str(path)
+
+
+def lined(tmp_path, *lines):
+    """A file of cases, as lines."""
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return str(path)
 
 
@@ -163,6 +170,29 @@ def test_a_line_for_each_case(tmp_path, capsys):
         "agrees": True,
     }
     assert err.endswith("cases.json: 1 agree\n")
+
+
+def test_a_document_and_lines_hold_the_same_cases(tmp_path, capsys):
+    """What may stand beside the cases stands in the first line, and each further line is a case."""
+    common = {"input": {"object": {"a": 1}}}
+    cases = [{"id": 3, "expr": "object.a == 1", "outcome": "true"}, RIGHT]
+    assert main([written(tmp_path, common | {"cases": cases})]) == 0
+    of_document = capsys.readouterr().out
+    assert main([lined(tmp_path, common, *cases)]) == 0
+    assert capsys.readouterr().out == of_document
+
+
+def test_a_line_that_cannot_be_read_is_told_with_its_number(tmp_path, capsys):
+    """The first line of a file is an object, and each line is JSON: else exit status 2."""
+    path = tmp_path / "bad.jsonl"
+    for text, told in (
+        ("", f"{path}:1: expected an object"),
+        ("[]\n", f"{path}:1: expected an object"),
+        ("{}\n{\n", f"{path}:2: not JSON"),
+    ):
+        path.write_text(text)
+        assert main([str(path)]) == 2
+        assert capsys.readouterr().err.startswith(told)
 
 
 def test_a_case_that_disagrees_is_told(tmp_path, capsys):

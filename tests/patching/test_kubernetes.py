@@ -19,9 +19,8 @@ from gateway.patching.errors import PatchError
 from gateway.patching.limits import PatchLimits
 from tests.patching.values import SEEDS, SOME, edited, objects, patched, strictly_equal, text, values
 
-CASES = json.loads((Path(__file__).parents[1] / "conformance" / "cases" / "json_patch_quirks.json").read_text())[
-    "cases"
-]
+QUIRKS = Path(__file__).parents[1] / "conformance" / "cases" / "json_patch_quirks.jsonl"
+_, *CASES = map(json.loads, QUIRKS.read_bytes().splitlines())
 DIVERGING = [case for case in CASES if case["diverges"]]
 
 

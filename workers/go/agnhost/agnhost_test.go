@@ -1,6 +1,7 @@
 package agnhost
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,8 +13,9 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// testdata/answers.json has requests, and what agnhost itself answered to them (Kubernetes 1.36.3,
-// test/images/agnhost/webhook); the rest is here.
+// recorded has requests, and what agnhost itself answered to them (Kubernetes 1.36.3, test/images/agnhost/webhook), one
+// case a line; the rest is here.
+const recorded = "../../../tests/conformance/agnhost_webhook_io.jsonl"
 
 type reviewer interface {
 	Review(ctx context.Context, request, settings any) (worker.Answer, error)
@@ -39,43 +41,63 @@ func answer(t *testing.T, policy, request, settings string) worker.Answer {
 }
 
 func TestEachAnswerIsAgnhosts(t *testing.T) {
-	text, err := os.ReadFile("testdata/answers.json")
+	text, err := os.ReadFile(recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cases []struct {
-		Name, Policy, Image string
-		Request             json.RawMessage
-		Wanted              struct {
-			Allowed         bool
-			Message, Reason string
-			Code            int32
-			Patch           any
+	compared := 0
+	for line := range bytes.Lines(text) {
+		var one struct {
+			Name, Route   string
+			ReviewVersion string
+			Flags         struct {
+				Image string `json:"sidecar-image"`
+			}
+			Request struct {
+				Body json.RawMessage
+			}
+			Expected struct {
+				DecodedPatch any
+				Body         struct {
+					Response struct {
+						Allowed bool
+						Status  struct {
+							Message, Reason string
+							Code            int32
+						}
+					}
+				}
+			}
 		}
-	}
-	if err := json.Unmarshal(text, &cases); err != nil || len(cases) < 60 {
-		t.Fatal(len(cases), err)
-	}
-	for _, one := range cases {
+		// The first line says what the file is; reviews without a version are about HTTP.
+		if err := json.Unmarshal(line, &one); err != nil || one.ReviewVersion == "" {
+			continue
+		}
+		compared++
+		policy := strings.ReplaceAll(strings.TrimPrefix(one.Route, "/"), "/", "-")
 		settings := "{}"
-		if one.Image != "" && one.Policy == "mutating-pods-sidecar" {
-			settings = `{"image":"` + one.Image + `"}`
+		if one.Flags.Image != "" && policy == "mutating-pods-sidecar" {
+			settings = `{"image":"` + one.Flags.Image + `"}`
 		}
-		switch found := answer(t, one.Policy, string(one.Request), settings).(type) {
+		wanted := one.Expected.Body.Response
+		switch found := answer(t, policy, string(one.Request.Body), settings).(type) {
 		case worker.Allowed:
 			var patch any
 			if found.Change != nil {
 				_ = json.Unmarshal(found.Change.JSON, &patch)
 			}
-			if !one.Wanted.Allowed || !reflect.DeepEqual(patch, one.Wanted.Patch) {
-				t.Errorf("%s, %s: %v, wanted %+v", one.Policy, one.Name, patch, one.Wanted)
+			if !wanted.Allowed || !reflect.DeepEqual(patch, one.Expected.DecodedPatch) {
+				t.Errorf("%s, %s: %v, wanted %+v", policy, one.Name, patch, one.Expected)
 			}
 		case worker.Denied:
-			code := max(one.Wanted.Code, 400) // no code: the API server makes 400 of it
-			if one.Wanted.Allowed || found.Message != one.Wanted.Message || found.Reason != one.Wanted.Reason || found.Code != code {
-				t.Errorf("%s, %s: %+v, wanted %+v", one.Policy, one.Name, found, one.Wanted)
+			code := max(wanted.Status.Code, 400) // no code: the API server makes 400 of it
+			if wanted.Allowed || found.Message != wanted.Status.Message || found.Reason != wanted.Status.Reason || found.Code != code {
+				t.Errorf("%s, %s: %+v, wanted %+v", policy, one.Name, found, wanted)
 			}
 		}
+	}
+	if compared != 62 {
+		t.Errorf("%d answers were compared", compared)
 	}
 }
 

@@ -11,8 +11,8 @@ from admission_worker.samples.agnhost import worker
 from admission_worker.samples.agnhost.agnhost_worker import UnexpectedResourceError
 from admission_worker.testing import review, review_async
 
-_FILE = Path(__file__).parents[3] / "tests/conformance/agnhost_webhook_io.json"
-CASES = [case for case in json.loads(_FILE.read_text())["cases"] if "reviewVersion" in case]
+_FILE = Path(__file__).parents[3] / "tests/conformance/agnhost_webhook_io.jsonl"
+CASES = [case for case in map(json.loads, _FILE.read_bytes().splitlines()) if "reviewVersion" in case]
 
 ROUTES = {
     *("always-allow-delay-5s", "always-deny", "add-label", "crd"),
