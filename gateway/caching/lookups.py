@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gateway.caching.limits import CacheLimits
 from gateway.caching.link import Link, LinkError
-from gateway.caching.sealing import SEAL_BYTES
+from gateway.redis.sealing import SEAL_BYTES
 
 Found = Callable[[list[Any] | None], object]
 """Hears the values of the names asked for, in their order (bytes, empty for none, or an exception); None: no answer in

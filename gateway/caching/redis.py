@@ -25,13 +25,14 @@ from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.link import Link, LinkError
 from gateway.caching.lookups import Lookups
+from gateway.caching.names import entries_pattern, entry_name, marker_name, named
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of
-from gateway.caching.sealing import SEAL_BYTES, SealKey, SealKeys
 from gateway.caching.writes import Writes
 from gateway.redis.addresses import RedisAddress
 from gateway.redis.faults import RedisFault
 from gateway.redis.pipelines import Command
+from gateway.redis.sealing import SEAL_BYTES, SealKey, SealKeys
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -39,7 +40,7 @@ WATCHED: Final = 10_000
 """Policies whose purges are polled: ten times the largest configuration. 250 KB a second, by 25 bytes of an answer."""
 
 _MARKER_BYTES: Final = 64
-"""A moment in msgpack is 9 bytes, sealed 38."""
+"""A moment in msgpack is 9 bytes, sealed 42."""
 
 _READING: Final = "GETRANGE"
 """The command that reads markers, as lookups read entries."""
@@ -131,10 +132,10 @@ class RedisStore:
         news have been noted before.
         """
         keys, mark = self._seals.keys, mark_of(question)
-        names = [key.name(question) for key in keys]
+        names = [entry_name(key, question) for key in keys]
         if mark not in self._current:
             self._watch(mark)
-            names += [key.marker(mark) for key in keys]
+            names += [marker_name(key, mark) for key in keys]
         return self._lookups.look_up(names, partial(self._found, keys, names, mark, found))
 
     def write(self, question: bytes, content: bytes, seconds: float) -> None:
@@ -153,7 +154,7 @@ class RedisStore:
             await self._tell()
             # Who may write markers but not read them has told nobody: the others log in as the same user.
             told = not marks & self._untold.keys() and _READING not in self.refused
-        self._deletions.put(key.entries(mark) for mark in marks for key in self._seals.keys)
+        self._deletions.put(entries_pattern(key, mark) for mark in marks for key in self._seals.keys)
         return told
 
     # ----------------------------------------------------------------------------------------------- entries
@@ -194,15 +195,15 @@ class RedisStore:
         if not isinstance(value, bytes) or len(value) > longest:
             self._events.redis_failed(RedisFault.GARBAGE)
             return None
-        content = key.open(name, value)
+        content = key.open(named(name), value)
         if content is None:
             self._events.seal_failed()
         return content
 
     def _sealed(self, question: bytes, content: bytes, milliseconds: int) -> Command:
         key = self._seals.keys[0]
-        name = key.name(question)
-        return ("SET", name, key.seal(name, content), "PX", milliseconds)
+        name = entry_name(key, question)
+        return ("SET", name, key.seal(named(name), content), "PX", milliseconds)
 
     # ------------------------------------------------------------------------------------------------ purges
 
@@ -237,13 +238,13 @@ class RedisStore:
     async def _listen(self, marks: list[bytes]) -> set[bytes]:
         """Read the markers of these policies. Those of which all could be read."""
         keys = self._seals.keys
-        commands = [(_READING, key.marker(mark), 0, _MARKER_BYTES) for mark in marks for key in keys]
+        commands = [(_READING, marker_name(key, mark), 0, _MARKER_BYTES) for mark in marks for key in keys]
         if not commands:
             return set()
         values = await self._link.execute(commands)
         heard, read = set(), set()
         for number, mark in enumerate(marks):
-            names = [key.marker(mark) for key in keys]
+            names = [marker_name(key, mark) for key in keys]
             markers = values[number * len(keys) : (number + 1) * len(keys)]
             if self._note(mark, keys, names, markers):
                 heard.add(mark)
@@ -285,9 +286,9 @@ class RedisStore:
                 del self._untold[mark]
 
     def _marker(self, key: SealKey, mark: bytes, when: float) -> Command:
-        name = key.marker(mark)
+        name = marker_name(key, mark)
         seconds = self._limits.entry_seconds + 2 * self._limits.clock_skew_seconds
-        return ("SET", name, key.seal(name, _encode_moment(when)), "PX", int(seconds * 1000))
+        return ("SET", name, key.seal(named(name), _encode_moment(when)), "PX", int(seconds * 1000))
 
 
 def _unread(markers: list[Any]) -> bool:

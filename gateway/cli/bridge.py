@@ -30,7 +30,7 @@ from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.bridge import Bridge
 from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.judging import ConsumerEvent
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _LIMITS: Final = ConsumerLimits()

@@ -19,10 +19,10 @@ from gateway.caching.cache import VerdictCache
 from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
-from gateway.caching.sealing import SealKeys
 from gateway.deciding.asking import Asker
 from gateway.policies.model import Policy
 from gateway.redis.addresses import redis_address
+from gateway.redis.sealing import SealKeys
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.looking import Looking
 from gateway.transports.workers import Workers
@@ -68,9 +68,16 @@ class ServedCache:
             try:
                 address = redis_address(redis)
                 self._signature = _signature(seal_key_file)
-                self._keys = SealKeys.random() if seal_key_file is None else SealKeys.from_file(seal_key_file)
             except ValueError as error:
                 raise CacheError(str(error)) from None
+            self._keys = SealKeys(seal_key_file)
+            if self._keys.why:
+                raise CacheError(self._keys.why)
+            if seal_key_file is None:
+                _LOG.warning(
+                    "no --seal-key-file: entries in Redis are sealed with a key of this process, so no other replica "
+                    "and no later start can use them; give all replicas the same file"
+                )
             store = RedisStore(address, self._keys, limits, events)
         self._cache = VerdictCache(limits, events, store)
         self._looking = Looking()

@@ -7,8 +7,8 @@ import structlog
 
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
-from gateway.caching.sealing import SealKeys
 from gateway.redis.addresses import redis_address
+from gateway.redis.sealing import SealKeys
 from tests.caching import servers
 from tests.caching.world import PATIENCE, Gateway
 
@@ -64,7 +64,7 @@ async def gateway(redis, seal_file):
         address = redis_address(url or redis.url)
 
         def store(limits, events, now):
-            return RedisStore(address, SealKeys.from_file(file), limits, events, now)
+            return RedisStore(address, SealKeys(file), limits, events, now)
 
         gateway = Gateway(verdict, limits=limits, redis=store, now=now)
         made.append(gateway)

@@ -11,12 +11,13 @@ import random
 import pytest
 
 from gateway.caching.entries import Entry, packed
+from gateway.caching.names import entry_name, named
 from gateway.caching.questions import question_of
-from gateway.caching.sealing import SealKey
 from gateway.deciding.origin import Source
 from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import Cache, Phase
 from gateway.redis.faults import RedisFault
+from gateway.redis.sealing import SealKey
 from tests.caching.world import ask, until
 
 SECRET = "hunter2-s3cr3t-0123456789"
@@ -169,7 +170,7 @@ async def test_another_question_finds_nothing(filled, redis):
         question(77, "allow"),
     ]
     for other in others:
-        name = second.store._seals.keys[0].name(question_of(other))
+        name = entry_name(second.store._seals.keys[0], question_of(other))
         with redis.client as client:
             for value in stolen[:3]:
                 client.set(name, value)
@@ -184,7 +185,7 @@ async def test_sealed_with_a_stolen_form(filled, redis):
     forged = packed(Entry(said=second.clock.now, verdict=Allow()))
     with redis.client as client:
         for name in client.scan_iter():
-            client.set(name, SealKey(os.urandom(32)).seal(name.decode(), forged))
+            client.set(name, SealKey(os.urandom(32)).seal(named(name.decode()), forged))
             assert client.get(name)
     assert await second.answer(question(1, "deny")) == (Deny(message="asked"), Source.ASKED)
     assert second.events.counts["seal_failed"] == 1

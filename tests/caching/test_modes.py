@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from gateway.caching import link
+from gateway.caching.names import marker_name
 from gateway.caching.questions import mark_of, question_of
 from gateway.deciding.origin import Source
 from gateway.deciding.verdicts import Deny
@@ -111,7 +112,7 @@ async def test_a_cluster(gateway, tmp_path, monkeypatch):
         assert all(held)
         assert sum(held) == 60
         # Not the one that would say whether the policy was purged.
-        marker = first.store._seals.keys[0].marker(mark_of(question_of(ask())))
+        marker = marker_name(first.store._seals.keys[0], mark_of(question_of(ask())))
         home = first.store._link._client.get_node_from_key(marker).port
         victim = max(number for number, node in enumerate(nodes) if node.port != home)
         nodes[victim].kill()

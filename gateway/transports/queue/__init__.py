@@ -2,7 +2,7 @@
 
 both      names     what everything is called in Redis
           wire      what stands there
-          sealing   how it is sealed
+          seals     what each message is bound to
           clock     Redis' clock, by which everybody's deadlines are said
 gateway   worker    takes asks, or refuses them; says who is there
           exchange  asks out, answers in, a look at the queue each second

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message import DecodeError
 
+from gateway.redis.sealing import is_sealed
 from gateway.transports.descriptions import Descriptions
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.crowd import Bridge
 from gateway.transports.queue.lane import Lane
 from gateway.transports.queue.names import GROUP, Names
-from gateway.transports.queue.sealing import QueueSeals, is_sealed
+from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import FORGOTTEN_MS, GONE_MS, read_presence
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from gateway.transports.queue.consumer import Consumer
 from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.judging import ConsumerEvents
 from gateway.transports.queue.relaying import Relaying, relayed
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 
 _LOG: Final = structlog.get_logger(__name__)
 

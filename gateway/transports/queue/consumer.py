@@ -29,7 +29,7 @@ from gateway.transports.queue.hands import Entry, Hands
 from gateway.transports.queue.heartbeat import Heartbeat
 from gateway.transports.queue.judging import ConsumerEvents, Judging, NoConsumerEvents
 from gateway.transports.queue.names import Names
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.sorting import Sorting
 
 _LOG: Final = structlog.get_logger(__name__)

@@ -12,7 +12,7 @@ from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.hands import Hands
 from gateway.transports.queue.judging import ConsumerEvent, ConsumerEvents, Judging
 from gateway.transports.queue.names import Names
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 
 _LOG: Final = structlog.get_logger(__name__)
 

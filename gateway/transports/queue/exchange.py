@@ -32,7 +32,7 @@ from gateway.transports.queue.failures import Failures
 from gateway.transports.queue.link import Link, Session
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.outbox import Outbox
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import read_replies
 
 _LOG: Final = structlog.get_logger(__name__)

@@ -92,7 +92,7 @@ class Failures:
         """A bridge is there that has none of our keys, which have these fingerprints."""
         return self._unavailable(
             "a bridge is there, but its messages cannot be opened: its key file is another one; compare `fingerprints` "
-            f"in the log line `keys of a queue read` of both (this gateway's: {', '.join(fingerprints)})"
+            f"in the log line `seal keys read` of both (this gateway's: {', '.join(fingerprints)})"
         )
 
     def other_version(self) -> Failure:

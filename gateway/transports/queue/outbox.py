@@ -17,7 +17,7 @@ from gateway.transports.queue.asks import OpenAsk
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.lane import Lane
 from gateway.transports.queue.names import Names
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import EXPIRED_MS, Requests
 
 _ENVELOPE_BYTES: Final = 256
@@ -160,7 +160,7 @@ class Outbox:
             if not ask.expiry:
                 ask.expiry = self._clock.at(ask.deadline)
             content = ask.asker.request(self._requests)
-            sealed = self._seals.seal_ask(lane, instance, (ask.number, ask.expiry), content, now)
+            sealed = self._seals.seal_ask(lane, instance, (ask.number, ask.expiry), content)
             # What has expired is removed by whoever comes next; "~": as far as that costs nothing.
             trim: Command = ("*",) if lane in trimmed else ("MINID", "~", now - EXPIRED_MS, "*")
             trimmed.add(lane)

@@ -16,7 +16,7 @@ from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.names import is_identifier
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 
 EXPIRED_MS: Final = 61_000
 """What is older has expired: the longest timeout is 30 s, kube-apiserver's own; twice that, and a second."""
@@ -119,7 +119,7 @@ def sealed_replies(seals: QueueSeals, gateway: str, replies: Iterable[q.Reply], 
         ValueError: there is no key.
     """
     content = q.Replies(replies=replies, at=now).SerializeToString()
-    return seals.seal_replies(gateway, content, now)
+    return seals.seal_replies(gateway, content)
 
 
 def read_replies(seals: QueueSeals, gateway: str, sealed: bytes, now: int) -> q.Replies | None:
@@ -140,7 +140,7 @@ def sealed_presence(seals: QueueSeals, consumer: str, presence: q.Presence) -> b
     Raises:
         ValueError: there is no key.
     """
-    return seals.seal_presence(consumer, presence.SerializeToString(), presence.at)
+    return seals.seal_presence(consumer, presence.SerializeToString())
 
 
 def read_presence(seals: QueueSeals, consumer: str, sealed: bytes) -> q.Presence | None:

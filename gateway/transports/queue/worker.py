@@ -35,7 +35,7 @@ from gateway.transports.queue.asks import Asker, OpenAsk, OpenAsks, Reviewing, V
 from gateway.transports.queue.exchange import Exchange
 from gateway.transports.queue.failures import Failures
 from gateway.transports.queue.names import Names
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import EXPIRED_MS, settings_request
 
 _LOG: Final = structlog.get_logger(__name__)

@@ -19,7 +19,7 @@ from gateway.transports.queue.consumer import Consumer
 from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.judging import Introduced
 from gateway.transports.queue.names import GROUP, Names, lane_of
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import read_presence, read_replies
 
 STREAM = "test"
@@ -143,7 +143,7 @@ class Queue:
         now = await self.now()
         deadline = deadline or now + int(seconds * 1000)
         content = request if isinstance(request, bytes) else request.SerializeToString()
-        sealed = (seals or self.seals).seal_ask(lane, self.gateway, (number, deadline), content, now)
+        sealed = (seals or self.seals).seal_ask(lane, self.gateway, (number, deadline), content)
         fields = {"d": deadline, "g": self.gateway, "i": number, "m": sealed} | changed
         await self.client.xadd(
             self.names.asks(to), {name: value for name, value in fields.items() if value is not None}

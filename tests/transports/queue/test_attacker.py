@@ -15,7 +15,7 @@ from gateway.reasons import Reason
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.names import Names
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import sealed_presence, sealed_replies
 from tests.transports.queue.consumers import ALLOW, DESCRIBED, LANE, STREAM, Judge, Queue, consuming, until
 from tests.transports.queue.gateways import gateway
@@ -88,7 +88,7 @@ async def test_a_forged_answer_is_no_answer(redis, queue, key_file, forged_keys)
             sealed_replies(queue.seals, "0" * 32, [reply], now),
             sealed_replies(QueueSeals("other", key_file), exchange.instance, [reply], now),
             # Authentic, of another kind.
-            queue.seals.seal_presence(exchange.instance, q.Replies(replies=[reply], at=now).SerializeToString(), now),
+            queue.seals.seal_presence(exchange.instance, q.Replies(replies=[reply], at=now).SerializeToString()),
             entry[b"m"],
             b"\x01",
         ]

@@ -11,7 +11,7 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import consuming as consuming_module
 from gateway.transports.queue import heartbeat
 from gateway.transports.queue.consuming import ConsumerLimits
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 from tests.transports.queue.consumers import (
     ALLOW,
     DESCRIBED,

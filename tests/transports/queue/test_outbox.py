@@ -7,7 +7,7 @@ from gateway.transports.queue.asks import OpenAsks
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.outbox import Outbox
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 from tests.transports.queue.consumers import LANE, STREAM
 
 

@@ -13,7 +13,7 @@ from gateway.policies.model import Phase
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.names import Names, is_identifier, lane_of
-from gateway.transports.queue.sealing import QueueSeals
+from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import (
     EXPIRED_MS,
     Requests,
@@ -39,7 +39,7 @@ def seals(tmp_path_factory):
 
 def entry(seals, content, *, deadline=NOW, **changed):
     """The fields of an ask's entry."""
-    sealed = seals.seal_ask(LANE, GATEWAY, (ID, deadline), content, NOW)
+    sealed = seals.seal_ask(LANE, GATEWAY, (ID, deadline), content)
     return {b"d": b"%d" % deadline, b"g": GATEWAY.encode(), b"i": ID, b"m": sealed} | changed
 
 
@@ -118,7 +118,7 @@ def test_replies_are_as_old_as_they_say(seals):
     assert read_replies(seals, GATEWAY, sealed, NOW + EXPIRED_MS + 1) is None
     assert read_replies(seals, GATEWAY, sealed, NOW - EXPIRED_MS - 1) is None
     assert read_replies(seals, "d" * 32, sealed, NOW) is None
-    assert read_replies(seals, GATEWAY, seals.seal_replies(GATEWAY, b"\xff", NOW), NOW) is None
+    assert read_replies(seals, GATEWAY, seals.seal_replies(GATEWAY, b"\xff"), NOW) is None
 
 
 def test_a_presence_stands_for_its_consumer(seals):
@@ -128,7 +128,7 @@ def test_a_presence_stands_for_its_consumer(seals):
     assert read_presence(seals, "c", sealed_presence(seals, "b", good)) is None
     for bad in (q.Presence(lane=LANE, at=NOW), q.Presence(lane="workers", capacity=1, at=NOW)):
         assert read_presence(seals, "b", sealed_presence(seals, "b", bad)) is None
-    assert read_presence(seals, "b", seals.seal_presence("b", b"\xff", NOW)) is None
+    assert read_presence(seals, "b", seals.seal_presence("b", b"\xff")) is None
 
 
 def described(*policies, version="1"):

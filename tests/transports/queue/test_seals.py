@@ -1,0 +1,53 @@
+"""Each message of a queue opens at its own place, and nowhere else."""
+
+import base64
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.transports.queue.seals import QueueSeals
+
+LANES = st.sampled_from(["a" * 32, "b" * 32])
+GATEWAYS = st.sampled_from(["c" * 32, "d" * 32])
+IDENTITIES = st.tuples(st.binary(min_size=8, max_size=8), st.integers(0, 2**52))
+STREAMS = st.sampled_from(["one", "two"])
+
+
+@pytest.fixture(scope="module")
+def seals(tmp_path_factory):
+    """By name of stream, with one key."""
+    file = tmp_path_factory.mktemp("keys") / "keys"
+    file.write_text(base64.b64encode(os.urandom(32)).decode() + "\n")
+    return {stream: QueueSeals(stream, file) for stream in ("one", "two")}
+
+
+@pytest.mark.property
+@given(content=st.binary(max_size=200), place=st.tuples(STREAMS, LANES, GATEWAYS, IDENTITIES))
+def test_an_ask_opens_where_it_was_sealed(seals, content, place):
+    """What goes in comes out."""
+    stream, lane, gateway, identity = place
+    sealed = seals[stream].seal_ask(lane, gateway, identity, content)
+    assert seals[stream].open_ask(lane, gateway, identity, sealed) == content
+
+
+@pytest.mark.property
+@given(
+    places=st.tuples(st.tuples(STREAMS, LANES, GATEWAYS, IDENTITIES), st.tuples(STREAMS, LANES, GATEWAYS, IDENTITIES)),
+)
+def test_an_ask_that_is_moved_does_not_open(seals, places):
+    """Another stream, lane, gateway, id or deadline: any one of them is enough."""
+    (stream, lane, gateway, identity), there = places
+    sealed = seals[stream].seal_ask(lane, gateway, identity, b"x")
+    opened = seals[there[0]].open_ask(*there[1:], sealed)
+    assert (opened is not None) == (places[0] == there)
+
+
+def test_what_goes_one_way_cannot_be_shown_as_what_goes_another(seals):
+    """Asks, replies and presences have keys of their own, even under equal names."""
+    one = seals["one"]
+    replies, presence = one.seal_replies("c" * 32, b"x"), one.seal_presence("c" * 32, b"x")
+    assert one.open_presence("c" * 32, replies) is None
+    assert one.open_replies("c" * 32, presence) is None
+    assert one.open_replies("c" * 32, replies) == one.open_presence("c" * 32, presence) == b"x"
