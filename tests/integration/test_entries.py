@@ -49,7 +49,7 @@ def served(gateway):
 
 
 def entries(running, phase):
-    return {entry.policies[0].policy: entry for entry in running.gateway._generation.entries.of(phase)}
+    return {entry.policies[0].policy: entry for entry in running.gateway._loaded.entries.of(phase)}
 
 
 def marks(answered):
