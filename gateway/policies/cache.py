@@ -9,7 +9,7 @@ nobody should have to know whether 300 means seconds.
 
 from typing import Final
 
-from gateway.conditions.values.times import Duration, parse_duration
+from gateway.conditions.values.times import DurationError, parse_duration
 from gateway.policies import wording
 from gateway.policies.fields import Field
 from gateway.policies.model import Cache
@@ -53,11 +53,11 @@ def _duration(field: Field) -> float | None:
     text = field.text(advice=_A_DURATION)
     if text is None:
         return None
-    length: Duration | None = parse_duration(text)
-    if length is None:
+    try:
+        return parse_duration(text).seconds
+    except DurationError:
         field.refuse(wording.invalid(text, _SYNTAX))
         return None
-    return length.seconds
 
 
 def _refuse(field: Field, detail: str) -> None:

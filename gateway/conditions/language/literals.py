@@ -17,7 +17,7 @@ from gateway.conditions.language.unification import equivalent, unwrap_optional
 from gateway.conditions.libraries import regexes
 from gateway.conditions.libraries.formatting import COMPLAINTS, Malformed, interpolate
 from gateway.conditions.values.faults import Fault
-from gateway.conditions.values.times import NANOSECONDS, parse_duration, parse_timestamp, timestamp
+from gateway.conditions.values.times import NANOSECONDS, DurationError, parse_duration, parse_timestamp, timestamp
 from gateway.conditions.values.types import Kind, Type, optional_of
 
 
@@ -48,13 +48,14 @@ def _invalid(name: str, value: Any) -> bool:
         # cel-go looks at the first argument even of the global form, where it is the text.
         return isinstance(value, str) and not regexes.MISSING_ENGINE and regexes.mistake(value) is not None
     try:
-        if name == "duration":
-            return not isinstance(value, str) or parse_duration(value) is None
-        if type(value) is int:
+        if name == "duration" and isinstance(value, str):
+            parse_duration(value)
+            return False
+        if name == "timestamp" and type(value) is int:
             timestamp(value * NANOSECONDS, 0)
             return False
-        return not isinstance(value, str) or parse_timestamp(value) is None
-    except Fault:
+        return name == "duration" or not isinstance(value, str) or parse_timestamp(value) is None
+    except (Fault, DurationError):
         return True
 
 

@@ -17,6 +17,7 @@ from gateway.conditions.values.numbers import LARGEST_INT, LARGEST_UINT, SMALLES
 from gateway.conditions.values.shown import plain, shown_double
 from gateway.conditions.values.times import (
     Duration,
+    DurationError,
     Timestamp,
     parse_duration,
     parse_timestamp,
@@ -139,10 +140,10 @@ def _timestamp_from_string(text: str) -> Timestamp:
 
 
 def _duration_from_string(text: str) -> Duration:
-    length = parse_duration(text)
-    if length is None:
-        raise unconvertible(text, types.DURATION)
-    return length
+    try:
+        return parse_duration(text)
+    except DurationError:
+        raise unconvertible(text, types.DURATION) from None
 
 
 def _no_duration(value: int) -> Duration:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from gateway.conditions.values.faults import Fault
 from gateway.conditions.values.numbers import LARGEST_INT, SMALLEST_INT
+from gateway.wording import quoted
 
 NANOSECONDS: Final = 1_000_000_000
 """In a second."""
@@ -194,37 +195,34 @@ _UNITS: Final = {
     "m": 60 * NANOSECONDS,
     "h": 3600 * NANOSECONDS,
 }
-_DURATION_PART: Final = re.compile(r"(\d*)(?:\.(\d*))?([^\d.]+)", re.ASCII)
+_DURATION_PART: Final = re.compile(r"(\d*)(?:\.(\d*))?([^\d.]*)", re.ASCII)
 
 
-def parse_duration(text: str) -> Duration | None:
-    """``1h30m``, ``-1.5s``: Go's time.ParseDuration, or None."""
+class DurationError(ValueError):
+    """A text that is no duration; the words are Go's."""
+
+
+def parse_duration(text: str) -> Duration:
+    """``1h30m``, ``-1.5s``: Go's time.ParseDuration; raises DurationError."""
     negative = text[:1] == "-"
     rest = text[1:] if text[:1] in {"-", "+"} else text
     if rest == "0":
         return Duration(0)
-    total, position = 0, 0
-    while position < len(rest) or not rest:
-        match = _DURATION_PART.match(rest, position)
-        if match is None or match[3] not in _UNITS:
-            return None
-        part = _nanoseconds(match[1], match[2] or "", _UNITS[match[3]])
-        total += part
-        if not (match[1] or match[2]) or total > -SMALLEST_INT:
-            return None
-        position = match.end()
-    if total > LARGEST_INT and not negative:
-        return None
-    return Duration(-total if negative else total)
-
-
-def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
-    """So many units. Go reads the fraction up to what an int64 holds, and multiplies it as a double."""
-    whole = whole.lstrip("0")
-    if len(whole) > _INT64_DIGITS + 1:
-        return -2 * SMALLEST_INT
-    read = fraction[:_INT64_DIGITS].rstrip("0") or "0"
-    return int(whole or 0) * unit + int(int(read) * (unit / 10 ** len(read)))
+    total, parts = 0, list(_DURATION_PART.finditer(rest))[:-1]
+    for whole, fraction, unit in (part.groups("") for part in parts):
+        digits = whole.lstrip("0")
+        if not (whole or fraction) or len(digits) > _INT64_DIGITS + 1 or total > -SMALLEST_INT:
+            break
+        if unit not in _UNITS:
+            wrong = f"unknown unit {quoted(unit)}" if unit else "missing unit"
+            raise DurationError(f"time: {wrong} in duration {quoted(text)}")
+        # Go reads the fraction up to what an int64 holds, and multiplies it as a double.
+        read = fraction[:_INT64_DIGITS].rstrip("0") or "0"
+        total += int(digits or 0) * _UNITS[unit] + int(int(read) * (_UNITS[unit] / 10 ** len(read)))
+    else:
+        if parts and total <= LARGEST_INT + negative:
+            return Duration(-total if negative else total)
+    raise DurationError(f"time: invalid duration {quoted(text)}")
 
 
 _INT64_DIGITS: Final = 18

@@ -4,7 +4,8 @@ What is wrong, shell-operator decides, in this order; a configuration that has g
 
 1. A text in YAML or JSON, whose first document is an object. ``configVersion`` is v1; without it, v0.
 2. The form of that version (``form``).
-3. Selectors that mean something; ``includeSnapshotsFrom`` names bindings of ``kubernetes`` that are there once.
+3. ``settings`` of a duration and an int32; selectors that mean something; ``includeSnapshotsFrom`` names bindings of
+   ``kubernetes`` that are there once.
 4. Of validating bindings alone: names of three segments, all different, time limits, wildcards that stand alone. The
    mutating ones' are judged by the API server when they are registered, as are expressions of CEL.
 
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from gateway.conditions.values.times import DurationError, parse_duration
 from gateway.policies import wording
 from gateway.policies.document import SourceText, read_documents
 from gateway.policies.fields import Field, Findings
@@ -93,6 +95,7 @@ def _read(root: Field, warnings: Findings) -> HookConfiguration | None:
         if not root.get(key).absent:
             message = f"accepted, and not run by this gateway: {why}; shell-operator goes on doing that"
             warnings.append(ConfigurationError(place=root.get(key).place, message=message))
+    _check_settings(root.get("settings"))
     objects = read_object_bindings(root.get("kubernetes"))
     names = [binding.name for binding in objects]
     groups: dict[str, list[str]] = {}
@@ -199,14 +202,36 @@ def _check_snapshots(item: Field, names: list[str]) -> None:
             field.refuse(wording.invalid(name, f"there are {count} bindings of kubernetes with this name"))
 
 
+def _check_settings(settings: Field) -> None:
+    """Both are read as soon as one could be there: an interval as time.ParseDuration takes it, an int32."""
+    if settings.absent:
+        return
+    interval, burst = settings.get("executionMinInterval"), settings.get("executionBurst")
+    for field in (interval, burst):
+        if field.absent:
+            field.refuse(wording.required("shell-operator takes no settings without it"))
+    if interval.said is not None:
+        try:
+            parse_duration(interval.said)
+        except DurationError as error:
+            interval.refuse(wording.invalid(interval.said, str(error)))
+    _check_int32(burst)
+
+
 def _check_seconds(field: Field, phase: Phase) -> None:
     seconds = field.number()
     if seconds is None:
         return
     if phase is Phase.VALIDATING and not 1 <= seconds <= MAX_TIMEOUT:
         field.refuse(wording.invalid(int(seconds), f"the timeout value must be between 1 and {MAX_TIMEOUT} seconds"))
-    elif not -_INT32 <= seconds < _INT32:
-        field.refuse(wording.invalid(int(seconds), "must be an integer of 32 bits"))
+    else:
+        _check_int32(field)
+
+
+def _check_int32(field: Field) -> None:
+    number = field.number()
+    if number is not None and not -_INT32 <= number < _INT32:
+        field.refuse(wording.invalid(int(number), "must be an integer of 32 bits"))
 
 
 def _check_repeated(items: Field) -> None:

@@ -122,6 +122,25 @@ def test_a_text_that_is_no_configuration(mistakes, text, word):
     assert word in "\n".join(mistakes(text))
 
 
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        ({"executionMinInterval": "30ks", "executionBurst": 1}, 'time: unknown unit "ks" in duration "30ks"'),
+        ({"executionMinInterval": "30", "executionBurst": 1}, 'time: missing unit in duration "30"'),
+        ({"executionMinInterval": "", "executionBurst": 1}, 'time: invalid duration ""'),
+        ({"executionMinInterval": "1.5e3s", "executionBurst": 1}, 'time: unknown unit "e" in duration "1.5e3s"'),
+        ({"executionMinInterval": "9223372036855s", "executionBurst": 1}, "time: invalid duration"),
+        ({"executionMinInterval": "3s", "executionBurst": 2**31}, "32 bits"),
+        ({"executionMinInterval": "3s"}, "settings.executionBurst: Required value"),
+        ({"executionBurst": 1}, "settings.executionMinInterval: Required value"),
+    ],
+)
+def test_settings_are_what_shell_operator_takes(output, binding, mistakes, settings, wrong):
+    """It parses both of them when it loads the hook, and says what Go says of them."""
+    (found,) = mistakes(output(kubernetesValidating=[binding()], settings=settings))
+    assert wrong in found
+
+
 def test_what_is_not_run_here_is_said(output, binding):
     """It is accepted, for it is in many hooks, and each of it warned of."""
     everything = {
