@@ -8,7 +8,8 @@ patch that repeats a value that was hidden: see ``merging.merged_unlike``.)
 * An element is inserted or removed only where the place of every element is granted (``/spec/containers/*``, or
   wider), since those behind it change their index, and with it the place that would be granted. Whether elements came
   and went is a guess of the difference; where all that differs, place by place, is granted, none did.
-* Protected places, where nothing was granted by name: no operation touches one, nor a container that holds one.
+* Protected places, where nothing was granted by name: no operation touches one, nor a container that holds one. There
+  null is as good as nothing: Go's types write ``creationTimestamp: null`` into an object that has none.
 """
 
 from collections.abc import Sequence
@@ -137,9 +138,9 @@ def _touched(change: Placed, protected: Places) -> Pointer | None:
 
 
 def _held(value: Value, protected: Places, at: Pointer) -> Pointer | None:
-    """The first protected place that exists in a value."""
+    """The first protected place that exists in a value, and is not null."""
     if protected.whole:
-        return at
+        return None if value is None else at
     if type(value) is not dict:
         return None
     below = (

@@ -121,9 +121,11 @@ class OwnTarget:
         return None if entry.findings else shadow
 
     def _writes(self, field: Field, worker: str) -> Writes:
-        """What it may change. A hook was written for shell-operator, where nothing is protected, as for webhooks."""
+        """What it may change. An existing webhook or hook keeps its rights: kube-apiserver and shell-operator protect
+        nothing.
+        """
         named = self.workers.sound.get(worker)
-        if field.absent and named is not None and named.hook is not None:
+        if field.absent and named is not None and (named.hook is not None or named.webhook is not None):
             return Writes.EVERYTHING
         return read_writes(field, self.warnings)
 

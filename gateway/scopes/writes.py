@@ -1,9 +1,11 @@
 """Writes: which parts of the object a policy may change, judged on the difference between before and after.
 
 * ``writes`` in the configuration: these places and nothing else.
-* Without it, for a policy of ours: everything but what says which object it is and who keeps it, and the status, which
-  belongs to whoever reports it. (A request for the subresource ``status`` is that report.)
-* For a native webhook, and without it for a shell-operator hook: everything.
+* Without it, for a policy of a gRPC worker or a queue: everything but what says which object it is, who keeps it, and
+  what kube-apiserver itself writes, and the status, which belongs to the controller that reports it. (A request for the
+  subresource ``status`` is that report.)
+* For a native webhook, and without it for a policy whose worker is an existing webhook or a shell-operator hook:
+  everything.
 
 What the worker claims can only narrow it.
 """
@@ -28,8 +30,14 @@ IDENTITY: Final[tuple[Pointer, ...]] = (
     ("metadata", "managedFields"),
     ("metadata", "ownerReferences"),
     ("metadata", "finalizers"),
+    ("metadata", "generation"),
+    ("metadata", "creationTimestamp"),
+    ("metadata", "deletionTimestamp"),
+    ("metadata", "deletionGracePeriodSeconds"),
+    ("metadata", "selfLink"),
 )
-"""What nobody changes without being told to: which object it is, who owns it, and what keeps it from being deleted."""
+"""What no policy changes unless it is granted by name: which object it is, who owns it, what keeps it from being
+deleted, and what kube-apiserver writes."""
 
 _PROTECTED: Final = Places(IDENTITY)
 _PROTECTED_AND_STATUS: Final = Places([*IDENTITY, (STATUS,)])

@@ -173,6 +173,11 @@ PROTECTED = {
     "/metadata/ownerReferences/0": changed("metadata", "ownerReferences", "0", to={"name": "x"}),
     "/metadata/ownerReferences/0/name": changed("metadata", "ownerReferences", 0, "name", to="x"),
     "/metadata/finalizers": changed("metadata", "finalizers", to=[]),
+    "/metadata/generation": changed("metadata", "generation", to=7),
+    "/metadata/creationTimestamp": changed("metadata", "creationTimestamp", to="2026-01-01T00:00:00Z"),
+    "/metadata/deletionTimestamp": changed("metadata", "deletionTimestamp", to="2026-01-01T00:00:00Z"),
+    "/metadata/deletionGracePeriodSeconds": changed("metadata", "deletionGracePeriodSeconds", to=0),
+    "/metadata/selfLink": changed("metadata", "selfLink", to="/x"),
     "/status/phase": changed("status", "phase", to="x"),
     "/status": changed("status", to=...),
 }
@@ -195,6 +200,13 @@ def test_a_container_is_protected_as_far_as_it_holds_what_is():
     assert "/metadata/name" in judged({"metadata": {"name": "x"}}, Writes.DEFAULT, {})
     assert "/metadata/name" in judged(changed("metadata", to=...), Writes.DEFAULT)
     assert judged({}, Writes.DEFAULT, {"metadata": {"labels": {}}}) is None
+
+
+def test_null_is_no_value_of_a_protected_place():
+    """Go's types write null for a time that is not set: that changes nothing. A value that is replaced by it does."""
+    assert judged(changed("metadata", "creationTimestamp", to=None), Writes.DEFAULT) is None
+    assert judged({"metadata": {"creationTimestamp": None}}, Writes.DEFAULT, {}) is None
+    assert "/metadata/name" in judged(changed("metadata", "name", to=None), Writes.DEFAULT)
 
 
 def test_the_subresource_status_is_the_status():
@@ -242,6 +254,7 @@ def test_the_default_lets_pass_what_leaves_identity_alone(before, random):
     before = {"metadata": before, "kind": "K", **(before if random.random() < 0.3 else {})}
     after = edited(random, edited(random, before))
     one, other = (
-        {at: found(each, at) for at in (*IDENTITY, (STATUS,)) if at in places(each)} for each in (before, after)
+        {at: found(each, at) for at in (*IDENTITY, (STATUS,)) if at in places(each) and found(each, at) is not None}
+        for each in (before, after)
     )
     assert (judged(after, Writes.DEFAULT, before) is None) is strictly_equal(one, other)

@@ -95,3 +95,14 @@ def test_overlaps(one_policy):
     assert [each.message for each in loaded.warnings] == [
         "/spec/a lies in /spec, which is wider and wins; remove one of them"
     ]
+
+
+@pytest.mark.parametrize("spec", [{"webhook": {"url": "https://hooks.example.com"}}, {"hook": {"path": "/hooks/a.sh"}}])
+def test_what_runs_today_keeps_its_rights(load_documents, worker, policy, configuration, spec):
+    """A webhook or a hook that moves here may change what it could change before, unless writes say less."""
+    moved = {"metadata.name": "moved", "spec": spec}
+    entries = policy({"worker": "moved"}), policy({"name": "b.team-a.example.com", "worker": "moved", "writes": []})
+    loaded = load_documents(worker(moved), configuration(*entries))
+    assert not loaded.errors
+    assert loaded.mutating[0].writes == Writes.EVERYTHING
+    assert loaded.mutating[1].writes == Writes(granted=Places())
