@@ -104,12 +104,8 @@ _FIXED: Final = (
         module="gateway.transports.grpc.stream",
         names=("GATHER", "BEHIND_SECONDS", "SWEEP_SECONDS"),
     ),
-    _Fixed(title="Asks to workers", module="gateway.transports.grpc.asking", names=("SENT", "UNSENT")),
-    _Fixed(
-        title="Second chances",
-        module="gateway.transports.grpc.hedging",
-        names=("QUANTILE", "REMEMBERED", "NEEDED", "RESERVE"),
-    ),
+    _Fixed(title="Asks to workers", module="gateway.transports.grpc.retries", names=("SENT", "UNSENT", "FAIR_SHARE")),
+    _Fixed(title="Retries", module="gateway.transports.grpc.retry_budget", names=("RESERVE",)),
     _Fixed(title="Names of queues", module="gateway.policies.queue_target", names=("MAX_STREAM",)),
     _Fixed(
         title="Queues, as gateways and bridges share them",

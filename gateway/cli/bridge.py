@@ -53,8 +53,6 @@ _WORKER_EVENTS: Final = (
     WorkerEvent.CONNECTED,
     WorkerEvent.DISCONNECTED,
     WorkerEvent.RETRY,
-    WorkerEvent.HEDGE,
-    WorkerEvent.HEDGE_WON,
     WorkerEvent.STRAY,
     WorkerEvent.FLOODED,
     WorkerEvent.STREAM_BROKE,

@@ -96,8 +96,6 @@ WORKER_EVENTS: Final = (
     "disconnected",
     "expired",
     "flooded",
-    "hedge",
-    "hedge_won",
     "hook_killed",
     "hook_refused",
     "hook_run",

@@ -18,12 +18,6 @@ class WorkerEvent(StrEnum):
     RETRY = "retry"
     """An ask was put to a replica once more, because the first attempt failed."""
 
-    HEDGE = "hedge"
-    """An ask was put to a second replica, because the first was late."""
-
-    HEDGE_WON = "hedge_won"
-    """The second one was faster."""
-
     STRAY = "stray"
     """An answer came that nobody had asked for, or not any more."""
 

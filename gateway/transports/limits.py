@@ -1,8 +1,8 @@
 """What the gateway allows a worker to cost."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from gateway.bounds import MAY_BE_ZERO, budgeted, check_bounds, of_body, tunable
+from gateway.bounds import budgeted, check_bounds, of_body, tunable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,10 +81,8 @@ class TransportLimits:
     """It judges no fewer calls than these: with fewer, a single restart would look like a rule."""
 
     worker_circuit_share: float = 0.5
-    """It opens when this share of them failed or was slow."""
-
-    worker_circuit_slow_share: float = 0.9
-    """A call is slow that takes more than this share of its policy's time."""
+    """It opens when this share of them failed: was lost or late, or answered that it failed while another address could
+    be called."""
 
     worker_circuit_open_seconds: float = tunable(5.0, "Seconds that a circuit stays open before a probe.")
     """How long it stays open before one call is let through to see: an HTTP client waits 10 s for a review, so
@@ -94,12 +92,6 @@ class TransportLimits:
     """How many asks may be put to another replica after a worker said that it failed, as a share of all; ten are saved
     up, and 0 is never. (A lost connection does not count.) A worker that fails everything gets a fifth more work, not
     twice as much."""
-
-    worker_hedge_share: float = field(default=0.05, metadata={MAY_BE_ZERO: True})
-    """How many asks may be put to a second replica because the first is late, as a share of all; 0 is never."""
-
-    worker_hedge_seconds: float = 0.005
-    """The least time before that, however fast the policy is: below it the delay is the loop's, not the replica's."""
 
     worker_strays: int = 1000
     """Answers on one stream that nobody asked for, in excess of a tenth of those that were; one more ends the stream

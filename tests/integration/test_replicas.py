@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import grpc
 import pytest
 
 from gateway.reasons import Reason
@@ -18,7 +19,7 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import AsyncClient, message
 from tests.integration.conversations import Health, Streams, answering
 from tests.integration.running import configuration, policy, source, until
-from tests.integration.workers import Gate, always, answer, scripted
+from tests.integration.workers import always, answer, scripted
 from tests.traffic import recording
 from tests.transports.reaching import question
 
@@ -202,7 +203,7 @@ async def test_a_replica_that_hangs_is_left_alone_for_that_policy(gateway):
         return True
 
     streams = Streams(answering(named("a"), tell=hanging))
-    limits = {"worker_circuit_calls": 2, "worker_circuit_open_seconds": 2.0, "worker_hedge_share": 1e-9}
+    limits = {"worker_circuit_calls": 2, "worker_circuit_open_seconds": 2.0}
     # In a second the one that is well answers on a machine that stands still for a moment, too.
     policies = [policy("other", **PATIENT), policy("tell", timeoutSeconds=1, failurePolicy="Ignore")]
     async with replicas(gateway, doing("a", streams), doing("b"), limits=limits, policies=policies) as served:
@@ -234,46 +235,20 @@ async def test_a_replica_that_fails_everything_costs_no_verdict(gateway):
     assert 4 <= len(failing.policies) <= 8
 
 
-async def test_a_slow_replica_is_hedged(gateway):
-    """When an answer takes longer than 95 of 100 did, another replica is asked too, and its verdict counts."""
-    slow = asyncio.Event()
+async def test_side_effects_are_had_once(gateway):
+    """A policy with side effects is put to one replica, once: where its call is lost, it fails."""
+    calls = []
 
-    async def sometimes(conversation, item):
-        if not slow.is_set():
-            await conversation.answer(item.id, content=named("a"))
-        return True
+    async def lost(request, context):
+        calls.append(request)
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
 
-    streams = Streams(answering(tell=sometimes))
-    limits = {"worker_hedge_share": 1.0}  # on a machine that becomes slower, the first reviews may be hedged as well
-    async with replicas(gateway, doing("a", streams), doing("b"), limits=limits) as served:
-        for _ in range(80):
-            judge_of(await served.send(VALIDATING))
-        slow.set()
-        before = len(streams.last.cancels)
-        for _ in range(6):
-            assert judge_of(await served.send(VALIDATING)) == "b"
-        await until(lambda: len(streams.last.cancels) > before)
-
-
-async def test_side_effects_are_neither_retried_nor_hedged(gateway):
-    """A policy with side effects is put to one replica, once, and waits for that one."""
-    gates = [Gate(named(name)) for name in "ab"]
-    about = policy("tell", **PATIENT, sideEffects="NoneOnDryRun")
-    served_by = [{"stream": well(name), "review": gate} for name, gate in zip("ab", gates, strict=True)]
-    limits = {"worker_hedge_seconds": 0.001}
-    async with replicas(gateway, *served_by, policies=[about], limits=limits) as served:
-        chances = served.gateway.workers._held["scripted"].connection.chances
-        for _ in range(64):
-            chances.took("test/tell.test.example.com", 0.001)
-        client = await served.client()
-        client.sendall(VALIDATING)
-        await until(lambda: any(gate.asks for gate in gates))
-        (asking,) = served.gateway.workers._held["scripted"].connection._open
-        assert asking._alarm is None
-        for gate in gates:
-            gate.open.set()
-        judge_of(await asyncio.wait_for(client.answer(), 30))
-        assert sum(len(gate.asks) for gate in gates) == 1
+    about = policy("tell", **PATIENT, sideEffects="NoneOnDryRun", failurePolicy="Ignore")
+    served_by = [{"stream": well(name), "review": lost} for name in "ab"]
+    async with replicas(gateway, *served_by, policies=[about]) as served:
+        answered = await served.send(VALIDATING)
+        assert answered.response["auditAnnotations"] == {"tell.test.example.com_failed-open": Reason.WORKER_UNAVAILABLE}
+    assert len(calls) == 1
 
 
 def claiming(version, *pointers):

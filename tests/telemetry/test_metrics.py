@@ -328,7 +328,7 @@ def test_what_happens_with_workers_is_counted(metrics):
     events = f"{PREFIX}worker_events_total"
     assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "retry"}) == 1
     assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "stray"}) == 3
-    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "hedge"}) == 0
+    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "circuit_opened"}) == 0
     assert metrics.registry.get_sample_value(f"{PREFIX}limit_hits_total", {"limit": "worker_in_flight"}) == 1
     assert metrics.registry.get_sample_value(f"{PREFIX}worker_connections", {"worker": "labels"}) == 3
     counting.gone("labels")

@@ -90,7 +90,7 @@ class Failures:
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE,
             message=f"worker {self.name!r} at {self.target} is not asked about policy {policy!r} for {seconds:g} s at "
-            "a time, since most of its latest calls were lost or took all of their time; see its log",
+            "a time, since most of its latest calls were lost, late or failed; see its log",
         )
 
     def other_version(self, policy: str) -> Failure:

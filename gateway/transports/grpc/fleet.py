@@ -15,7 +15,6 @@ import structlog
 
 from gateway.transports.credentials import CredentialsError
 from gateway.transports.grpc.addresses import ResolveError, chosen, is_fixed
-from gateway.transports.grpc.breaker import Circuit
 from gateway.transports.grpc.connection import Connection
 from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.grpc.failures import Failures
@@ -43,7 +42,7 @@ class Fleet:
         failures: names what goes wrong.
         connect: makes a connection of an address and a channel to it.
         changed: called when there are other connections.
-        opened: called when a circuit opens, with the address, the policy's qualified name, and how.
+        opened: called when a circuit opens, with the address and the policy's qualified name.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -57,7 +56,7 @@ class Fleet:
         failures: Failures,
         connect: Callable[[str, grpc.aio.Channel], Connection],
         changed: Callable[[], object],
-        opened: Callable[[str, str, Circuit], object],
+        opened: Callable[[str, str], object],
     ) -> None:
         self.why = ""
         """Why there are no connections, in a sentence; empty: nobody knows yet, or there are some."""

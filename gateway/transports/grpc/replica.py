@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Final
 
 from gateway.transports.descriptions import Description
-from gateway.transports.grpc.breaker import Call, Circuit, CircuitBreaker
+from gateway.transports.grpc.breaker import CircuitBreaker
 from gateway.transports.grpc.connection import Connection
 from gateway.transports.limits import TransportLimits
 
@@ -45,7 +45,7 @@ class Replica:
         limits: see TransportLimits.
         dial: makes a connection to the address.
         retire: takes a connection that is used no more.
-        opened: called when a circuit opens, with the address, the policy's qualified name, and how.
+        opened: called when a circuit opens, with the address and the policy's qualified name.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Replica:
         limits: TransportLimits,
         dial: Callable[[str], Connection],
         retire: Callable[[Connection], object],
-        opened: Callable[[str, str, Circuit], object],
+        opened: Callable[[str, str], object],
     ) -> None:
         self.address = address
         self._limits = limits
@@ -167,15 +167,24 @@ class Replica:
             return picked
         return next((connection for connection in usable if connection.description in fits), None)
 
+    def holds(self, fits: frozenset[Description] | None) -> bool:
+        """Whether a connection that may be asked has one of these descriptions; None: any."""
+        return any(fits is None or connection.description in fits for connection in self._usable)
+
     @property
     def is_untroubled(self) -> bool:
         """Whether no policy has ever failed here."""
         return not self._breakers
 
-    def circuit(self, policy: str, now: float) -> Circuit:
-        """Whether a policy, by its qualified name, may be asked here."""
+    def lets_through(self, policy: str, now: float) -> bool:
+        """Whether a policy, by its qualified name, may be called here."""
         breaker = self._breakers.get(policy)
-        return Circuit.CLOSED if breaker is None else breaker.state(now)
+        return breaker is None or breaker.lets_through(now)
+
+    def is_closed(self, policy: str) -> bool:
+        """Whether the circuit of a policy is closed: not open, nor half-open."""
+        breaker = self._breakers.get(policy)
+        return breaker is None or breaker.is_closed
 
     def entered(self, policy: str, now: float) -> None:
         """A policy is asked."""
@@ -183,18 +192,16 @@ class Replica:
         if breaker is not None:
             breaker.entered(now)
 
-    def ended(self, policy: str, call: Call | None, now: float, began: float) -> None:
-        """A call that began then has ended; None: nobody waited for its end."""
+    def ended(self, policy: str, now: float, began: float, *, failed: bool | None) -> None:
+        """A call that began then has ended; None: it says nothing of the endpoint."""
         breaker = self._breakers.get(policy)
         if breaker is None:
-            if call is None or call is Call.SUCCEEDED:
+            if not failed:
                 return
             if len(self._breakers) >= MOST_BREAKERS:
                 self._breakers.clear()
-            breaker = self._breakers[policy] = CircuitBreaker(
-                self._limits, lambda how: self._opened(self.address, policy, how)
-            )
-        if call is None:
+            breaker = self._breakers[policy] = CircuitBreaker(self._limits, lambda: self._opened(self.address, policy))
+        if failed is None:
             breaker.forgotten(began)
         else:
-            breaker.ended(call, now, began)
+            breaker.ended(now, began, failed=failed)

@@ -23,16 +23,15 @@ from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.grpc.addresses import resolve
-from gateway.transports.grpc.asking import Asking
 from gateway.transports.grpc.backlog import Backlog
-from gateway.transports.grpc.breaker import Circuit
 from gateway.transports.grpc.connection import Connection, State
 from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.grpc.fleet import Fleet
-from gateway.transports.grpc.hedging import SecondChances
 from gateway.transports.grpc.introduction import Introduction
 from gateway.transports.grpc.replica import Replica
+from gateway.transports.grpc.retries import RetryingCall
+from gateway.transports.grpc.retry_budget import RetryBudget
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import Reading, outcome_answer
 from gateway.transports.outcomes import Outcomes
@@ -78,8 +77,7 @@ class GrpcWorker:
         """Why it cannot be asked as long as this process lives: there is always hope."""
         self.is_doubted = False
         """Whether an answer has contradicted what its connection said, which has not been described anew since."""
-        self.chances = SecondChances(limits)
-        """What an ask may cost beyond one call."""
+        self.retries = RetryBudget(limits.worker_retry_share)
         self._limits = limits
         self._reading = reading
         dialler = dialler or Dialler(target, limits)
@@ -91,8 +89,8 @@ class GrpcWorker:
         self._ring: list[Replica] = []
         self._turn = 0
         self._last: tuple[object, Replica, Connection] | None = None
-        self._open: set[Asking] = set()
-        self._waiting: dict[Asking, asyncio.TimerHandle] = {}
+        self._open: set[RetryingCall] = set()
+        self._waiting: dict[RetryingCall, asyncio.TimerHandle] = {}
         self._listeners: list[Callable[[], object]] = []
         self._usable = 0
         self._idle = asyncio.Event()
@@ -126,14 +124,14 @@ class GrpcWorker:
         Returns:
             What cancels the ask. Then ``answered`` is not called any more.
         """
-        asking = Asking(self, ask, answered, fits)
+        asking = RetryingCall(self, ask, answered, fits)
         refusal = self._refusal(ask)
         self._open.add(asking)
         self._idle.clear()
         if refusal is not None:
             asyncio.get_running_loop().call_soon(asking.fail, refusal)
             return asking.cancel
-        self.chances.earn()
+        self.retries.calls += 1
         place = self.pick(asking)
         if place is not None:
             asking.put(*place)
@@ -152,7 +150,7 @@ class GrpcWorker:
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
         return None
 
-    def pick(self, asking: Asking, *, untried: bool = False) -> tuple[Replica, Connection] | None:
+    def pick(self, asking: RetryingCall, *, untried: bool = False) -> tuple[Replica, Connection] | None:
         """Who is asked next.
 
         Args:
@@ -171,11 +169,10 @@ class GrpcWorker:
             if (
                 connection.can_be_asked
                 and (fits is None or connection.description in fits)
-                and (replica.is_untroubled or replica.circuit(policy, monotonic()) is Circuit.CLOSED)
+                and (replica.is_untroubled or replica.lets_through(policy, monotonic()))
             ):
                 return replica, connection
         now = monotonic()
-        spare: tuple[Replica, Connection] | None = None
         turn = self._turn
         for step in range(1, count + 1):
             replica = ring[(turn + step) % count]
@@ -184,17 +181,20 @@ class GrpcWorker:
             picked = replica.pick(fits, now)
             if picked is None:
                 continue
-            circuit = replica.circuit(policy, now)
-            if circuit is Circuit.CLOSED:
+            if replica.lets_through(policy, now):
                 self._turn = (turn + step) % count
                 self._last = ask.document, replica, picked
                 return replica, picked
-            if circuit is Circuit.SOFT and spare is None:
-                spare = replica, picked
-        # Nobody fares better: who fails at once costs no time.
-        return None if untried else spare
+        return None
 
-    def put_or_wait(self, asking: Asking) -> bool:
+    def has_other(self, asking: RetryingCall, replica: Replica) -> bool:
+        """Whether another endpoint than this one may be called, and its circuit is closed."""
+        policy = asking.ask.policy.qualified_name
+        return any(
+            other is not replica and other.is_closed(policy) and other.holds(asking.fits) for other in self._ring
+        )
+
+    def put_or_wait(self, asking: RetryingCall) -> bool:
         """Put it to somebody, or let it wait for somebody. Whether there is hope."""
         place = self.pick(asking)
         if place is not None:
@@ -202,21 +202,11 @@ class GrpcWorker:
             return True
         return self._wait(asking)
 
-    @property
-    def is_single(self) -> bool:
-        """Whether there are no two replicas that may be asked."""
-        return len(self._ring) < 2  # noqa: PLR2004 - two
-
     def late(self) -> Failure:
         """An ask's deadline is over."""
         return self._failures.late()
 
-    @property
-    def slow_share(self) -> float:
-        """Of a policy's time: a call that takes so much of it is slow."""
-        return self._limits.worker_circuit_slow_share
-
-    def left(self, asking: Asking) -> None:
+    def left(self, asking: RetryingCall) -> None:
         """An ask has its answer, or nobody waits for it."""
         self._open.discard(asking)
         if self._waiting and (alarm := self._waiting.pop(asking, None)) is not None:
@@ -230,11 +220,11 @@ class GrpcWorker:
 
     # ----------------------------------------------------------------------------------------------- waiting
 
-    def _wait_or_fail(self, asking: Asking) -> None:
+    def _wait_or_fail(self, asking: RetryingCall) -> None:
         if not asking.is_done and not self.put_or_wait(asking):
             asking.fail(self.why_not(asking))
 
-    def _wait(self, asking: Asking) -> bool:
+    def _wait(self, asking: RetryingCall) -> bool:
         if self._is_closed or not self._has_hope():
             return False
         if asking not in self._waiting:
@@ -255,7 +245,7 @@ class GrpcWorker:
             for connection in connections
         )
 
-    def why_not(self, asking: Asking) -> Failure:
+    def why_not(self, asking: RetryingCall) -> Failure:
         """Why nobody can be asked."""
         connections = self._fleet.connections()
         asked = [connection for connection in connections if connection.can_be_asked]
@@ -370,15 +360,13 @@ class GrpcWorker:
             reading=self._reading,
         )
 
-    def _opened(self, address: str, policy: str, how: Circuit) -> None:
+    def _opened(self, address: str, policy: str) -> None:
         self.count(WorkerEvent.CIRCUIT_OPENED)
-        what = "calls that were lost or took all of their time" if how is Circuit.FIRM else "answers of no use"
         _LOG.warning(
-            "a policy is not asked at an address for a while",
+            "circuit breaker opened: most of the latest calls were lost, late or failed",
             worker=self.name,
-            address=address,
+            endpoint=address,
             policy=policy,
-            because=what,
             seconds=self._limits.worker_circuit_open_seconds,
         )
 

@@ -1,7 +1,7 @@
 """A gRPC worker as a bridge asks it: asks as they came in, outcomes as the worker gave them.
 
 The worker is asked as the gateway itself would ask it: round robin over its replicas, by stream, with health, circuit
-breakers, retries and hedges. What it says is not looked into: whether a change applies, or a verdict means anything, is
+breakers and retries. What it says is not looked into: whether a change applies, or a verdict means anything, is
 for the gateway to judge, which knows the policy. Only a failure is told from a verdict: then another replica may be
 asked.
 

@@ -13,8 +13,30 @@ from tests.transports.reaching import judge, question
 SAID = Descriptions().of(description("judge"))
 
 
+class PlayedAttempt:
+    """One attempt of a call, which the test ends."""
+
+    def __init__(self, place, call):
+        self._place = place
+        self._call = call
+
+    def answered(self, answer):
+        self._place.open.remove(self)
+        self._call.answered(answer)
+
+    def ended(self, failure, ending):
+        self._place.open.remove(self)
+        self._call.ended(failure, ending)
+
+    def cancel(self):
+        self._place.open.remove(self)
+        self._place.cancelled.append(self)
+
+
 class Played:
-    """A connection. ``attempts`` are those put to it, ``alone`` which of them as a call of their own."""
+    """A connection. ``attempts`` are those put to it, ``alone`` which of them as a call of their own, ``open`` those
+    that have not ended.
+    """
 
     is_doubted = False
     behind = False
@@ -28,6 +50,7 @@ class Played:
         self.is_closed = False
         self.why = ""
         self.attempts = []
+        self.open = []
         self.alone = []
         self.cancelled = []
 
@@ -38,11 +61,13 @@ class Played:
     def can_be_asked(self):
         return self.state is State.READY and self.is_serving and not self.is_draining
 
-    def ask(self, attempt, *, alone):
+    def ask(self, call, *, alone):
+        attempt = PlayedAttempt(self, call)
         self.attempts.append(attempt)
+        self.open.append(attempt)
         if alone:
             self.alone.append(attempt)
-        return lambda: self.cancelled.append(attempt)
+        return attempt.cancel
 
     def drain(self):
         self.is_draining = True

@@ -9,7 +9,6 @@ from gateway.transports.credentials import CredentialsError
 from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc import fleet as module
 from gateway.transports.grpc.addresses import ResolveError
-from gateway.transports.grpc.breaker import Call, Circuit
 from gateway.transports.grpc.connection import State
 from gateway.transports.grpc.replica import PATIENCE, TURN_SECONDS, Replica
 from gateway.transports.limits import TransportLimits
@@ -184,16 +183,13 @@ def test_fewer_connections_are_wanted():
 def test_circuits_are_of_one_policy_each():
     """And an address without failures has none."""
     world = World(1)
-    world.replica.ended("fine", Call.SUCCEEDED, 1.0, 1.0)
-    world.replica.ended("forgotten", None, 1.0, 1.0)
-    world.replica.ended("bad", Call.LOST, 1.0, 1.0)
-    assert [world.replica.circuit(name, 1.0) for name in ("fine", "forgotten", "bad", "new")] == [
-        Circuit.CLOSED,
-        Circuit.CLOSED,
-        Circuit.FIRM,
-        Circuit.CLOSED,
-    ]
-    assert world.opened == [("a", "bad", Circuit.FIRM)]
+    world.replica.ended("fine", 1.0, 1.0, failed=False)
+    world.replica.ended("forgotten", 1.0, 1.0, failed=None)
+    world.replica.ended("bad", 1.0, 1.0, failed=True)
+    names = ("fine", "forgotten", "bad", "new")
+    assert [world.replica.lets_through(name, 1.0) for name in names] == [True, True, False, True]
+    assert [world.replica.is_closed(name) for name in names] == [True, True, False, True]
+    assert world.opened == [("a", "bad")]
 
 
 # ----------------------------------------------------------------------------------------------- many of them

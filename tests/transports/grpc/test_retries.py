@@ -7,9 +7,9 @@ import pytest
 
 from gateway.deciding.verdicts import Allow, Deny, Failure
 from gateway.reasons import Reason
-from gateway.transports.grpc.asking import SENT, UNSENT
 from gateway.transports.grpc.attempts import Ending
-from gateway.transports.grpc.hedging import RESERVE
+from gateway.transports.grpc.retries import SENT, UNSENT
+from gateway.transports.grpc.retry_budget import RESERVE
 from tests.integration.running import until
 from tests.transports.grpc.fleets import Asked, played
 
@@ -39,7 +39,7 @@ def second(fleet, before):
 
 def open_attempt(fleet):
     """The one attempt that is open."""
-    (attempt,) = [attempt for _, attempt in fleet.attempts() if attempt in attempt._asking._tries]
+    (attempt,) = [attempt for place in fleet.made for attempt in place.open]
     return attempt
 
 

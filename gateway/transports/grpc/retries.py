@@ -1,0 +1,224 @@
+"""One call to a worker: made to one of its endpoints, and again to another one where that helps.
+
+* An attempt that never left is made again, elsewhere or on a new connection.
+* Where a connection breaks, another endpoint is called; if there is none, the same one, since it may be only the stream
+  that broke, and another policy that broke it. Either way by a call of its own: if it was this call that broke the
+  stream, it breaks no other one's.
+* Where a worker says that it failed, another endpoint is called, within a budget: it may be the replica, or the
+  document.
+
+A call is sent twice at most, so that one that kills its worker does not go on to kill all of them. A policy with side
+effects is sent once.
+"""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, Protocol
+
+import structlog
+
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
+from gateway.transports.descriptions import Description
+from gateway.transports.events import WorkerEvent
+from gateway.transports.grpc.attempts import Ending
+from gateway.transports.grpc.connection import Connection
+from gateway.transports.grpc.failures import CLOCKS_SECONDS
+from gateway.transports.grpc.replica import Replica
+from gateway.transports.grpc.retry_budget import RetryBudget
+
+_LOG: Final = structlog.get_logger(__name__)
+
+SENT: Final = 2
+"""How often a call is sent at most."""
+
+UNSENT: Final = 5
+"""How often one that never left is tried again: connections of a worker that comes and goes."""
+
+FAIR_SHARE: Final = 0.25
+"""Of a policy's time: an endpoint that was given less is not to blame for being late. The API server often waits no
+longer than a policy may take (10 s both, by default), so to be given somewhat less is the rule."""
+
+
+class Endpoints(Protocol):
+    """The worker that is called, as one call to it sees it."""
+
+    retries: RetryBudget
+
+    def pick(self, call: "RetryingCall", *, untried: bool = False) -> tuple[Replica, Connection] | None:
+        """Who is called next; ``untried``: only an endpoint that this call has not been made to."""
+
+    def put_or_wait(self, call: "RetryingCall") -> bool:
+        """Make the call, or let it wait for a connection. Whether there is hope."""
+
+    def has_other(self, call: "RetryingCall", replica: Replica) -> bool:
+        """Whether another endpoint than this one may be called, and its circuit is closed."""
+
+    def why_not(self, call: "RetryingCall") -> Failure:
+        """Why it cannot be made."""
+
+    def late(self) -> Failure:
+        """The deadline is over."""
+
+    def left(self, call: "RetryingCall") -> None:
+        """It has its answer, or is not waited for any more."""
+
+    def count(self, event: WorkerEvent, number: int = 1) -> None:
+        """Something happened."""
+
+
+class RetryingCall:
+    """One call, and its present attempt: what the connection answers to (see Attempt).
+
+    ``fits`` are the descriptions of which a connection must have one to be called; None: any. ``tried`` are the
+    endpoints that it was made to.
+    """
+
+    __slots__ = (
+        "_alone",
+        "_answered",
+        "_began",
+        "_break_off",
+        "_connection",
+        "_endpoints",
+        "_replica",
+        "_sent",
+        "_unsent",
+        "ask",
+        "fits",
+        "is_done",
+        "tried",
+    )
+
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        ask: Ask,
+        answered: Callable[[Answer], None],
+        fits: frozenset[Description] | None,
+    ) -> None:
+        self._endpoints = endpoints
+        self._answered = answered
+        self.ask = ask
+        self.fits = fits
+        self.tried: tuple[Replica, ...] = ()
+        self.is_done = False
+        self._sent = 0
+        self._unsent = 0
+        self._alone = False
+        # Of the attempt that is under way; None: there is none.
+        self._replica: Replica | None = None
+        self._connection: Connection | None = None
+        self._break_off: Callable[[], object] | None = None
+        self._began = 0.0
+
+    def put(self, replica: Replica, connection: Connection) -> None:
+        """Make it over a connection."""
+        self._began = now = monotonic()
+        if not replica.is_untroubled:
+            replica.entered(self.ask.policy.qualified_name, now)
+        self._replica, self._connection = replica, connection
+        self.tried = (*self.tried, replica)
+        self._sent += 1
+        self._break_off = connection.ask(self, alone=self._alone)
+
+    def answered(self, answer: Answer) -> None:
+        """See Attempt."""
+        if isinstance(answer, Failure):
+            self.ended(answer, Ending.SAID)
+            return
+        replica = self._over()
+        if not replica.is_untroubled:
+            replica.ended(self.ask.policy.qualified_name, monotonic(), self._began, failed=False)
+        self._finish(answer)
+
+    def ended(self, failure: Failure, ending: Ending) -> None:
+        """See Attempt."""
+        replica = self._over()
+        now = monotonic()
+        self._blame(replica, ending, now)
+        if ending is Ending.UNSENT:
+            self._sent -= 1
+            self._unsent += 1
+            failure = self._endpoints.late() if now >= self.ask.deadline else self._endpoints.why_not(self)
+        if now >= self.ask.deadline or not self._again(replica, ending):
+            self._finish(failure)
+
+    def cancel(self) -> None:
+        """It is not waited for any more."""
+        if self.is_done:
+            return
+        self._let_go()
+        self.is_done = True
+        self._endpoints.left(self)
+
+    def fail(self, failure: Failure) -> None:
+        """There is no endpoint to call, or not any more."""
+        if not self.is_done:
+            self._let_go()
+            self._finish(failure)
+
+    # ------------------------------------------------------------------------------------------------- again
+
+    def _again(self, replica: Replica, ending: Ending) -> bool:
+        """Make it again, if that may be. Whether it is."""
+        endpoints, connection = self._endpoints, self._connection
+        if ending is Ending.UNSENT:
+            return self._unsent <= UNSENT and endpoints.put_or_wait(self)
+        if ending is Ending.LATE or not self.ask.cancellable or self._sent >= SENT:
+            return False
+        self._alone = self._alone or ending is Ending.LOST
+        place = endpoints.pick(self, untried=True)
+        if ending is Ending.SAID:
+            if place is None or not endpoints.retries.spend():
+                return False
+            self.put(*place)
+        elif place is not None:
+            self.put(*place)
+        elif connection is not None and connection.can_be_asked:
+            self.put(replica, connection)
+        elif not endpoints.put_or_wait(self):
+            return False
+        endpoints.count(WorkerEvent.RETRY)
+        return True
+
+    def _blame(self, replica: Replica, ending: Ending, now: float) -> None:
+        """Tell the circuit breaker of an attempt that brought no verdict.
+
+        Whether a failure that a worker said is the endpoint's or the document's, nobody can tell. It counts against the
+        endpoint where another one may be called instead: so the last endpoint is called on, and it costs nobody time.
+        """
+        if ending is Ending.SAID:
+            failed = self._endpoints.has_other(self, replica)
+        else:
+            failed = ending is Ending.LOST or (ending is Ending.LATE and self._had_time(now))
+        replica.ended(self.ask.policy.qualified_name, now, self._began, failed=failed or None)
+
+    def _had_time(self, now: float) -> bool:
+        """Whether an attempt had a fair share of the policy's time, and all that the review had left, and was late."""
+        deadline = self.ask.deadline
+        return now >= deadline - CLOCKS_SECONDS and deadline - self._began >= FAIR_SHARE * self.ask.policy.timeout
+
+    # --------------------------------------------------------------------------------------------------- end
+
+    def _over(self) -> Replica:
+        """The attempt is over; to whom it was made."""
+        replica, self._replica, self._break_off = self._replica, None, None
+        assert replica is not None  # noqa: S101 - a connection tells of an attempt that was made
+        return replica
+
+    def _let_go(self) -> None:
+        """Break off the attempt, if there is one. A review gives up at its deadline: then the endpoint was late."""
+        break_off = self._break_off
+        if break_off is not None:
+            replica = self._over()
+            break_off()
+            self._blame(replica, Ending.LATE, monotonic())
+
+    def _finish(self, answer: Answer) -> None:
+        self.is_done = True
+        self._endpoints.left(self)
+        try:
+            self._answered(answer)
+        except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
+            _LOG.exception("telling an answer failed inside the gateway", uid=self.ask.uid)
