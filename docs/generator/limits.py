@@ -164,21 +164,11 @@ _FIXED: Final = (
     _Fixed(title="Durations of `cache`", module="gateway.policies.cache", names=("MAX_TTL", "MAX_STALE_IF_ERROR")),
     _Fixed(title="`inputs` and `writes`", module="gateway.policies.pointers", names=("MAX_POINTERS", "MAX_TOKENS")),
     _Fixed(
-        title="The idempotence patrol",
-        module="gateway.serving.patrol",
-        names=("AFTER_SECONDS", "PATROL_SECONDS", "PATROLS", "OBJECT_BYTES"),
+        title="The idempotence patrol, and comparisons with shadows",
+        module="gateway.serving.replay",
+        names=("AFTER_SECONDS", "REPLAY_SECONDS", "REPLAYS_OF_ONE", "REPLAYS", "HELD_BYTES"),
     ),
-    _Fixed(
-        title="Shadows",
-        module="gateway.serving.shadow",
-        names=("AFTER_SECONDS", "COMPARISON_SECONDS"),
-    ),
-    _Fixed(
-        title="Comparisons with shadows",
-        module="gateway.serving.shadow_room",
-        names=("COMPARISONS", "COMPARISONS_OF_ONE", "HELD_BYTES"),
-    ),
-    _Fixed(title="Failing shadows", module="gateway.serving.shadow_log", names=("FAILING_KEPT",)),
+    _Fixed(title="Failing shadows", module="gateway.serving.shadow", names=("FAILING_KEPT",)),
     _Fixed(
         title="Log lines of the patrol and of shadows",
         module="gateway.serving.patch_lines",

@@ -25,9 +25,11 @@ from gateway.serving.front import Front
 from gateway.serving.hook_paths import HookPath
 from gateway.serving.judge import Consumer, Judge, refusal
 from gateway.serving.loaded_configuration import LoadedConfiguration, Target
+from gateway.serving.patch_lines import PatchLines
 from gateway.serving.patrol import Patrol
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload, Report
+from gateway.serving.replay import Replays
 from gateway.serving.rollout import Rollout
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow import Shadowing
@@ -99,27 +101,17 @@ class Gateway:
             else None
         )
         self._background: list[asyncio.Task[None]] = []
-        self._patrol = Patrol(
-            lambda: self._loaded,
-            events,
-            share=settings.patrol_share,
-            patch_limits=settings.patch_limits,
-            key=secrets.token_bytes(_DIGEST_KEY_BYTES),
-        )
-        self._shadowing = Shadowing(
-            lambda: self._loaded,
-            events,
-            share=settings.shadow_share,
-            patch_limits=settings.patch_limits,
-            key=secrets.token_bytes(_DIGEST_KEY_BYTES),
-        )
+        self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
+        lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
+        patrol = Patrol(self._replays, events, share=settings.patrol_share, lines=lines)
+        shadowing = Shadowing(self._replays, events, share=settings.shadow_share, lines=lines)
         self._serving = False
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         self._judge = Judge(
             lambda: self._loaded,
             events=events,
-            consumers=(self.metrics, DecisionLog(), self._patrol, self._shadowing, *consumers),
+            consumers=(self.metrics, DecisionLog(), patrol, shadowing, *consumers),
             depth=settings.limits.depth,
             patch_limits=settings.patch_limits,
             early_asks=settings.early_asks,
@@ -197,8 +189,7 @@ class Gateway:
 
         Without ``drain`` nobody is waited for: reviews in hand are decided now, by their failure policies.
         """
-        self._patrol.stop()
-        self._shadowing.stop()
+        self._replays.stop()
         if drain:
             await self.front.drain(self.settings.drain_seconds, at_least=self.settings.drain_at_least_seconds)
         self._serving = False
@@ -211,8 +202,7 @@ class Gateway:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await self._patrol.idle()
-        await self._shadowing.idle()
+        await self._replays.idle()
         await self._rollout.close()
         await self.cache.close()
         await self.admin.stop()

@@ -1,8 +1,8 @@
-"""Shadows: what would another worker have said? Asked after the answer has left; compared, and never obeyed.
+"""Shadows: what would another worker have said? Called after the answer has left; compared, and never obeyed.
 
 A policy with ``shadow`` names one: a next version of its worker, or the same rule on another transport. Each time that
-the policy has come to a verdict (whoever said it: its worker, or a cache), the shadow is put the document that shows
-the policy's inputs, as far as the shadow claims them, of the object as it was when the policy was asked. Its change is
+the policy has come to a verdict (whoever said it: its worker, or a cache), the shadow is sent the document that shows
+the policy's inputs, as far as the shadow claims them, of the object as it was when the policy was called. Its change is
 held against the same limits as the policy's.
 
     =========  ======================================================================================================
@@ -11,59 +11,41 @@ held against the same limits as the policy's.
     same       both allow, and leave equal objects; or both deny, with the same code
     different  anything else: one denies, the codes differ, or the objects that they leave
     failed     the shadow could not judge: it is away or late, or its change was refused
-    dropped    the comparison found no room: too many were under way
+    dropped    there was no room for the comparison: see ``replay``
     =========  ======================================================================================================
 
 What counts is what becomes of the request. Messages, warnings and audit annotations are for people, who word things
 anew with each version: the log tells them, and they are no difference. Nor is the form of a change.
 
 Only verdicts are compared: where the policy itself failed, there is nothing to hold the shadow's against. A policy with
-side effects for the request has no shadow, or it would have them twice. No answer is delayed or changed by any of it;
-nothing is cached, nothing is asked early, and a gateway that drains compares nothing.
+side effects for the request has no shadow, or it would have them twice.
 """
 
-import asyncio
 import random
 from collections.abc import Callable
 from functools import partial
-from time import monotonic
-from typing import Final, Protocol
+from itertools import islice
+from typing import Any, Final, Protocol
 
 import structlog
 
 from gateway.deciding.call import Call
 from gateway.deciding.decision import Decision
-from gateway.deciding.heart import Heart
-from gateway.deciding.plan import Plan
 from gateway.deciding.verdicts import Deny, Failure
-from gateway.patching.application import apply_json_patch
-from gateway.patching.difference import encode_patch
 from gateway.patching.equality import equal
-from gateway.patching.errors import PatchError
-from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
-from gateway.policies.model import Policy
-from gateway.review.errors import ReviewError
+from gateway.policies.model import Phase, Policy
 from gateway.review.request import Request
 from gateway.review.response import denial_code
-from gateway.serving.driver import Driver
-from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.serving.patrol import asks_freely
-from gateway.serving.shadow_log import ShadowLog
-from gateway.serving.shadow_room import ShadowRoom
-from gateway.serving.walk import with_object
+from gateway.serving.patch_lines import LOGGED_OPERATIONS, PatchLines, about, cut
+from gateway.serving.replay import FAILED, Replay, Replays, Turn, is_repeatable
 
 _LOG: Final = structlog.get_logger(__name__)
 
 SAME: Final = "same"
 DIFFERENT: Final = "different"
-FAILED: Final = "failed"
-DROPPED: Final = "dropped"
 
-AFTER_SECONDS: Final = 0.02
-"""From the decision to the ask: the answer leaves in the same turn of the loop, which takes a few milliseconds."""
-
-COMPARISON_SECONDS: Final = 30.0
-"""Budget of one comparison: the longest that a policy may take. Its own timeoutSeconds is the shadow's as well."""
+FAILING_KEPT: Final = 1000
+"""Policies of which it is known with what their shadows fail. With more of them, what was told is told again."""
 
 
 class ShadowEvents(Protocol):
@@ -74,137 +56,130 @@ class ShadowEvents(Protocol):
 
 
 class Shadowing:
-    """Asks the shadows. A Consumer of decisions.
+    """Calls the shadows. A Consumer of decisions.
 
     Args:
-        configuration: gives the one in force.
+        replays: runs the comparisons.
         events: counts.
         share: of the reviews of which something is compared: from 0, none, to 1, all.
-        patch_limits: of the changes that workers ask for.
-        key: with which values that must not be read are hashed in the log.
+        lines: tells patches in the log.
         draw: a number from 0 up to 1, 1 excluded.
     """
 
     def __init__(
         self,
-        configuration: Callable[[], LoadedConfiguration],
+        replays: Replays,
         events: ShadowEvents,
         *,
         share: float = 1.0,
-        patch_limits: PatchLimits = DEFAULT_LIMITS,
-        key: bytes,
+        lines: PatchLines,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self._configuration = configuration
+        self._replays = replays
         self._events = events
         self._share = share
-        self._patch_limits = patch_limits
-        self._log = ShadowLog(key)
+        self._lines = lines
         self._draw = draw
-        self._room = ShadowRoom()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._stopped = False
+        self._failing: dict[tuple[Phase, str], str] = {}
 
     def decided(self, decision: Decision) -> None:
         """Compare later what policies with a shadow have said."""
-        if self._stopped:
-            return
         compared = [number for number, call in enumerate(decision.calls) if _is_compared(call, decision.request)]
         if not compared or self._draw() >= self._share:
             return
-        configuration = self._configuration()
-        size = sum(memoryview(raw).nbytes for raw in decision.request.members.values())
         for number in compared:
-            self._begin(configuration, decision, number, size)
+            policy = decision.calls[number].policy
+            report = partial(self._events.compared, policy)
+            self._replays.begin(_name(policy), decision, partial(self._compare, number), report)
 
-    def stop(self) -> None:
-        """Break off what is under way, and begin nothing more."""
-        self._stopped = True
-        for task in self._tasks:
-            task.cancel()
-
-    async def idle(self) -> None:
-        """Wait until nothing is under way."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    # ------------------------------------------------------------------------------------------ one comparison
-
-    def _begin(self, configuration: LoadedConfiguration, decision: Decision, number: int, size: int) -> None:
-        policy = decision.calls[number].policy
-        plan = configuration.shadow_plan(policy)
+    async def _compare(self, number: int, replay: Replay) -> str | None:
+        turn = next(islice(replay.turns(), number, None))
+        call = turn.call
+        plan = replay.configuration.shadow_plan(call.policy)
         if plan is None:
-            return  # the configuration has changed since
-        if not self._room.take(policy, size):
-            self._events.compared(policy, DROPPED)
-            return
-        # At once: a configuration that nobody holds may go.
-        configuration.begin()
-        task = asyncio.create_task(self._compare(configuration, plan, decision, number))
-        self._tasks.add(task)
-        task.add_done_callback(partial(self._over, configuration, policy, size))
-
-    def _over(self, configuration: LoadedConfiguration, policy: Policy, size: int, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._room.leave(policy, size)
-        configuration.end()
-
-    async def _compare(self, configuration: LoadedConfiguration, plan: Plan, decision: Decision, number: int) -> None:
-        await asyncio.sleep(AFTER_SECONDS)
-        try:
-            result = await self._result(configuration, plan, decision, number)
-        except (PatchError, ReviewError):
-            # The changes of one review may together pass the limits that each kept, or somebody may look closer.
-            result = FAILED
-        except Exception:  # noqa: BLE001 - logged; nobody waits for it
-            _LOG.exception("comparing with a shadow failed inside the gateway", uid=decision.request.uid)
-            result = FAILED
-        self._events.compared(decision.calls[number].policy, result)
-
-    async def _result(self, configuration: LoadedConfiguration, plan: Plan, decision: Decision, number: int) -> str:
-        call = decision.calls[number]
-        request = self._as_it_was(decision, number)
-        heart = Heart(request, plan, ends=monotonic() + COMPARISON_SECONDS, limits=self._patch_limits)
-        driver = Driver(request.uid, heart, asker=configuration.shadows, namespaces=configuration.namespaces)
-        told = await driver.decide()
-        (shadow,) = told.calls
+            return None  # the configuration has changed since
+        request = replay.request(turn.before)
+        again = await replay.decide(request, plan, replay.configuration.shadows)
+        (shadow,) = again.calls
         if isinstance(shadow.answer, Failure):
-            self._log.fails(request, call.policy, shadow.policy, shadow.answer)
+            self._log_failure(request, call.policy, shadow.policy, shadow.answer)
             return FAILED
-        if self._differs(request, call, told):
-            self._log.differs(request, call, shadow)
+        # Should it fail after this, that is news again.
+        self._failing.pop(_name(call.policy), None)
+        if _differs(replay, turn, again):
+            self._log_difference(request, call, shadow)
             return DIFFERENT
-        self._log.judges(call.policy)
         return SAME
 
-    def _as_it_was(self, decision: Decision, number: int) -> Request:
-        """The request as it was when the policy of this call was asked."""
-        before = [call.changes for call in decision.calls[:number] if call.changes]
-        if not before:
-            return decision.request
-        current = decision.request.object
-        for changes in before:
-            current = apply_json_patch(current, encode_patch(changes), limits=self._patch_limits)
-        return with_object(decision.request, current)
+    # ------------------------------------------------------------------------------------------------- the log
 
-    def _differs(self, request: Request, call: Call, told: Decision) -> bool:
-        (shadow,) = told.calls
-        if isinstance(call.answer, Deny) and isinstance(shadow.answer, Deny):
-            return denial_code(call.answer.code) != denial_code(shadow.answer.code)
-        if type(call.answer) is not type(shadow.answer):
-            return True
-        after = request.object
-        changes = call.changes or call.would_change
-        if changes:
-            after = apply_json_patch(after, encode_patch(changes), limits=self._patch_limits)
-        return not equal(after, told.object)
+    def _log_difference(self, request: Request, call: Call, shadow: Call) -> None:
+        """Both verdicts, with what each changes and the texts that people would read."""
+        _LOG.warning(
+            "a shadow judges otherwise than its policy",
+            source=call.source.value,
+            version=call.version,
+            verdict=self._verdict(request, call),
+            shadow_version=shadow.version,
+            shadow_verdict=self._verdict(request, shadow),
+            **_who(call.policy, shadow.policy),
+            **about(request),
+        )
+
+    def _log_failure(self, request: Request, policy: Policy, shadow: Policy, failure: Failure) -> None:
+        """The first of a kind: a worker that is away would fill the log."""
+        if self._failing.get(_name(policy)) == failure.reason.value:
+            return
+        if len(self._failing) >= FAILING_KEPT:
+            self._failing.clear()
+        self._failing[_name(policy)] = failure.reason.value
+        _LOG.warning(
+            "a shadow could not judge what its policy judged; told again when it fails for another reason",
+            reason=failure.reason.value,
+            why=cut(failure.message),
+            **_who(policy, shadow),
+            **about(request),
+        )
+
+    def _verdict(self, request: Request, call: Call) -> list[str]:
+        answer = call.answer
+        assert answer is not None  # noqa: S101 - whoever is compared has judged
+        verdict = f"denies ({denial_code(answer.code)}): {answer.message}" if isinstance(answer, Deny) else "allows"
+        changes = self._lines.told(request, [call], call.changes or call.would_change)
+        warnings = [cut(f"warns: {text}") for text in answer.warnings[:LOGGED_OPERATIONS]]
+        return [cut(verdict), *changes, *warnings]
 
 
 def _is_compared(call: Call, request: Request) -> bool:
-    """Whether the policy has a shadow, came to a verdict, and may be asked again without changing the world."""
+    """Whether the policy has a shadow, came to a verdict, and may be called again without changing the world."""
     return (
         call.policy.shadow is not None
         and call.answer is not None
         and not isinstance(call.answer, Failure)
-        and asks_freely(call.policy, request)
+        and is_repeatable(call.policy, request)
     )
+
+
+def _differs(replay: Replay, turn: Turn, again: Decision) -> bool:
+    answer = turn.call.answer
+    (shadow,) = again.calls
+    if isinstance(answer, Deny) and isinstance(shadow.answer, Deny):
+        return denial_code(answer.code) != denial_code(shadow.answer.code)
+    if type(answer) is not type(shadow.answer):
+        return True
+    # What is not enforced has not changed the object, and would have.
+    return not equal(replay.changed(turn.after, turn.call.would_change), again.object)
+
+
+def _name(policy: Policy) -> tuple[Phase, str]:
+    return policy.phase, policy.qualified_name
+
+
+def _who(policy: Policy, shadow: Policy) -> dict[str, Any]:
+    return {
+        "policy": policy.qualified_name,
+        "phase": policy.phase.value,
+        "worker": policy.worker,
+        "shadow_worker": shadow.worker,
+        "shadow_policy": shadow.policy,
+    }

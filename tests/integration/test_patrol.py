@@ -50,7 +50,7 @@ async def test_nothing_is_patrolled_unless_somebody_wants_it(gateway):
         known = configuration(source(workers={"scripted": target}, mutating=[policy("labels")]))
         async with gateway(known, patrol_share=0.0) as served:
             assert (await served.send(CREATE)).response["allowed"]
-            assert served.gateway._patrol._tasks == set()
+            assert served.gateway._replays._tasks == set()
 
 
 async def test_a_gateway_that_stops_waits_for_no_patrol(gateway):

@@ -360,5 +360,5 @@ async def test_side_effects_are_had_once(gateway):
                 content = post(json.dumps(body).encode(), "/mutate?timeout=10s")
                 assert (await served.send(content)).response["allowed"]
             await until(lambda: results(served, "judge", "mutating") == {"same": 1})
-            await served.gateway._shadowing.idle()
+            await served.gateway._replays.idle()
     assert len(asks) == 1

@@ -10,8 +10,10 @@ from gateway.policies.model import Phase, ReinvocationPolicy, SideEffects
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.places import ANY, Places
-from gateway.serving import patrol as patrolling
-from gateway.serving.patrol import DROPPED, FAILED, PATROLS, STABLE, UNSTABLE, Patrol
+from gateway.serving import replay
+from gateway.serving.patch_lines import PatchLines
+from gateway.serving.patrol import STABLE, UNSTABLE, Patrol
+from gateway.serving.replay import FAILED, Replays
 from tests.world import decide, label, patch, plan, policy, request
 
 NAMED = "a policy does not leave its own result alone: it is not idempotent"
@@ -37,8 +39,8 @@ class Workers:
         return asyncio.get_running_loop().call_soon(reply.answered, answer).cancel
 
 
-class Beat:
-    """A generation with these policies in force; ``held`` counts who holds it. Also counts, as PatrolEvents."""
+class Configuration:
+    """A configuration with these policies in force; ``held`` counts who holds it. Also counts, as PatrolEvents."""
 
     def __init__(self, policies, behaviours):
         self.policies = policies
@@ -67,7 +69,7 @@ class Beat:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """No pause before a patrol."""
-    monkeypatch.setattr(patrolling, "AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(replay, "AFTER_SECONDS", 0.0)
 
 
 def count(document):
@@ -91,13 +93,13 @@ def follow(mine, other):
 async def patrolled(policies, behaviours, *, again=None, on=None, share=1.0, draw=lambda: 0.0, in_force=None):
     """Decide a review, and patrol it. ``again``: what workers answer then, if it is something else."""
     decision, _ = decide(policies, behaviours, on=on)
-    beat = Beat(policies if in_force is None else in_force, again or behaviours)
-    patrol = Patrol(lambda: beat, beat, share=share, key=b"k" * 32, draw=draw)
-    patrol.decided(decision)
+    loaded = Configuration(policies if in_force is None else in_force, again or behaviours)
+    replays = Replays(lambda: loaded)
+    Patrol(replays, loaded, share=share, lines=PatchLines(b"k" * 32), draw=draw).decided(decision)
     async with asyncio.timeout(10):
-        await patrol.idle()
-    assert beat.held == 0
-    return beat
+        await replays.idle()
+    assert loaded.held == 0
+    return loaded
 
 
 def logged(logs, event):
@@ -106,16 +108,16 @@ def logged(logs, event):
 
 async def test_an_idempotent_policy_is_stable(logs):
     """One that leaves its own result alone is counted so, and named nowhere."""
-    beat = await patrolled([policy("a")], {"a": label("a")})
-    assert (beat.named, beat.results, logs) == ([("a", STABLE)], [STABLE], [])
-    assert beat.workers.asked == ["a", "a"]
+    loaded = await patrolled([policy("a")], {"a": label("a")})
+    assert (loaded.named, loaded.results, logs) == ([("a", STABLE)], [STABLE], [])
+    assert loaded.workers.asked == ["a", "a"]
 
 
 async def test_a_policy_that_changes_its_own_result_is_named_with_both_patches(logs):
     """A metric and a log line: which policy, what it changed first, what it changed of that."""
-    beat = await patrolled([policy("a"), policy("b", index=1)], {"a": label("a"), "b": count})
-    assert beat.named == [("a", STABLE), ("b", UNSTABLE)]
-    assert beat.results == [STABLE], "the others are no set that changes anything"
+    loaded = await patrolled([policy("a"), policy("b", index=1)], {"a": label("a"), "b": count})
+    assert loaded.named == [("a", STABLE), ("b", UNSTABLE)]
+    assert loaded.results == [STABLE], "the others are no set that changes anything"
     (entry,) = logged(logs, NAMED)
     assert entry["policy"] == "test/b.test.example.com"
     assert entry["first"] == ['add /metadata/labels/count = "1"']
@@ -127,16 +129,16 @@ async def test_each_policy_is_put_what_it_left_itself():
     """Not the final object: what a later policy did to it is not its doing."""
     policies = [policy("a"), policy("b", index=1)]
     undo = patch({"op": "remove", "path": "/metadata/labels/a"})
-    beat = await patrolled(policies, {"a": label("a"), "b": undo}, again={"a": label("a"), "b": Allow()})
-    assert beat.named == [("a", STABLE), ("b", STABLE)]
+    loaded = await patrolled(policies, {"a": label("a"), "b": undo}, again={"a": label("a"), "b": Allow()})
+    assert loaded.named == [("a", STABLE), ("b", STABLE)]
 
 
 async def test_a_set_that_changes_its_own_result_is_named_as_a_set(logs):
     """Each alone is idempotent; one after the other they never end."""
     policies = [policy("a"), policy("b", index=1)]
-    beat = await patrolled(policies, {"a": follow("a", "b"), "b": follow("b", "a")})
-    assert beat.named == [("a", STABLE), ("b", STABLE)]
-    assert beat.results == [UNSTABLE]
+    loaded = await patrolled(policies, {"a": follow("a", "b"), "b": follow("b", "a")})
+    assert loaded.named == [("a", STABLE), ("b", STABLE)]
+    assert loaded.results == [UNSTABLE]
     (entry,) = logged(logs, NAMED_AS_A_SET)
     assert entry["policies"] == ["test/a.test.example.com", "test/b.test.example.com"]
     assert entry["first"] == ['add /metadata/labels/a = "x"', 'add /metadata/labels/b = "xx"']
@@ -145,8 +147,8 @@ async def test_a_set_that_changes_its_own_result_is_named_as_a_set(logs):
 
 async def test_a_policy_that_denies_its_own_result_is_named(logs):
     """What was admitted must be admitted again."""
-    beat = await patrolled([policy("a")], {"a": label("a")}, again={"a": Deny(message="not twice")})
-    assert beat.named == [("a", UNSTABLE)]
+    loaded = await patrolled([policy("a")], {"a": label("a")}, again={"a": Deny(message="not twice")})
+    assert loaded.named == [("a", UNSTABLE)]
     assert logged(logs, NAMED)[0]["again"] == ["denies: not twice"]
 
 
@@ -161,15 +163,15 @@ async def test_a_policy_that_denies_its_own_result_is_named(logs):
 async def test_who_has_side_effects_is_never_asked_again(effects, dry_run, asked):
     """Neither alone nor in the set; the others are."""
     policies = [policy("a", side_effects=effects), policy("b", index=1)]
-    beat = await patrolled(policies, {"a": label("a"), "b": label("b")}, on=request(dryRun=dry_run))
-    assert ("a" in beat.workers.asked) is asked
-    assert "b" in beat.workers.asked
+    loaded = await patrolled(policies, {"a": label("a"), "b": label("b")}, on=request(dryRun=dry_run))
+    assert ("a" in loaded.workers.asked) is asked
+    assert "b" in loaded.workers.asked
 
 
 async def test_only_side_effects_are_no_patrol():
     """A review in which nobody may be asked again is not patrolled, and not counted."""
-    beat = await patrolled([policy("a", side_effects=SideEffects.NONE_ON_DRY_RUN)], {"a": label("a")})
-    assert (beat.named, beat.results) == ([], [])
+    loaded = await patrolled([policy("a", side_effects=SideEffects.NONE_ON_DRY_RUN)], {"a": label("a")})
+    assert (loaded.named, loaded.results) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -179,8 +181,8 @@ async def test_only_side_effects_are_no_patrol():
 )
 async def test_what_changed_nothing_is_not_patrolled(phase, answer):
     """Only allowed mutations are."""
-    beat = await patrolled([policy("a", phase=phase)], {"a": answer})
-    assert (beat.workers.asked, beat.results) == ([], [])
+    loaded = await patrolled([policy("a", phase=phase)], {"a": answer})
+    assert (loaded.workers.asked, loaded.results) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -188,35 +190,35 @@ async def test_what_changed_nothing_is_not_patrolled(phase, answer):
 )
 async def test_a_share_is_patrolled(share, drawn, asked):
     """0 is none, 1 is all."""
-    beat = await patrolled([policy("a")], {"a": label("a")}, share=share, draw=lambda: drawn)
-    assert bool(beat.results) is asked
+    loaded = await patrolled([policy("a")], {"a": label("a")}, share=share, draw=lambda: drawn)
+    assert bool(loaded.results) is asked
 
 
 async def test_a_failure_says_nothing_about_a_policy(logs):
     """A worker that is away is no finding, and no line in the log."""
     away = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
-    beat = await patrolled([policy("a")], {"a": label("a")}, again={"a": away})
-    assert (beat.named, beat.results, logs) == ([("a", FAILED)], [FAILED], [])
+    loaded = await patrolled([policy("a")], {"a": label("a")}, again={"a": away})
+    assert (loaded.named, loaded.results, logs) == ([("a", FAILED)], [FAILED], [])
 
 
 async def test_a_worker_that_hangs_ends_with_its_own_timeout():
     """A patrol has an end."""
-    beat = await patrolled([policy("a", timeout=0.01)], {"a": label("a")}, again={"a": None})
-    assert beat.named == [("a", FAILED)]
+    loaded = await patrolled([policy("a", timeout=0.01)], {"a": label("a")}, again={"a": None})
+    assert loaded.named == [("a", FAILED)]
 
 
 async def test_a_policy_that_is_not_configured_any_more_is_not_asked():
     """The configuration has changed since: the same name may be another policy."""
-    beat = await patrolled([policy("a")], {"a": label("a")}, in_force=[policy("a")])
-    assert (beat.workers.asked, beat.named, beat.results) == ([], [], [STABLE])
+    loaded = await patrolled([policy("a")], {"a": label("a")}, in_force=[policy("a")])
+    assert (loaded.workers.asked, loaded.named, loaded.results) == ([], [], [STABLE])
 
 
 async def test_reinvocation_leaves_one_question_for_each_policy():
     """A policy that changed something in both rounds is put what it left the second time."""
     policies = [policy("a", reinvocation_policy=ReinvocationPolicy.IF_NEEDED), policy("b", index=1)]
-    beat = await patrolled(policies, {"a": follow("a", "b"), "b": label("b")})
-    assert sorted(beat.named) == [("a", STABLE), ("b", STABLE)]
-    assert beat.results == [STABLE]
+    loaded = await patrolled(policies, {"a": follow("a", "b"), "b": label("b")})
+    assert sorted(loaded.named) == [("a", STABLE), ("b", STABLE)]
+    assert loaded.results == [STABLE]
 
 
 async def test_values_of_a_secret_are_hashed(logs):
@@ -248,8 +250,8 @@ async def test_what_a_policy_was_not_shown_is_hashed(logs):
             {"op": "add", "path": "/list/-", "value": {"a": "1", "c": "x"}},
         )
 
-    beat = await patrolled([policy("a", inputs=shown)], {"a": shift}, on=on)
-    assert beat.named == [("a", UNSTABLE)]
+    loaded = await patrolled([policy("a", inputs=shown)], {"a": shift}, on=on)
+    assert loaded.named == [("a", UNSTABLE)]
     (entry,) = logged(logs, NAMED)
     assert "hunter2" not in str(logs)
     assert any("(a value with the digest " in line for line in entry["first"])
@@ -267,7 +269,7 @@ async def test_a_set_names_each_policy_once(logs):
 
 async def test_a_long_patch_is_cut(logs):
     """A line is bounded, whatever a worker writes."""
-    beat = await patrolled(
+    loaded = await patrolled(
         [policy("a")],
         {
             "a": lambda document: patch(
@@ -276,50 +278,8 @@ async def test_a_long_patch_is_cut(logs):
         },
         again={"a": count},
     )
-    assert beat.named == [("a", UNSTABLE)]
+    assert loaded.named == [("a", UNSTABLE)]
     (entry,) = logged(logs, NAMED)
     assert len(entry["first"]) == 21
     assert entry["first"][-1] == "and 10 more"
     assert max(map(len, entry["first"])) <= 501
-
-
-async def test_too_many_at_once_are_dropped_and_counted():
-    """So many are under way; what comes beyond is not kept for later."""
-    decision, _ = decide([policy("a")], {"a": label("a")})
-    beat = Beat([call.policy for call in decision.calls], {"a": None})
-    patrol = Patrol(lambda: beat, beat, share=1.0, key=b"k" * 32)
-    for _ in range(PATROLS + 3):
-        patrol.decided(decision)
-    assert (beat.held, beat.results) == (PATROLS, [DROPPED] * 3)
-    patrol.stop()
-    await patrol.idle()
-    assert beat.held == 0
-
-
-async def test_an_object_larger_than_any_that_is_stored_is_dropped():
-    """Nothing that big is ever kept; patrolling it would cost more than it tells."""
-    on = request({"metadata": {"name": "p", "labels": {}}, "data": "x" * 1_600_000})
-    beat = await patrolled([policy("a")], {"a": label("a")}, on=on)
-    assert beat.results == [DROPPED]
-
-
-async def test_a_stopped_patrol_begins_nothing():
-    """A gateway that drains does not patrol."""
-    decision, _ = decide([policy("a")], {"a": label("a")})
-    beat = Beat([call.policy for call in decision.calls], {"a": label("a")})
-    patrol = Patrol(lambda: beat, beat, share=1.0, key=b"k" * 32)
-    patrol.stop()
-    patrol.decided(decision)
-    assert (beat.held, beat.results) == (0, [])
-
-
-async def test_a_mistake_of_ours_is_logged_and_counted(logs):
-    """It ends one patrol, and nothing else."""
-    decision, _ = decide([policy("a")], {"a": label("a")})
-    beat = Beat([], {})
-    beat.plan = lambda target: 1 / 0
-    patrol = Patrol(lambda: beat, beat, share=1.0, key=b"k" * 32)
-    patrol.decided(decision)
-    await patrol.idle()
-    assert (beat.held, beat.results) == (0, [FAILED])
-    assert [entry["log_level"] for entry in logs] == ["error"]

@@ -13,11 +13,12 @@ from gateway.reasons import Reason
 from gateway.redis.faults import RedisFault
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.places import Places
-from gateway.serving import shadow
 from gateway.serving.counting import CacheCounting, WorkerCounting
 from gateway.serving.limits import Limits
-from gateway.serving.patrol import DROPPED, FAILED, STABLE, UNSTABLE
+from gateway.serving.patrol import STABLE, UNSTABLE
 from gateway.serving.refusals import Refusal
+from gateway.serving.replay import DROPPED, FAILED
+from gateway.serving.shadow import DIFFERENT, SAME
 from gateway.telemetry.metrics import (
     COMPARED,
     ENTRIES,
@@ -129,7 +130,7 @@ def test_the_words_of_the_cache_are_those_of_the_cache():
     assert set(REDIS_ERRORS) == set(RedisFault)
     assert set(PATROLS) == {STABLE, UNSTABLE, FAILED, DROPPED}
     assert set(PATROLLED) == {*PATROLS} - {DROPPED}
-    assert set(COMPARED) == {shadow.SAME, shadow.DIFFERENT, shadow.FAILED, shadow.DROPPED}
+    assert set(COMPARED) == {SAME, DIFFERENT, FAILED, DROPPED}
 
 
 @pytest.mark.parametrize("source", Source)
@@ -233,7 +234,7 @@ def test_comparisons_with_shadows_are_counted(metrics):
     metrics.know([one, policy("two")])
     labels = {"phase": "mutating", "policy": one.qualified_name}
     assert [value(metrics, "shadow_comparisons_total", **labels, result=each) for each in COMPARED] == [0] * 4
-    metrics.compared(one, shadow.DIFFERENT)
+    metrics.compared(one, DIFFERENT)
     assert value(metrics, "shadow_comparisons_total", **labels, result="different") == 1
     assert 'shadow_comparisons_total{phase="mutating",policy="test/two' not in metrics.exposition()[1].decode()
     metrics.forget_others([policy("one")])
