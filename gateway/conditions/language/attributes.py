@@ -44,33 +44,31 @@ class Qualifier:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attribute:
-    """``start`` works out where the chain begins; or, of ``? :``, ``choice`` which of the two ``branches``."""
+    """``start`` works out where the chain begins; or, of ``? :``, ``choice`` which of the two ``branches``.
+
+    ``test``: it is a ``has()`` itself, whatever its branches are.
+    """
 
     start: Run | None = None
     choice: Run | None = None
     branches: tuple["Attribute", "Attribute"] | None = None
     qualifiers: tuple[Qualifier, ...] = ()
+    test: bool = False
 
     def extended(self, qualifier: Qualifier) -> "Attribute":
         """The chain with one more qualifier; of ``? :``, both branches."""
         if self.branches is not None:
             first, second = self.branches
-            return replace(self, branches=(first.extended(qualifier), second.extended(qualifier)))
-        return replace(self, qualifiers=(*self.qualifiers, qualifier))
-
-    @property
-    def tests(self) -> bool:
-        """Whether it is a ``has()``."""
-        if self.branches is not None:
-            return self.branches[0].tests
-        return bool(self.qualifiers) and self.qualifiers[-1].test
+            branches = (first.extended(qualifier), second.extended(qualifier))
+            return replace(self, branches=branches, test=qualifier.test)
+        return replace(self, qualifiers=(*self.qualifiers, qualifier), test=qualifier.test)
 
 
 def value_of(attribute: Attribute) -> Run:
     """The chain as an expression of its own."""
     walk = resolver(attribute)
-    own = (attribute.branches is None) - attribute.tests
-    if attribute.tests:
+    own = (attribute.branches is None) - attribute.test
+    if attribute.test:
         return _tested(walk, own)
     if own == 0:
         return walk
