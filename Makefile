@@ -109,7 +109,7 @@ docs: $(VENV)/.dev  ## make docs/reference from the source
 
 lock: $(VENV)/.dev  ## lock requirements/*.in again, with hashes
 	@for name in run dev; do (cd requirements && ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
-	  --generate-hashes --no-header --no-emit-index-url $$name.in -o $$name.txt) || exit 1; done
+	  --generate-hashes --custom-compile-command 'make lock' --no-emit-index-url $$name.in -o $$name.txt) || exit 1; done
 
 clean:  ## remove everything that the other targets made
 	rm -rf $(VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

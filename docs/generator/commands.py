@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from docs.generator.markdown import anchor, code, literals, prose, table
-from gateway import cli
+from gateway.cli import main as cli
 
 _NAME: Final = "admission-gateway"
 _LIMIT: Final = "--limit-"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from docs.generator.markdown import code, prose
 from docs.generator.source import documented
 from gateway.bounds import BODY_EXTRA, BODY_FACTOR, BUDGET_DIVISOR, HELP
-from gateway.cli.serve import serve
+from gateway.cli.commands.serve import serve
 
 _HEAD: Final = prose("""
     # Limits

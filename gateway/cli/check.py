@@ -41,9 +41,9 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.hooks import chosen_hooks, hooks_options, require_policies
+from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
+from gateway.cli.hooks import chosen_hooks, require_policies
 from gateway.cli.named_files import file_warnings
-from gateway.cli.serve import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.policies.agreement import Difference
 from gateway.policies.entries import Entries, Entry, make_entries
 from gateway.policies.model import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
@@ -59,19 +59,8 @@ _KIND: Final = "ConfigurationCheck"
 _HOW: Final = {Phase.MUTATING: "one after another", Phase.VALIDATING: "all at once"}
 
 
-@click.command()
-@click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
-@hooks_options
-# No variable: the words differ from command to command.
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
-)
-def check(paths: tuple[Path, ...], output: str, **values: Any) -> None:
-    """Tell all mistakes in the files and directories PATH... (- is the standard input) and hooks, and what they mean.
-
-    Which calls kube-apiserver makes, who is behind each, why a policy is not in an earlier one, and how long they may
-    take. Exit 0 if there is no mistake, 1 if there is, 2 if a file cannot be read.
-    """
+def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
+    """See the command."""
     hooks = chosen_hooks(values)
     require_policies(paths, hooks, "PATH")
     try:

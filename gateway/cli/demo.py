@@ -14,16 +14,16 @@ import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import aiohttp
 import click
 import msgspec
 import uvloop
 
+from gateway.cli.configuration import loaded
+from gateway.cli.exits import COULD_NOT, fail
 from gateway.cli.narration import closing, farewell, opening, story
-from gateway.cli.options import ADDRESS, option
-from gateway.cli.serve import COULD_NOT, fail, loaded
 from gateway.deciding.decision import Decision
 from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, serve_until
@@ -34,24 +34,9 @@ from gateway.serving.tls import TlsError
 from gateway.sources.files import SourceError, read
 from gateway.telemetry.logs import configure_logs
 
-_DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 
-
-@click.command()
-@option(
-    "--examples", type=_DIRECTORY, default="examples", help="Holds policies/ and reviews/ (AdmissionReviews as JSON)."
-)
-@option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="The gateway's address; a free port if it is taken.")
-@option(
-    "--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Health and metrics; a free port if it is taken."
-)
-@option("--tls-dev-dir", type=_DIRECTORY, default=".run/tls", help="Where the development certificates are kept.")
-@option("--once", is_flag=True, help="End after the reviews instead of serving on.")
-def demo(**values: Any) -> None:
-    """Show the gateway at work: start it with sample policies, send it recorded reviews, tell what happened.
-
-    Ends by itself with --once, or where CI is set in the environment. Exit 0 if every review was answered.
-    """
+def run(**values: Any) -> None:
+    """See the command."""
     examples: Path = values["examples"]
     stop_logs = configure_logs(level="warning", form="text")
     answered = False

@@ -24,14 +24,17 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from gateway.cli.options import PREFIX
-from gateway.policies.model import ServiceReference
+from gateway.policies.hooks.names import CONFIGURATION
 from gateway.policies.names import dns_label, dns_subdomain
-from gateway.sources.hooks import CONFIGURATION, HookDirectory
+
+if TYPE_CHECKING:
+    from gateway.policies.model import ServiceReference
+    from gateway.sources.hooks import HookDirectory
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -95,13 +98,15 @@ def hooks_options(command: _F) -> _F:
     )(made)
 
 
-def chosen_hooks(values: dict[str, Any]) -> HookDirectory | None:
+def chosen_hooks(values: dict[str, Any]) -> "HookDirectory | None":
     """The directory of hooks among a command's parameters; None: there is none."""
+    from gateway.sources.hooks import HookDirectory
+
     directory, name = values["hooks_dir"], values[_parameter("configuration-name")]
     return None if directory is None else HookDirectory(directory, configuration=name or CONFIGURATION)
 
 
-def require_policies(paths: tuple[Path, ...], hooks: HookDirectory | None, flag: str) -> None:
+def require_policies(paths: tuple[Path, ...], hooks: "HookDirectory | None", flag: str) -> None:
     """Refuse a command that is told of no policies at all.
 
     Raises:
@@ -225,7 +230,7 @@ def registration_options(command: _F) -> _F:
 class RegistrationChoice:
     """What shell-operator's options say of how the API server reaches the gateway; None where nothing was said."""
 
-    service: ServiceReference | None = None
+    service: "ServiceReference | None" = None
     ca: Path | None = None
 
 
@@ -237,6 +242,8 @@ def chosen_registration(values: dict[str, Any]) -> RegistrationChoice:
     Raises:
         click.UsageError: a Service without its namespace.
     """
+    from gateway.policies.model import ServiceReference
+
     namespace, name, ca = values["namespace"], values[_parameter("service-name")], values[_parameter("ca")]
     if namespace is None and name is None:
         return RegistrationChoice(ca=ca)

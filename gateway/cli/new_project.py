@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from gateway.cli.languages import LANGUAGES
 from gateway.cli.sdk_sources import SDKS, SdkError, made_files, sdk_files, values
 
 _TEMPLATES: Final = Path(__file__).parent / "projects"
 _SUFFIX: Final = ".tmpl"
 _PLACEHOLDER: Final = re.compile(r"@([A-Z][A-Z0-9_]*)@")
-
-LANGUAGES: Final = {"go": "Go", "python": "Python", "node": "JavaScript", "rust": "Rust", "java": "Java"}
-"""What ``--lang`` takes, and what people call it."""
 
 assert LANGUAGES.keys() == SDKS.keys()  # noqa: S101 - two tables about the same things
 

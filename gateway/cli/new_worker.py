@@ -17,9 +17,10 @@ from typing import Final
 
 import click
 
-from gateway.cli.new_project import LANGUAGES, Project, new_project
+from gateway.cli.exits import COULD_NOT, fail
+from gateway.cli.languages import LANGUAGES
+from gateway.cli.new_project import Project, new_project
 from gateway.cli.sdk_sources import SdkError
-from gateway.cli.serve import COULD_NOT, fail
 
 _NAME_LENGTH: Final = 50
 """The Service has this name, and a DNS label has at most 63 characters (RFC 1035): 13 are left for whoever runs another
@@ -37,22 +38,8 @@ _NEXT: Final = (
 )
 
 
-@click.command("new-worker")
-# No variables: they are said once, for one project.
-@click.option("--lang", type=click.Choice(list(LANGUAGES)), required=True, help="The language of its policies.")
-@click.option(
-    "--directory",
-    type=click.Path(path_type=Path),
-    help="Where to write it: a new directory, or an empty one; without it, ./NAME.",
-)
-@click.option("--namespace", default="policies", show_default=True, help="The namespace in which it will run.")
-@click.argument("name", metavar="NAME")
-def new_worker(lang: str, directory: Path | None, namespace: str, name: str) -> None:
-    """Write a project for a worker NAME: a policy with its tests, and all that builds, runs and deploys it.
-
-    It passes its own tests and the conformance kit as it is, and carries a copy of the SDK in sdk/, so that it builds
-    alone. Exit 0 if it is written, 2 if not: then nothing is.
-    """
+def run(lang: str, directory: Path | None, namespace: str, name: str) -> None:
+    """See the command."""
     where = Path(name) if directory is None else directory
     mistakes = [*_mistakes(name, namespace)]
     # A wrong name is no place to look at.

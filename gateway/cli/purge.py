@@ -14,14 +14,13 @@ import urllib.error
 import urllib.request
 from http import HTTPStatus
 from http.client import HTTPException
-from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from typing import Final
+from urllib.parse import urlencode
 
 import click
 import msgspec
 
-from gateway.cli.options import option
-from gateway.cli.serve import COULD_NOT, fail
+from gateway.cli.exits import COULD_NOT, fail
 from gateway.cli.wording import clean
 from gateway.serving.purge import PATH
 
@@ -42,38 +41,8 @@ class _Purged(msgspec.Struct):
     why: str = ""
 
 
-class AdminUrl(click.ParamType[str]):
-    """Where a gateway's admin listener is: ``http://HOST:PORT``."""
-
-    name = "http://HOST:PORT"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The URL without a slash at its end, or click's error that says what is wrong with it."""
-        try:
-            parts = urlsplit(value)
-            port = parts.port
-        except ValueError:
-            self.fail(f"{_shown(value)} is not http://HOST:PORT", param, ctx)
-        well = parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0
-        if not well or parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
-            self.fail(f"{_shown(value)} is not http://HOST:PORT", param, ctx)
-        return f"{parts.scheme}://{parts.netloc}"
-
-
-def _shown(url: str) -> str:
-    """What was given, but for a password that may stand in it."""
-    return "a URL with a user or password" if "@" in url else repr(url)
-
-
-@click.command()
-@click.argument("policies", metavar="POLICY...", nargs=-1, required=True)
-@option("--admin", type=AdminUrl(), default="http://127.0.0.1:9443", help="The gateway's admin listener.")
-def purge(policies: tuple[str, ...], admin: str) -> None:
-    """Make a gateway forget the cached verdicts of each POLICY (CONFIGURATION/NAME); with Redis, all of its replicas.
-
-    It purges only for programs on its own machine: in a cluster, run this in the pod. Exit 0 if done, 1 if there is no
-    such policy with a cache, 2 if the gateway could not be asked, or could not tell the other replicas.
-    """
+def run(policies: tuple[str, ...], admin: str) -> None:
+    """See the command."""
     url = f"{admin}{PATH}?{urlencode([('policy', name) for name in policies])}"
     request = urllib.request.Request(url, method="POST", data=b"")  # noqa: S310 - http or https: AdminUrl has looked
     # Not through a proxy that the environment may name: the listener is on this machine.

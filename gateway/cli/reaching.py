@@ -1,13 +1,12 @@
 """What ``serve`` and ``review`` reach workers with: the Redis of their queues, credentials for webhooks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import click
 
-from gateway.cli.options import option
 from gateway.policies.model import Configuration
 from gateway.policies.wording import few
 from gateway.redis.addresses import RedisAddress, redis_address
@@ -17,38 +16,6 @@ from gateway.transports.webhook.admission_configuration import read_admission_co
 from gateway.transports.webhook.endpoint import Endpoint
 from gateway.transports.webhook.kubeconfig import read_kubeconfig
 from gateway.transports.webhook.places import read_places
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
-
-_OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "--queue-redis": {
-        "metavar": "URL",
-        "help": "The Redis that has the workers' queues; for serve, --redis by default.",
-    },
-    "--webhook-kubeconfig": {
-        "type": _FILE,
-        "help": "Credentials for existing webhooks: a kubeconfig whose users are named HOST:PORT, as kube-apiserver's.",
-    },
-    "--admission-control-config-file": {
-        "type": _FILE,
-        "help": "The same, as kube-apiserver is told it: an AdmissionConfiguration that names kubeconfigs.",
-    },
-    "--resolve": {
-        "multiple": True,
-        "metavar": "NAME:PORT=HOST:PORT",
-        "help": "Where an existing webhook is dialled (NAME: name.namespace.svc, or a url's host); repeatable.",
-    },
-}
-
-
-def reaching_options(command: _F) -> _F:
-    """The options of ``chosen_means``."""
-    for flag, attributes in reversed(_OPTIONS.items()):
-        command = option(flag, **attributes)(command)
-    return command
 
 
 def chosen_means(values: dict[str, Any]) -> Means:

@@ -26,13 +26,14 @@ from typing import Any, Final
 import click
 import uvloop
 
+from gateway.cli.configuration import loaded
 from gateway.cli.decision_document import decision_document
-from gateway.cli.hooks import chosen_hooks, hooks_options, require_policies
-from gateway.cli.options import SECONDS, chosen_limits, limit_options, option
-from gateway.cli.reaching import chosen_means, reaching_options, tell_idle_places
+from gateway.cli.exits import COULD_NOT, fail
+from gateway.cli.hooks import chosen_hooks, require_policies
+from gateway.cli.options import chosen_limits
+from gateway.cli.reaching import chosen_means, tell_idle_places
 from gateway.cli.review_files import FileError, documents
 from gateway.cli.review_text import told
-from gateway.cli.serve import COULD_NOT, fail, loaded
 from gateway.patching.limits import PatchLimits
 from gateway.policies.model import Configuration, Phase
 from gateway.review.errors import ReviewError
@@ -60,27 +61,8 @@ _PATIENCE_SECONDS: Final = 1.0
 """After this long somebody at a terminal wants to know what is waited for."""
 
 
-@click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@option("--policies", type=click.Path(path_type=Path), multiple=True, help="File or directory; repeatable.")
-@hooks_options
-@option("--phase", type=click.Choice(tuple(_PHASES)), default="both", help="both: validate what mutate made of it.")
-@reaching_options
-@option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
-@option("--worker-wait", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
-@option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="What is logged."
-)
-# No variable: the words differ from command to command.
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
-)
-@limit_options()
-def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> None:
-    """Decide the AdmissionReviews in FILE... (JSON or YAML, one or several; - is standard input) as serve would.
-
-    Exit 0 if all are allowed, 1 if one is refused, 2 if one could not be decided.
-    """
+def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> None:
+    """See the command."""
     limits, transport_limits, patch_limits = chosen_limits(values, Limits, TransportLimits, PatchLimits)
     means, hooks = chosen_means(values), chosen_hooks(values)
     require_policies(policies, hooks, "--policies")

@@ -3,30 +3,23 @@
 import asyncio
 import gc
 import signal
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import click
 import uvloop
 from click.core import ParameterSource
 
 from gateway.caching.limits import CacheLimits
-from gateway.cli.hooks import Server, chosen_hooks, chosen_server, hooks_options, require_policies, server_options
+from gateway.cli.configuration import loaded
+from gateway.cli.exits import COULD_NOT, fail
+from gateway.cli.hooks import Server, chosen_hooks, chosen_server, require_policies
 from gateway.cli.options import (
-    ADDRESS,
-    SECONDS,
-    SHARE,
     chosen_limits,
-    limit_options,
-    option,
 )
-from gateway.cli.reaching import chosen_means, reaching_options, tell_idle_places
+from gateway.cli.reaching import chosen_means, tell_idle_places
 from gateway.patching.limits import PatchLimits
-from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
-from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, Watched, serve_until, start_unless
 from gateway.serving.cache import CacheError
 from gateway.serving.certificates import CertificateError
@@ -40,9 +33,6 @@ from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
 from gateway.transports.limits import TransportLimits
 
-WRONG_CONFIGURATION: Final = 1
-COULD_NOT: Final = 2
-
 _COLLECT_AFTER: Final = 20_000
 """New objects until the collector looks: those of some fifty reviews, a few megabytes."""
 
@@ -50,54 +40,9 @@ _THREADS: Final = 64
 """For names, files and large answers. A name that nobody resolves holds one for the resolver's patience, some 10 s; by
 default there are 4 more than cores, and a few webhooks with such names would keep everybody from reading a file."""
 
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
-_DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 
-
-@click.command()
-@option("--policies", type=click.Path(path_type=Path), multiple=True, help="File or directory; repeatable.")
-@hooks_options
-@option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="Where kube-apiserver reaches the gateway, over TLS.")
-@option("--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Health and metrics, over plain HTTP.")
-@option("--tls-cert", type=_FILE, help="PEM: the server's certificate and its chain.")
-@option("--tls-key", type=_FILE, help="PEM: its private key.")
-@option("--tls-dev-dir", type=_DIRECTORY, help="Make (or keep) development certificates here, and print the caBundle.")
-@option("--tls-dev-name", multiple=True, help="A name or address for the development certificate; repeatable.")
-@option("--client-ca", type=_FILE, help="PEM: only clients with a certificate of this CA are let in.")
-@option("--worker-wait", type=SECONDS, default=3.0, help="Seconds that the start waits for the workers.")
-@option("--drain", type=SECONDS, default=25.0, help="Seconds at most to serve on after SIGTERM.")
-@option("--drain-at-least", type=SECONDS, default=0.0, help="Seconds at least to serve on after SIGTERM.")
-@option(
-    "--reload-interval", type=SECONDS, default=1.0, help="Seconds from look to look at the files; 0: only on SIGHUP."
-)
-@option("--redis", metavar="URL", help="The Redis by which replicas share verdicts; without it, memory only.")
-@option(
-    "--seal-key-file", type=_FILE, help="Keys that seal entries in Redis: base64 of 32 bytes a line; the first seals."
-)
-@reaching_options
-@option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
-@option(
-    "--patrol-share",
-    type=SHARE,
-    default=0.01,
-    help="Share of mutations put to their policies again afterwards; 0: none.",
-)
-@option(
-    "--shadow-share",
-    type=SHARE,
-    default=1.0,
-    help="Share of reviews of which policies are compared with their shadows afterwards; 0: none.",
-)
-@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
-@option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
-@server_options
-@limit_options(Limits, TransportLimits, PatchLimits, CacheLimits)
-def serve(policies: tuple[Path, ...], **values: Any) -> None:
-    """Serve the policies in POLICIES, and the hooks in HOOKS_DIR, to kube-apiserver, until SIGTERM or SIGINT; then
-    drain and exit 0.
-
-    Changed files are taken over while serving, all together and only without mistakes; SIGHUP reads them at once.
-    """
+def run(policies: tuple[Path, ...], **values: Any) -> None:
+    """See the command."""
     limits, transport_limits, patch_limits, cache_limits = chosen_limits(
         values, Limits, TransportLimits, PatchLimits, CacheLimits
     )
@@ -169,38 +114,6 @@ def _certificate(values: dict[str, Any], server: Server) -> tuple[Path | None, P
     if cert is None or key is None or (any(pair) and not all(pair) and not server.names_files):
         raise click.UsageError("no certificate: give --tls-cert and --tls-key, or --tls-dev-dir for development")
     return cert, key
-
-
-def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION) -> Configuration:
-    """The configuration in these texts, with its mistakes told; exit ``unknown`` if it must not be served."""
-    configuration = load(texts)
-    for warning in configuration.warnings:
-        click.secho(f"warning: {warning}", fg="yellow", err=True)
-    for error in configuration.errors:
-        click.secho(f"error: {error}", fg="red", err=True)
-    if configuration.fatal:
-        fail(
-            f"{_counted(len(configuration.errors))}, and who judges cannot be known: nothing is served",
-            unknown,
-        )
-    if configuration.errors:
-        click.secho(
-            "policies with mistakes fail, as their failurePolicy says; the others are served, those with a mistake in "
-            "their shadow without it",
-            fg="red",
-            err=True,
-        )
-    return configuration
-
-
-def _counted(mistakes: int) -> str:
-    return "1 mistake" if mistakes == 1 else f"{mistakes} mistakes"
-
-
-def fail(message: str, code: int) -> NoReturn:
-    """Say why, and exit."""
-    click.secho(f"admission-gateway: {message}", fg="red", err=True)
-    raise SystemExit(code)
 
 
 async def _serve(gateway: Gateway) -> None:

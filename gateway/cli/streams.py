@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.serve import COULD_NOT
+from gateway.cli.exits import COULD_NOT
 
 _OUTPUT_ERRORS: Final = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 

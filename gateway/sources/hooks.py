@@ -19,15 +19,13 @@ from gateway.hooks.ending import cancel_when_told
 from gateway.hooks.environment import clean_environment
 from gateway.hooks.process import Ended, Fate, NotStartedError, run
 from gateway.policies.document import SourceText
+from gateway.policies.hooks.names import CONFIGURATION
 from gateway.policies.hooks.reading import read_hook_configuration
 from gateway.policies.hooks.registration import Hook, hooks_text
 from gateway.policies.model import ConfigurationError, Place
 from gateway.policies.wording import one_line
 from gateway.sources.files import MAX_ATTEMPTS, SourceError
 from gateway.sources.hook_files import HookFiles, HookState, TooManyError, find_hooks
-
-CONFIGURATION: Final = "shell-operator-hooks"
-"""What shell-operator calls the configurations that it registers, unless it is told otherwise; ``-hooks`` follows."""
 
 CONFIG_SECONDS: Final = 30.0
 """For ``--config``: a script prints a text. An interpreter that loads a large library on a busy machine takes

@@ -10,7 +10,7 @@ import structlog
 import uvloop
 from click.testing import CliRunner
 
-from gateway.cli import main
+from gateway.cli.main import main
 from tests.integration.fixtures import certificates, pair, serve, trust
 from tests.integration.process import COMMAND, PATIENCE
 from tests.integration.running import policy, source

@@ -2,7 +2,7 @@
 
 from click.testing import CliRunner
 
-from gateway.cli import main
+from gateway.cli.main import main
 
 NAME = "team-limits"
 

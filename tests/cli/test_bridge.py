@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from gateway.cli import main
+from gateway.cli.main import main
 from gateway.telemetry.bridge_metrics import BridgeMetrics
 from gateway.transports.queue.judging import ConsumerEvent
 from tests.docs.pages import ROOT

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from gateway.cli import main
+from gateway.cli.main import main
 
 GROUP = "admission-gateway.dev/v1alpha1"
 RULES = [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]

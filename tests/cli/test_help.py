@@ -6,7 +6,7 @@ import click
 import pytest
 
 from gateway import __version__
-from gateway.cli import main
+from gateway.cli.main import main
 
 COMMANDS = {(): main} | {(name,): command for name, command in main.commands.items()}
 

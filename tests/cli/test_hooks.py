@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from gateway.cli.serve import serve
+from gateway.cli.commands.serve import serve
 from tests.integration.process import COMMAND, PATIENCE
 from tests.sources.test_hooks import bash, write
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gateway.bounds import BUDGET_DIVISOR, HELP, LARGEST_BODIES, MEMORY_BUDGET
 from gateway.caching.limits import CacheLimits
+from gateway.cli.commands.serve import serve
 from gateway.cli.options import BYTES, chosen_limits, limit_options
-from gateway.cli.serve import serve
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports.limits import TransportLimits

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.cli.new_project import LANGUAGES
+from gateway.cli.languages import LANGUAGES
 from gateway.cli.sdk_sources import SDKS, sdk_files
 from tests.cli.projects import NAME, contents, made
 
@@ -271,7 +271,7 @@ def test_a_wheel_holds_of_the_sdks_what_is_copied(wheel, language):
 
 def test_an_installed_gateway_writes_the_same(wheel, project, language, tmp_path):
     """Byte for byte what one in a checkout writes."""
-    code = "import sys; from gateway.cli import main; main()"
+    code = "import sys; from gateway.cli.main import main; main()"
     command = [sys.executable, "-c", code, "new-worker", "--lang", language, NAME, "--namespace", "admission"]
     env = os.environ | {"PYTHONPATH": str(wheel)}
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120, env=env)

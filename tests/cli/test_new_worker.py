@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli import main, sdk_sources
-from gateway.cli.new_project import LANGUAGES
+from gateway.cli import sdk_sources
+from gateway.cli.languages import LANGUAGES
+from gateway.cli.main import main
 from tests.cli.projects import NAME, made
 
 

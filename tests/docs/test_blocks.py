@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from gateway.cli import main
+from gateway.cli.main import main
 from gateway.documents.documents import Documents
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from admission_worker.command import command
 from admission_worker.samples.sample_worker import worker
-from gateway.cli import main
+from gateway.cli.main import main
 from gateway.telemetry.bridge_metrics import BridgeMetrics
 from gateway.telemetry.metrics import Metrics
 from tests.docs.pages import ROOT, pages

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli import main
+from gateway.cli.main import main
 from gateway.deciding.origin import Source
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText

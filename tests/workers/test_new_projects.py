@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli import main
-from gateway.cli.new_project import LANGUAGES
+from gateway.cli.languages import LANGUAGES
+from gateway.cli.main import main
 from tests.workers.commands import ROOT
 
 NAME = "team-limits"

@@ -8,6 +8,9 @@ from typing import Final
 
 from gateway.policies.names import SUBDOMAIN_MAX, dns_subdomain
 
+CONFIGURATION: Final = "shell-operator-hooks"
+"""What shell-operator calls the configurations that it registers, unless it is told otherwise; ``-hooks`` follows."""
+
 ID_PATHS: Final = "/hooks/"
 """Where shell-operator serves its webhooks: this, and the id."""
 

@@ -21,8 +21,8 @@ from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.consumer import Consumer
-from gateway.transports.queue.consuming import ConsumerLimits
 from gateway.transports.queue.judging import ConsumerEvents
+from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.relaying import Relaying, relayed
 from gateway.transports.queue.seals import QueueSeals
 

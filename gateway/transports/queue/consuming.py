@@ -11,6 +11,7 @@ from gateway.redis.faults import reason_of
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.hands import Hands
 from gateway.transports.queue.judging import ConsumerEvent, ConsumerEvents, Judging
+from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.seals import QueueSeals
 
@@ -27,22 +28,6 @@ TELL_SECONDS: Final = 5.0
 
 PART: Final = 1000
 """Entries that one command is about, at most: it takes Redis a millisecond."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConsumerLimits:
-    """Bounds of a consumer."""
-
-    in_flight: int = 100
-    """Questions that are in hand at once. At 10 ms each that is 10,000 a second, more than one process passes on; and
-    a worker that takes longer seldom works on more at a time."""
-
-    in_flight_bytes: int = 134_217_728
-    """Bytes of questions and answers in hand beyond which no more are taken: six documents of the largest size, 20 MB
-    each. What one read brings may come on top; it is bounded by what a lane may hold."""
-
-    answer_seconds: float = 3.0
-    """How long Redis may take to connect, or to answer: whoever has not been heard of for so long is taken for dead."""
 
 
 class Condition:

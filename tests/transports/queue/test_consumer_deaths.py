@@ -7,7 +7,7 @@ import pytest
 
 from gateway.transports.queue import heartbeat
 from gateway.transports.queue.commands import NOBODY
-from gateway.transports.queue.consuming import ConsumerLimits
+from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.names import GROUP
 from tests.transports.queue.consumers import (
     ALLOW,

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.redis.addresses import redis_address
 from gateway.transports.queue import answering, heartbeat
-from gateway.transports.queue.consuming import ConsumerLimits
+from gateway.transports.queue.limits import ConsumerLimits
 from tests.caching import servers
 from tests.docs.pages import blocks
 from tests.transports.queue.consumers import (

@@ -1,0 +1,59 @@
+"""``admission-gateway bridge``: its options."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from gateway.cli.options import ADDRESS, limit_options, option
+from gateway.transports.limits import TransportLimits
+from gateway.transports.queue.limits import ConsumerLimits
+
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+_LIMITS: Final = ConsumerLimits()
+
+_WORKER_LIMITS: Final = frozenset(
+    {
+        "describe_seconds",
+        "worker_in_flight",
+        "worker_backlog_bytes",
+        "worker_connect_seconds",
+        "worker_connection_age_seconds",
+        "worker_circuit_open_seconds",
+        "worker_retry_share",
+        "queue_redis_seconds",
+    }
+)
+"""The limits of calls to one worker; its connections are ``--worker-connections``."""
+
+
+@click.command()
+@option("--queue", metavar="STREAM", required=True, help="The queue: spec.queue.stream of the Worker.")
+@option("--key-file", type=_FILE, required=True, help="The queue's keys: the same file as spec.queue.keyFile.")
+@option("--redis", metavar="URL", required=True, help="The Redis in which the queue is.")
+@option("--worker", metavar="TARGET", required=True, help="The gRPC worker, as in spec.grpc.target.")
+@option("--worker-connections", type=int, help="How many connections to it, at least.")
+@option("--worker-tls-ca", type=_FILE, help="PEM: the authorities of the worker's certificate.")
+@option("--worker-tls-cert", type=_FILE, help="PEM: with what the bridge proves who it is.")
+@option("--worker-tls-key", type=_FILE, help="PEM: its private key.")
+@option("--worker-tls-server-name", help="The name in the worker's certificate; by default the target's host.")
+@option("--in-flight", type=click.IntRange(1, 100_000), default=_LIMITS.in_flight, help="Questions in hand at once.")
+@option(
+    "--in-flight-bytes",
+    type=click.IntRange(1),
+    default=_LIMITS.in_flight_bytes,
+    help="Bytes of questions and answers in hand beyond which no more are taken.",
+)
+@option("--admin-listen", type=ADDRESS, help="Health and metrics, over plain HTTP; without it, none.")
+@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
+@option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
+@limit_options(TransportLimits, names=_WORKER_LIMITS)
+def bridge(**values: Any) -> None:
+    """Take questions from the queue STREAM, put them to the gRPC worker at TARGET, and write its answers back, until
+    SIGTERM or SIGINT; then answer what was taken and exit 0.
+
+    TLS to the worker is used as soon as an option says something of it, such as --worker-tls-ca.
+    """
+    from gateway.cli.bridge import run
+
+    run(**values)

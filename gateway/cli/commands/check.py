@@ -1,0 +1,26 @@
+"""``admission-gateway check``: its options."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway.cli.hooks import hooks_options
+
+
+@click.command()
+@click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
+@hooks_options
+# No variable: the words differ from command to command.
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
+)
+def check(paths: tuple[Path, ...], output: str, **values: Any) -> None:
+    """Tell all mistakes in the files and directories PATH... (- is the standard input) and hooks, and what they mean.
+
+    Which calls kube-apiserver makes, who is behind each, why a policy is not in an earlier one, and how long they may
+    take. Exit 0 if there is no mistake, 1 if there is, 2 if a file cannot be read.
+    """
+    from gateway.cli.check import run
+
+    run(paths, output, **values)

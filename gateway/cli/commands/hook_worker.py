@@ -1,0 +1,46 @@
+"""``admission-gateway hook-worker``: its options."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from gateway.cli.options import limit_options, option
+from gateway.transports.limits import TransportLimits
+
+_DIRECTORY: Final = click.Path(path_type=Path, exists=True, file_okay=False)
+_HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_seconds"})
+
+
+@click.command("hook-worker", context_settings={"ignore_unknown_options": True})
+@option("--hooks-dir", type=_DIRECTORY, required=True, help="The directory of hooks, as for serve.")
+@option(
+    "--objects",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Documents of the objects that the hooks' snapshots are made of: a file or a directory; may be repeated.",
+)
+@click.option(
+    "--listen",
+    envvar="ADMISSION_WORKER_LISTEN",  # a worker's: the gateway that starts us may have its own address in ours
+    show_envvar=True,
+    metavar="ADDRESS",
+    help="Where to serve: HOST:PORT or unix:PATH.  [default: 127.0.0.1:50051]",
+)
+@limit_options(TransportLimits, names=_HOOK_LIMITS)
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS OF A WORKER]...")
+def hook_worker(
+    hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: tuple[str, ...], **limits: Any
+) -> None:
+    """Serve the hooks of a directory to gateways over gRPC, until SIGTERM, SIGINT or SIGHUP. Each binding is a policy;
+    it is called as shell-operator calls it in URLs: private-repo-policy.example.com is private-repo-policy-example-com.
+
+    All other flags of a worker's command may follow: --tls-cert, --tls-key, --client-ca, --log-format, --log-level,
+    --in-flight, --grace-period, --conformance. Each is also a variable ADMISSION_WORKER_....
+
+    When the file of a hook changes, the worker stops as if it were told to; whoever runs it starts it again.
+    """
+    from gateway.cli.hook_worker import run
+
+    run(hooks_dir, objects, listen, flags, **limits)

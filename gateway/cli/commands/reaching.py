@@ -1,0 +1,41 @@
+"""The options that tell ``serve`` and ``review`` how to reach workers; ``cli.reaching`` reads them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from gateway.cli.options import option
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+
+_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--queue-redis": {
+        "metavar": "URL",
+        "help": "The Redis that has the workers' queues; for serve, --redis by default.",
+    },
+    "--webhook-kubeconfig": {
+        "type": _FILE,
+        "help": "Credentials for existing webhooks: a kubeconfig whose users are named HOST:PORT, as kube-apiserver's.",
+    },
+    "--admission-control-config-file": {
+        "type": _FILE,
+        "help": "The same, as kube-apiserver is told it: an AdmissionConfiguration that names kubeconfigs.",
+    },
+    "--resolve": {
+        "multiple": True,
+        "metavar": "NAME:PORT=HOST:PORT",
+        "help": "Where an existing webhook is dialled (NAME: name.namespace.svc, or a url's host); repeatable.",
+    },
+}
+
+
+def reaching_options(command: _F) -> _F:
+    """The options of ``chosen_means``."""
+    for flag, attributes in reversed(_OPTIONS.items()):
+        command = option(flag, **attributes)(command)
+    return command

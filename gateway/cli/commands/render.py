@@ -1,0 +1,120 @@
+"""``admission-gateway render``: its options."""
+
+import urllib.parse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from gateway.cli.hooks import hooks_options, registration_options
+from gateway.cli.options import option
+from gateway.policies.names import dns_label, dns_subdomain
+from gateway.policies.releases import REFERENCE, Release, read_release
+
+if TYPE_CHECKING:
+    from gateway.policies.model import ServiceReference
+
+
+_LARGEST_PORT: Final = 65_535
+
+
+class _ServiceType(click.ParamType["ServiceReference"]):
+    """``NAMESPACE/NAME[:PORT]``, port 443 by default."""
+
+    name = "NAMESPACE/NAME[:PORT]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "ServiceReference":
+        """The Service, or click's error that says what is wrong with it."""
+        from gateway.policies.model import ServiceReference
+
+        if isinstance(value, ServiceReference):
+            return value
+        place, colon, port = value.partition(":")
+        namespace, slash, name = place.partition("/")
+        if not slash:
+            self.fail(f"{value!r} is not NAMESPACE/NAME or NAMESPACE/NAME:PORT", param, ctx)
+        for what, word in (("namespace", namespace), ("name", name)):
+            for error in dns_label(word):
+                self.fail(f"{value!r}: {what}: {error}", param, ctx)
+        if not colon:
+            return ServiceReference(namespace=namespace, name=name)
+        if not port.isascii() or not port.isdigit() or not 0 < int(port) <= _LARGEST_PORT:
+            self.fail(f"{value!r}: the port is a number from 1 to {_LARGEST_PORT}", param, ctx)
+        return ServiceReference(namespace=namespace, name=name, port=int(port))
+
+
+class _UrlType(click.ParamType[str]):
+    """``https://HOST[:PORT]``: Kubernetes takes no other scheme, user, query or fragment; the path is the entry's."""
+
+    name = "https://HOST[:PORT]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The URL without a slash at the end, or click's error that says what is wrong with it."""
+        try:
+            parts = urllib.parse.urlsplit(value)
+            port_is_right = parts.port != 0
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+        more = parts.username is not None or "?" in value or "#" in value or parts.path not in {"", "/"}
+        if parts.scheme != "https" or not parts.hostname or more or not port_is_right:
+            self.fail(f"{value!r} is not https://HOST or https://HOST:PORT, and nothing more", param, ctx)
+        return f"https://{parts.netloc}"
+
+
+class _ReleaseType(click.ParamType[Release]):
+    """``1.36``, or what a server says of itself."""
+
+    name = "X.Y"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Release:
+        """The release, or click's error."""
+        release = value if isinstance(value, Release) else read_release(value)
+        if release is None:
+            self.fail(f"{value!r} is not a release of Kubernetes such as 1.36 or v1.36.3", param, ctx)
+        return release
+
+
+def _checked_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    for error in dns_subdomain(value):
+        raise click.BadParameter(f"{value!r}: {error}")
+    return value
+
+
+def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    for each in value:
+        for error in dns_label(each):
+            raise click.BadParameter(f"{each!r}: {error}")
+    return value
+
+
+@click.command()
+@click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
+@hooks_options
+@option("--service", type=_ServiceType(), help="The Service that leads to the gateway; its namespace is excluded.")
+@option("--url", type=_UrlType(), help="Where the gateway is, if it is no Service of the cluster.")
+@option(
+    "--ca-bundle",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="PEM: what kube-apiserver trusts for the gateway's certificate. Default: its system's roots.",
+)
+@option("--name", default="admission-gateway", callback=_checked_name, help="The name of both objects.")
+@option("--kube-version", type=_ReleaseType(), default=str(REFERENCE), help="The oldest API server they are for.")
+@option(
+    "--exclude-namespace",
+    multiple=True,
+    callback=_checked_namespaces,
+    metavar="NAMESPACE",
+    help="What happens in it is not sent to the gateway, as with kube-system; repeatable.",
+)
+@registration_options
+# No variable: the words differ from command to command.
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Form.")
+def render(paths: tuple[Path, ...], output: str, **values: Any) -> None:
+    """Print the objects that register the policies in PATH... (- is the standard input) and hooks with kube-apiserver.
+
+    A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration, with one webhook for each entry (see check).
+    Say how kube-apiserver reaches the gateway: --service or --url. Exit 1 if there is a mistake in the policies.
+    """
+    from gateway.cli.render import run
+
+    run(paths, output, **values)

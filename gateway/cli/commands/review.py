@@ -1,0 +1,41 @@
+"""``admission-gateway review``: its options."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway.cli.commands.reaching import reaching_options
+from gateway.cli.hooks import hooks_options
+from gateway.cli.options import SECONDS, limit_options, option
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@option("--policies", type=click.Path(path_type=Path), multiple=True, help="File or directory; repeatable.")
+@hooks_options
+@option(
+    "--phase",
+    type=click.Choice(("mutate", "validate", "both")),
+    default="both",
+    help="both: validate what mutate made of it.",
+)
+@reaching_options
+@option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
+@option("--worker-wait", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
+@option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="What is logged."
+)
+# No variable: the words differ from command to command.
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
+)
+@limit_options()
+def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> None:
+    """Decide the AdmissionReviews in FILE... (JSON or YAML, one or several; - is standard input) as serve would.
+
+    Exit 0 if all are allowed, 1 if one is refused, 2 if one could not be decided.
+    """
+    from gateway.cli.review import run
+
+    run(files, policies, **values)

@@ -1,0 +1,63 @@
+"""What a command imports: a shell that completes a word starts it once for each TAB."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gateway.cli.main import main
+
+CODE = """
+import sys
+before = set(sys.modules)
+sys.argv[0] = "admission-gateway"
+from gateway.cli.main import main
+try:
+    main()
+except SystemExit:
+    pass
+print(*set(sys.modules) - before, file=sys.stderr)
+"""
+
+SLOW = {"asyncio", "concurrent", "email", "http", "json", "logging", "multiprocessing", "socket", "ssl", "unittest"}
+"""Packages of the standard library that take as long to import as click does, or bring others that do."""
+
+
+def imported(*arguments, env=None):
+    """The modules that the command has imported when it ends, in an interpreter of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, *map(str, arguments)],
+        capture_output=True,
+        check=True,
+        text=True,
+        env=os.environ | (env or {}),
+    )
+    return set(done.stderr.split())
+
+
+def packages(modules):
+    """Those of these modules that cost time: packages that have to be installed, and slow ones of Python's own."""
+    tops = {name.partition(".")[0] for name in modules}
+    return (tops - sys.stdlib_module_names) | tops & SLOW
+
+
+def completion(words):
+    """The variables by which bash asks for what may follow these words."""
+    return {
+        "_ADMISSION_GATEWAY_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"admission-gateway {words}",
+        "COMP_CWORD": str(len(words.split(" "))),
+    }
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["serve", "--help"]])
+def test_words_about_the_command_need_click_alone(arguments):
+    """--version and --help import nothing that has to be installed, click excepted."""
+    assert packages(imported(*arguments)) == {"click", "gateway"}
+
+
+@pytest.mark.parametrize("words", ["", *(f"{name} --" for name in main.commands)])
+def test_completion_needs_click_alone(words):
+    """The names of commands, and the options of each, are completed without anything else that has to be installed."""
+    assert packages(imported(env=completion(words))) == {"click", "gateway"}
