@@ -3,12 +3,14 @@
 * A denial outranks a failure. Code, reason and details are those of the first denial in chain order, else of the first
   failure that refuses.
 * The message has one line ``POLICY: text`` for each policy that refuses, denials first; details.causes one entry for
-  each. A policy that is alone in its plan has its message and details sent untouched: nothing shows that a gateway
-  stood between.
+  each. A policy that is alone in its plan has its message sent untouched, and its own causes come first. A denial of an
+  existing webhook or hook that is alone is sent untouched as a whole: nothing shows that a gateway stood between.
 * A failure that refuses has the code and reason of the table below, 500 InternalError where it is not in it, and its
   reason code in front of the message. What kube-apiserver itself has words for is told in exactly these where the
   policy is alone, and the reason code stands in details.causes[].reason. Who should try again is told when.
 * A failure under Ignore is loud: a warning to the user and an audit annotation. (Metric and log are telemetry's.)
+* A warning is one sentence for the user: which policy, what happened, the reason code. What the operator needs stands
+  in the log; annotations have what stays the same if the API server calls again.
 * A policy whose mode is warn or audit refuses nothing. Under warn, its denial or failure is a warning to the user;
   under audit nobody is told, and its worker's own warnings are not shown. Under both it is an audit annotation.
 * A stale verdict that stood in for a failure is loud as well: a warning and an audit annotation. So is a conflict with
@@ -26,7 +28,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from gateway.deciding.call import Call
-from gateway.deciding.conflicts import Conflict, others, places
+from gateway.deciding.conflicts import Conflict, fields, others, places
 from gateway.deciding.decision import Outcome
 from gateway.deciding.verdicts import Deny, Failure
 from gateway.patching.difference import Operation
@@ -54,6 +56,8 @@ RETRY_AFTER_SECONDS: Final = 1
 """Seconds: a second is what the API server's own max-in-flight filter tells its clients."""
 
 WITHOUT_EXPLANATION: Final = "denied without explanation"
+
+_NOT_JUDGED: Final = "could not judge this request"
 
 CHANGES_TOLD: Final = 50
 """How many places an audit annotation lists: at a few hundred bytes each some 10 KB, and the API server has taken
@@ -115,15 +119,17 @@ def _refusal(refusing: Sequence[Call], *, alone: bool) -> Status:
 
 def _status(call: Call) -> Status:
     """The refusal of a policy that is alone."""
+    details = _details(call) or {}
     match call.answer:
-        case Deny(code=code, message=message, reason=reason, details=details):
-            return Status(code=denial_code(code), message=message, reason=reason, details=details)
-        case Failure(reason=reason, message=message, details=details):
+        case Deny(code=code, message=message, reason=reason):
+            if not call.policy.is_existing:
+                details = {**details, "causes": [*details.get("causes", ()), _cause(call, _text(call))]}
+            return Status(code=denial_code(code), message=message, reason=reason, details=details or None)
+        case Failure(reason=reason, message=message) as failure:
             code, status_reason = STATUSES.get(reason, INTERNAL_ERROR)
-            if details is None:
-                return Status(code=code, reason=status_reason, message=_text(call), details=_details(call))
-            told = {**details, "causes": [_cause(call, message)]}
-            return Status(code=code, reason=status_reason, message=message, details=told)
+            text = _text(call) if failure.details is None else message
+            details = {**details, "causes": [_cause(call, message)]}
+            return Status(code=code, reason=status_reason, message=text, details=details)
         case answer:
             raise AssertionError(f"{call.label} does not refuse: {answer!r}")
 
@@ -166,18 +172,16 @@ def _warnings(call: Call) -> Iterator[str]:
     if call.answer is not None:
         yield from call.answer.warnings
     if mode is Mode.WARN and isinstance(call.answer, Deny | Failure):
-        judged = "" if isinstance(call.answer, Deny) else "not judged: "
-        yield f"{call.label}: {judged}{_text(call)} (mode warn: not enforced)"
-    elif call.failed_open:
-        yield f"{call.label}: not judged, let pass by failurePolicy Ignore: {_text(call)}"
+        told = _text(call) if isinstance(call.answer, Deny) else f"{_NOT_JUDGED}: {call.answer.reason}"
+        yield f"{call.label}: {told} (mode warn: not enforced)"
+    elif call.failed_open and isinstance(call.answer, Failure):
+        yield f"{call.label}: {_NOT_JUDGED}: {call.answer.reason} (failurePolicy Ignore: let pass)"
     if call.instead_of is not None:
-        yield (
-            f"{call.label}: answered from {call.age:.0f} s ago by cache.staleIfError, as it cannot judge now: "
-            f"{_failed(call.instead_of)}"
-        )
+        since = f"its answer from {call.age:.0f} s ago counts"
+        yield f"{call.label}: {_NOT_JUDGED}: {call.instead_of.reason} (staleIfError: {since})"
     warned = _warned(call)
     if warned:
-        yield f"{call.label}: changes what {others(warned)} wrote: {places(warned)} (onConflict warn)"
+        yield f"{call.label}: changes {fields(warned)}, which {others(warned)} set (onConflict warn)"
 
 
 def _own_annotations(call: Call) -> Iterator[tuple[str, str]]:

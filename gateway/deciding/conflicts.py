@@ -20,6 +20,7 @@ from gateway.deciding.verdicts import Failure
 from gateway.patching.authorship import Overwrite
 from gateway.policies.model import OnConflict
 from gateway.reasons import Reason
+from gateway.scopes.pointer import field_path, parse_pointer
 from gateway.wording import shown
 
 CONFLICTS_KEPT: Final = 100
@@ -79,6 +80,12 @@ def places(conflicts: Sequence[Conflict]) -> str:
     """The places in conflict."""
     least = "at least " if len(conflicts) == CONFLICTS_KEPT else ""
     return _listed(dict.fromkeys(shown(each.path) for each in conflicts), least)
+
+
+def fields(conflicts: Sequence[Conflict]) -> str:
+    """The same, as Kubernetes writes paths of fields: for users."""
+    least = "at least " if len(conflicts) == CONFLICTS_KEPT else ""
+    return _listed(dict.fromkeys(shown(field_path(parse_pointer(each.path))) for each in conflicts), least)
 
 
 def _listed(texts: Iterable[str], least: str = "") -> str:

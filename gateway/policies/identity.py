@@ -26,7 +26,7 @@ from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer
 from gateway.scopes.writes import Writes
 
-_FORMAT: Final = b"admission-gateway verdict identity 1"
+_FORMAT: Final = b"admission-gateway verdict identity 2"
 """Another number whenever the same configuration comes to mean something else, the default of ``writes`` included."""
 
 _EVERYTHING: Final = b"everything"

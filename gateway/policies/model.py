@@ -179,6 +179,7 @@ class Policy:
     ``policy`` is which of the worker's policies is asked, "" where the worker is a webhook. ``timeout`` is in seconds.
     ``settings`` is one JSON object in a canonical form (sorted keys, no blanks): equal settings are equal bytes.
     ``inputs`` and ``writes`` are what the operator grants. ``isolate``: it has a registration entry of its own.
+    ``is_existing``: its worker is an existing webhook or a hook, whose refusals go out as it wrote them.
     ``namesake``: a webhook before it in the same configuration has the same name (v1beta1 permits that).
     ``shadow`` changes nothing of all that; a mistake in it is no ``fault``, and leaves None.
     """
@@ -206,6 +207,7 @@ class Policy:
     mode: Mode = Mode.ENFORCE
     isolate: bool = False
     shadow: Shadow | None = None
+    is_existing: bool = False
     namesake: bool = False
     place: Place = Place(file="", line=0)
     fault: str | None = None

@@ -27,7 +27,7 @@ class _NativeTarget:
         """The webhook itself."""
         read_client_config(entry.get("clientConfig"))
         name = f"{self.kind}/{seat.configuration}/{seat.called}"
-        return Asked(worker=f"{name}[{seat.index}]" if seat.namesake else name, isolate=True)
+        return Asked(worker=f"{name}[{seat.index}]" if seat.namesake else name, isolate=True, is_existing=True)
 
     def finish(self, entry: Field) -> None:
         """The versions of the review that the webhook speaks."""

@@ -81,18 +81,20 @@ class OwnTarget:
         policy = _worker_policy(entry, seat, self.workers.sound.get(name))
         settings = read_settings(entry.get("settings"))
         own = Shadow(worker=name, policy=policy, settings=settings)
+        is_existing = self._is_existing(name)
         return Asked(
             worker=name,
             policy=policy,
             settings=settings,
             inputs=read_inputs(entry.get("inputs"), self.warnings),
-            writes=self._writes(entry.get("writes"), name) if is_mutating else Writes.DEFAULT,
+            writes=self._writes(entry.get("writes"), is_existing=is_existing) if is_mutating else Writes.DEFAULT,
             cache=read_cache(entry.get("cache")),
             on_conflict=_on_conflict(entry.get("onConflict")) if is_mutating else OnConflict.WARN,
             # What cannot be read is in force.
             mode=entry.get("mode").word(Mode) or Mode.ENFORCE,
             isolate=entry.get("isolate").flag() or False,
             shadow=self._shadow(replace(entry.get("shadow"), findings=self.asides), seat, own),
+            is_existing=is_existing,
         )
 
     def finish(self, entry: Field) -> None:
@@ -120,14 +122,16 @@ class OwnTarget:
             )
         return None if entry.findings else shadow
 
-    def _writes(self, field: Field, worker: str) -> Writes:
+    def _is_existing(self, worker: str) -> bool:
+        """Whether it is a webhook or hook that was written for kube-apiserver or shell-operator."""
+        named = self.workers.sound.get(worker)
+        return named is not None and (named.hook is not None or named.webhook is not None)
+
+    def _writes(self, field: Field, *, is_existing: bool) -> Writes:
         """What it may change. An existing webhook or hook keeps its rights: kube-apiserver and shell-operator protect
         nothing.
         """
-        named = self.workers.sound.get(worker)
-        if field.absent and named is not None and (named.hook is not None or named.webhook is not None):
-            return Writes.EVERYTHING
-        return read_writes(field, self.warnings)
+        return Writes.EVERYTHING if field.absent and is_existing else read_writes(field, self.warnings)
 
     def _worker(self, field: Field) -> str:
         name = field.name(dns_subdomain)

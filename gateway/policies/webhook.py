@@ -90,6 +90,7 @@ class Asked:
     mode: Mode = Mode.ENFORCE
     isolate: bool = False
     shadow: Shadow | None = None
+    is_existing: bool = False
 
 
 class Target(Protocol):
@@ -210,6 +211,7 @@ def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Ta
         mode=asked.mode,
         isolate=asked.isolate,
         shadow=asked.shadow,
+        is_existing=asked.is_existing,
     )
 
 

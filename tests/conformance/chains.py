@@ -203,7 +203,7 @@ def _got(decision: Decision, world: World) -> dict[str, Any]:
     opened = [call for call in decision.calls if call.failed_open]
     told = {annotation_key(call.label, word) for call in decision.calls for word in _OWN_WORDS}
     warnings = [
-        text for text in response.warnings if not any(text.startswith(f"{c.label}: not judged") for c in opened)
+        text for text in response.warnings if not any(text.startswith(f"{c.label}: could not judge") for c in opened)
     ]
     return {
         "allowed": response.allowed,

@@ -33,7 +33,7 @@ def test_the_stricter_ones_word_counts(first, second, rule):
     decision = both(first, second)
     assert decision.calls[1].conflicts == (Conflict(path=PLACE, with_policies=(A,), rule=rule),)
     assert decision.response.allowed is (rule is not OnConflict.DENY)
-    assert any("changes what" in text for text in decision.response.warnings) is (rule is OnConflict.WARN)
+    assert any("(onConflict warn)" in text for text in decision.response.warnings) is (rule is OnConflict.WARN)
     assert (f"{B}_conflict" in decision.response.audit_annotations) is (rule is OnConflict.WARN)
 
 
@@ -53,7 +53,7 @@ def test_under_warn_it_is_applied_and_both_are_named():
     """To the user, and in the audit log."""
     decision = both(OnConflict.WARN, OnConflict.ALLOW)
     assert decision.object["metadata"]["labels"] == {"one": "2"}
-    assert decision.response.warnings == (f"{B}: changes what {A} wrote: {PLACE} (onConflict warn)",)
+    assert decision.response.warnings == (f"{B}: changes metadata.labels.one, which {A} set (onConflict warn)",)
     assert decision.response.audit_annotations[f"{B}_conflict"] == f"{PLACE} with {A}"
 
 
@@ -101,7 +101,10 @@ def test_a_policy_that_undoes_anothers_change_in_the_second_round_is_named():
         (1, B, True),
     ]
     assert len(world.asks) + sum(call.source == "memo" for call in decision.calls) == 4
-    assert any(text.startswith(f"{A}: changes what {B} wrote") for text in decision.response.warnings)
+    assert any(
+        text == f"{A}: changes metadata.labels.one, which {B} set (onConflict warn)"
+        for text in decision.response.warnings
+    )
 
 
 def test_a_policy_is_never_in_conflict_with_itself():
@@ -124,7 +127,7 @@ def test_what_is_told_and_kept_of_many_conflicts_is_bounded():
     decision, _ = decide(pair(OnConflict.WARN), {"a": fill, "b": wipe}, on=request({"metadata": {"name": "p"}}))
     assert len(decision.calls[1].conflicts) == 100
     assert all(len(text) < 1_000 for text in decision.response.warnings)
-    assert decision.response.warnings[0].endswith("and at least 97 more (onConflict warn)")
+    assert decision.response.warnings[0].endswith(f"and at least 97 more, which {A} set (onConflict warn)")
 
 
 def test_what_the_answer_said_besides_is_kept():

@@ -32,6 +32,7 @@ def test_under_fail_every_kind_of_failure_refuses_with_its_reason_code(phase, re
     assert decision.outcome is Outcome.FAILED
     assert status.message == f"{reason.value}: what happened"
     assert (status.code, status.reason) == STATUSES.get(reason, (500, "InternalError"))
+    assert status.details["causes"] == [{"reason": reason.value, "message": "what happened"}]
 
 
 @pytest.mark.parametrize("phase", list(Phase))
@@ -41,7 +42,8 @@ def test_under_ignore_every_kind_of_failure_passes_loudly(phase, reason):
     failure = Failure(reason=reason, message="what happened")
     decision, _ = decide([policy("a", phase=phase, **IGNORE)], {"a": failure})
     assert decision.response.allowed
-    assert [reason.value in text for text in decision.response.warnings] == [True]
+    told = f"a.test.example.com: could not judge this request: {reason.value} (failurePolicy Ignore: let pass)"
+    assert decision.response.warnings == (told,)
     assert decision.response.audit_annotations == {"a.test.example.com_failed-open": reason.value}
 
 
@@ -65,12 +67,26 @@ def test_a_denial_is_never_subject_to_the_failure_policy(phase):
     assert decision.outcome is Outcome.DENIED
 
 
-def test_a_policy_alone_has_its_denial_sent_untouched():
-    """Nothing shows that a gateway stood between."""
-    details = {"name": "p", "causes": [{"field": "spec"}]}
-    decision, _ = decide([policy("a")], {"a": Deny(code=418, reason="", message="short and stout", details=details)})
+TEAPOT = Deny(
+    code=418, reason="", message="short and stout", details={"name": "p", "causes": [{"field": "spec", "message": "m"}]}
+)
+
+
+def test_a_policy_alone_has_its_own_words_and_its_cause():
+    """Code, reason and message go out untouched; details.causes has the policy's own, and one that says DENIED."""
+    decision, _ = decide([policy("a")], {"a": TEAPOT})
     status = decision.response.status
-    assert (status.code, status.reason, status.message, status.details) == (418, "", "short and stout", details)
+    assert (status.code, status.reason, status.message) == (418, "", "short and stout")
+    causes = [*TEAPOT.details["causes"], {"reason": "DENIED", "message": "short and stout"}]
+    assert status.details == {"name": "p", "causes": causes}
+
+
+def test_an_existing_webhook_alone_has_its_denial_sent_untouched():
+    """Nothing shows that a gateway stood between."""
+    decision, _ = decide([policy("a", is_existing=True)], {"a": TEAPOT})
+    assert decision.response.status.details == TEAPOT.details
+    decision, _ = decide([policy("a", is_existing=True)], {"a": Deny(message="no")})
+    assert decision.response.status.details is None
 
 
 def test_a_denial_without_words_says_so_among_several():

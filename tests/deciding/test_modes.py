@@ -57,7 +57,7 @@ def test_a_workers_own_annotations_are_kept_beside_ours(mode):
 def test_a_failure_refuses_nothing(mode, phase, failure_policy):
     """failurePolicy has no say: said as a warning under warn, an annotation under both."""
     decision = one(BROKEN, mode, phase=phase, failure_policy=failure_policy)
-    told = (f"{NAME}: not judged: WORKER_FAILURE: it broke (mode warn: not enforced)",)
+    told = (f"{NAME}: could not judge this request: WORKER_FAILURE (mode warn: not enforced)",)
     assert decision.response.allowed
     assert decision.response.warnings == (told if mode is Mode.WARN else ())
     assert decision.response.audit_annotations == {f"{NAME}_failed": "WORKER_FAILURE"}

@@ -38,7 +38,7 @@ def test_it_is_said_in_a_warning_and_an_annotation():
     """Which policy, how old, what failed; the annotation's value does not depend on the time."""
     decision, _ = decide([policy("a")], {"a": BROKEN}, fallbacks=FALLBACK)
     assert decision.response.warnings == (
-        f"{NAME}: answered from 90 s ago by cache.staleIfError, as it cannot judge now: WORKER_FAILURE: it broke",
+        f"{NAME}: could not judge this request: WORKER_FAILURE (staleIfError: its answer from 90 s ago counts)",
     )
     assert decision.response.audit_annotations[f"{NAME}_stale"] == "WORKER_FAILURE"
 

@@ -42,10 +42,10 @@ def test_what_was_hidden_is_told_as_shown():
 
 def test_a_stale_verdict_is_warned_of_as_shown():
     """Which policy, how old, why."""
-    failure = Failure(reason=Reason.WORKER_UNAVAILABLE, message="…")
+    failure = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
     decision, _ = decide([policy("a")], {"a": failure}, fallbacks={"a": (label("one"), 423.0)})
     (warning,) = decision.response.warnings
-    assert told("Warning: required-labels.samples.example.com: answered") == [
+    assert told("Warning: required-labels.samples.example.com: could not judge") == [
         f"Warning: {warning.replace('a.test.', 'required-labels.samples.')}\n"
     ]
 

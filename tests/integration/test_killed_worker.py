@@ -59,8 +59,8 @@ def judged_by(answer):
     annotations = response["auditAnnotations"]
     if "warnings" in response:
         (warning,) = response["warnings"]
-        lead = "attest.test.example.com: not judged, let pass by failurePolicy Ignore: "
-        assert warning.startswith(lead + UNAVAILABLE)
+        lead = "attest.test.example.com: could not judge this request: "
+        assert warning.startswith(lead + "WORKER_UNAVAILABLE")
         assert annotations == {"attest.test.example.com_failed-open": "WORKER_UNAVAILABLE"}
         return None
     return int(annotations["attest.test.example.com_judged-by"])

@@ -128,8 +128,8 @@ async def test_a_denial_outranks_a_failure(gateway):
             assert [cause["reason"] for cause in status["details"]["causes"]] == ["DENIED", "INVALID_RESPONSE"]
 
 
-async def test_a_lone_denial_goes_out_untouched(gateway):
-    """The message, code and details of a policy that is alone are its own: nothing shows a gateway in between."""
+async def test_a_lone_denial_has_its_own_words(gateway):
+    """The message and code of a policy that is alone are its own; the policy's cause stands behind its own causes."""
     cause = pb.StatusCause(reason="FieldValueInvalid", message="m", field="spec.x")
     denial = pb.Deny(code=422, reason="Invalid", message="my words", details=pb.StatusDetails(name="p", causes=[cause]))
     async with (
@@ -142,7 +142,10 @@ async def test_a_lone_denial_goes_out_untouched(gateway):
             "reason": "Invalid",
             "details": {
                 "name": "p",
-                "causes": [{"reason": "FieldValueInvalid", "message": "m", "field": "spec.x"}],
+                "causes": [
+                    {"reason": "FieldValueInvalid", "message": "m", "field": "spec.x"},
+                    {"reason": "DENIED", "message": "my words"},
+                ],
             },
             "code": 422,
         }

@@ -70,7 +70,10 @@ async def test_a_failure_under_ignore_is_loud(ask, name):
         response = (await served.send(message(VALIDATING))).response
         assert response["allowed"]
         (warning,) = response["warnings"]
-        assert warning.startswith(f"judge.test.example.com: not judged, let pass by failurePolicy Ignore: {reason}: ")
+        assert (
+            warning
+            == f"judge.test.example.com: could not judge this request: {reason} (failurePolicy Ignore: let pass)"
+        )
         assert response["auditAnnotations"] == {"judge.test.example.com_failed-open": reason}
         labels = {"phase": "validating", "policy": "test/judge.test.example.com"}
         assert served.metric("failed_open_total", **labels) == 1

@@ -60,6 +60,7 @@ OUTSIDE = {
     "on_conflict": OnConflict.DENY,
     "mode": Mode.AUDIT,
     "isolate": True,
+    "is_existing": True,
     "shadow": Shadow(worker="v", policy="q"),
     "namesake": True,
     "place": Place(file="f", line=9),
@@ -174,7 +175,7 @@ def test_scopes():
 def test_it_is_written_down():
     """The identity is the same in every process and on every machine, and changes only on purpose: see _FORMAT."""
     assert verdict_identity(POLICY, WORKER).hex() == (
-        "5eb7058e451e2fd797300f73589568d069005bab77974ad2667cd6ef5a7f2870"
+        "780f05a0fcd1d0a0a5c72ec825de368f9880323acb08a6cf1f240e08e46fb593"
     )
 
 
