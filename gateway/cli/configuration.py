@@ -1,28 +1,33 @@
 """The configuration that ``serve``, ``review`` and ``demo`` begin with, and what they tell of its mistakes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
 from gateway.cli.exits import WRONG_CONFIGURATION, fail
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
-from gateway.policies.model import Configuration
+from gateway.policies.model import Configuration, ConfigurationError
 
 
-def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION) -> Configuration:
-    """The configuration in these texts, with its mistakes told; exit ``unknown`` if it must not be served."""
+def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION, strict: bool = False) -> Configuration:
+    """The configuration in these texts, with its mistakes told; exit ``unknown`` if it must not be served.
+
+    Args:
+        texts: of the source.
+        unknown: the exit code.
+        strict: nothing with a mistake is served.
+    """
     configuration = load(texts)
     for warning in configuration.warnings:
         click.secho(f"warning: {warning}", fg="yellow", err=True)
-    for error in configuration.errors:
-        click.secho(f"error: {error}", fg="red", err=True)
+    tell_errors(configuration.errors)
     if configuration.fatal:
         fail(
-            f"{_counted(len(configuration.errors))}, and who judges cannot be known: nothing is served",
+            f"{counted(len(configuration.errors))}, and who judges cannot be known: nothing is served",
             unknown,
         )
-    if configuration.errors:
+    if configuration.errors and not strict:
         click.secho(
             "policies with mistakes fail, as their failurePolicy says; the others are served, those with a mistake in "
             "their shadow without it",
@@ -32,5 +37,12 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION) -
     return configuration
 
 
-def _counted(mistakes: int) -> str:
+def tell_errors(errors: Iterable[ConfigurationError]) -> None:
+    """Mistakes, in the words of ``check``, a line each."""
+    for error in errors:
+        click.secho(f"error: {error}", fg="red", err=True)
+
+
+def counted(mistakes: int) -> str:
+    """How many there are, in words."""
     return "1 mistake" if mistakes == 1 else f"{mistakes} mistakes"

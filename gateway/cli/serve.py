@@ -12,15 +12,15 @@ import uvloop
 from click.core import ParameterSource
 
 from gateway.caching.limits import CacheLimits
-from gateway.cli.configuration import loaded
-from gateway.cli.exits import COULD_NOT, fail
+from gateway.cli.configuration import counted, loaded, tell_errors
+from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.cli.hooks import Server, chosen_hooks, chosen_server, require_policies
 from gateway.cli.options import (
     chosen_limits,
 )
 from gateway.cli.reaching import chosen_means, tell_idle_places
 from gateway.patching.limits import PatchLimits
-from gateway.serving.app import Gateway, Watched, serve_until, start_unless
+from gateway.serving.app import Gateway, StrictError, Watched, serve_until, start_unless
 from gateway.serving.cache import CacheError
 from gateway.serving.certificates import CertificateError
 from gateway.serving.limits import Limits
@@ -59,7 +59,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     try:
         source = Source(policies, hooks)
         watched = Watched(source=source, texts=source.read())
-        configuration = loaded(watched.texts)
+        configuration = loaded(watched.texts, strict=values["strict"])
         tell_idle_places(configuration, means)
         settings = Settings(
             listen=_listen(values, server),
@@ -73,6 +73,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             worker_wait_seconds=values["worker_wait"],
             drain_seconds=values["drain"],
             drain_at_least_seconds=values["drain_at_least"],
+            strict=values["strict"],
             reload_interval_seconds=values["reload_interval"],
             redis=values["redis"] or "",
             seal_key_file=values["seal_key_file"],
@@ -86,6 +87,9 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             patch_limits=patch_limits,
         )
         uvloop.run(_serve(Gateway(configuration, settings, metrics, watched=watched)))
+    except StrictError as error:
+        tell_errors(each for each in error.errors if each not in configuration.errors)
+        fail(f"{counted(len(error.errors))}, and --strict was given: nothing is served", WRONG_CONFIGURATION)
     except (SourceError, CacheError, TlsError, CertificateError, ListenError) as error:
         fail(str(error), COULD_NOT)
     finally:
@@ -131,6 +135,9 @@ async def _serve(gateway: Gateway) -> None:
     click.echo(
         f"serving https://{_shown(host)}:{port}/mutate and /validate; http://{_shown(admin_host)}:{admin_port}/readyz"
     )
+    if gateway.settings.strict:
+        for each in gateway.unavailable:
+            click.secho(f"warning: {each.error.place}: not verified: {each.message}", fg="yellow", err=True)
     _quiet_collector()
     await serve_until(stop, gateway)
 

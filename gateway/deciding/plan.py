@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
 
 from gateway.deciding.verdicts import Failure
 from gateway.policies.model import Phase, Policy
@@ -25,7 +27,48 @@ class Described:
     identity: bytes = b""
 
 
-Standing = Described | Failure
+class UnavailableReason(StrEnum):
+    """Why a policy cannot be asked, in one word: a label of a metric, and what ``/readyz?verbose`` says."""
+
+    INVALID = "invalid"
+    """There is a mistake in the files. (Only at a start: a reload with mistakes is refused.)"""
+
+    UNDESCRIBED = "undescribed"
+    """Its worker has not said anything of itself yet: it cannot be reached, or does not answer."""
+
+    UNKNOWN_POLICY = "unknown_policy"
+    """Its worker holds no policy of this name."""
+
+    DESCRIPTION = "description"
+    """What its worker says of the policy cannot be used: it says it twice, for the other phase, or for no version."""
+
+    CLAIMS = "claims"
+    """Its worker claims to see or to change what is not granted, or claims what is no set of places."""
+
+    SETTINGS = "settings"
+    """Its worker refuses the settings."""
+
+
+ANSWERS: Final = frozenset(
+    {
+        UnavailableReason.UNKNOWN_POLICY,
+        UnavailableReason.DESCRIPTION,
+        UnavailableReason.CLAIMS,
+        UnavailableReason.SETTINGS,
+    }
+)
+"""The reasons that a worker gave by what it answered."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unavailable(Failure):
+    """The standing of a policy that cannot be asked: the failure that it comes to, and of which kind that is."""
+
+    reason: Reason = Reason.CONFIGURATION
+    why: UnavailableReason
+
+
+Standing = Described | Unavailable
 """Whether a policy can be asked."""
 
 
@@ -88,12 +131,8 @@ def make_plan(
 
 
 def _member(policy: Policy, label: str, standings: Mapping[str, Standing]) -> Member:
-    if policy.fault is not None:
-        return Member(policy=policy, label=label, standing=_configuration(f"{policy.place.file}: {policy.fault}"))
-    standing = standings.get(policy.qualified_name)
-    if standing is None:
-        standing = _configuration(f"worker {policy.worker!r} has not been described yet")
-    if isinstance(standing, Failure):
+    standing = standing_of(policy, standings)
+    if isinstance(standing, Unavailable):
         return Member(policy=policy, label=label, standing=standing)
     return Member(
         policy=policy,
@@ -105,5 +144,9 @@ def _member(policy: Policy, label: str, standings: Mapping[str, Standing]) -> Me
     )
 
 
-def _configuration(message: str) -> Failure:
-    return Failure(reason=Reason.CONFIGURATION, message=message)
+def standing_of(policy: Policy, standings: Mapping[str, Standing]) -> Standing:
+    """The standing of a policy, given those that are known: one that is missing is not described yet."""
+    if policy.fault is not None:
+        return Unavailable(why=UnavailableReason.INVALID, message=f"{policy.place.file}: {policy.fault}")
+    undescribed = f"worker {policy.worker!r} has not been described yet"
+    return standings.get(policy.qualified_name) or Unavailable(why=UnavailableReason.UNDESCRIBED, message=undescribed)

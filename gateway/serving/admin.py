@@ -2,13 +2,14 @@
 
 Health is shown as Kubernetes' own components show it: ``ok``; with ``?verbose``, or if a check fails, one line for
 each check (``[+]config ok``, ``[-]certificates failed: why``) and a last line that sums up. A check that holds may have
-a note (``[+]config ok: the last good one ...``): something that nobody needs to be kept away for. Alive means that this
+a note (``[+]config ok: the last good one ...``), and there may be further lines (``[!]mutating policy ... fails``):
+something that nobody needs to be kept away for, and somebody has to see to. Alive means that this
 process still turns its loop. Ready "depends on configuration and certificates, never on workers, Redis or the
 collector": a gateway that is not ready gets no traffic, and a lost worker is for the failurePolicy to answer.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -28,6 +29,9 @@ Checks = Callable[[], Mapping[str, str | None]]
 Notes = Callable[[], Mapping[str, str]]
 """By a check's name, what is to be said although it holds."""
 
+Warnings = Callable[[], Sequence[str]]
+"""What somebody has to see to although all checks hold; a line each."""
+
 Metrics = Callable[[], tuple[str, bytes]]
 """The metrics in an exposition format: Content-Type and body."""
 
@@ -46,11 +50,13 @@ class AdminListener:
         checks: Checks,
         metrics: Metrics,
         notes: Notes = dict,
+        warnings: Warnings = tuple,
         purge: Purge | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._checks = checks
         self._notes = notes
+        self._warnings = warnings
         self._metrics = metrics
         self._purge = purge
         self._limits = limits or Limits()
@@ -96,10 +102,10 @@ class AdminListener:
         return page(verbose="verbose" in request.rel_url.query)
 
     def _livez(self, *, verbose: bool) -> web.Response:
-        return _health("livez", _ALIVE, {}, verbose=verbose)
+        return _health("livez", _ALIVE, {}, (), verbose=verbose)
 
     def _readyz(self, *, verbose: bool) -> web.Response:
-        return _health("readyz", self._checks(), self._notes(), verbose=verbose)
+        return _health("readyz", self._checks(), self._notes(), self._warnings(), verbose=verbose)
 
     def _metrics_page(self, *, verbose: bool) -> web.Response:
         del verbose
@@ -107,12 +113,20 @@ class AdminListener:
         return _page(200, body, content_type)
 
 
-def _health(name: str, checks: Mapping[str, str | None], notes: Mapping[str, str], *, verbose: bool) -> web.Response:
+def _health(
+    name: str,
+    checks: Mapping[str, str | None],
+    notes: Mapping[str, str],
+    warnings: Sequence[str],
+    *,
+    verbose: bool,
+) -> web.Response:
     """Kubernetes' form of a health endpoint: `k8s.io/apiserver/pkg/server/healthz`."""
     failed = any(why is not None for why in checks.values())
     if not failed and not verbose:
         return _page(200, b"ok\n")
     lines = [_line(check, why, notes.get(check)) for check, why in checks.items()]
+    lines += [f"[!]{warning}" for warning in warnings]
     lines.append(f"{name} check {'failed' if failed else 'passed'}")
     return _page(503 if failed else 200, "".join(f"{line}\n" for line in lines).encode())
 

@@ -15,8 +15,9 @@ from typing import Final
 
 import structlog
 
+from gateway.deciding.availability import UnavailablePolicy
 from gateway.policies.document import SourceText
-from gateway.policies.model import Configuration
+from gateway.policies.model import Configuration, ConfigurationError
 from gateway.serving.admin import AdminListener
 from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
@@ -51,6 +52,14 @@ class Watched:
 
     source: Source
     texts: tuple[SourceText, ...]
+
+
+class StrictError(Exception):
+    """A strict start is refused. ``errors``: the mistakes in the files, and those that workers tell of."""
+
+    def __init__(self, errors: tuple[ConfigurationError, ...]) -> None:
+        super().__init__("a strict start is refused")
+        self.errors = errors
 
 
 class Gateway:
@@ -120,6 +129,7 @@ class Gateway:
         self.admin = AdminListener(
             checks=self._checks,
             notes=self._notes,
+            warnings=lambda: self._report.warnings,
             metrics=self._exposition,
             purge=PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
             limits=settings.limits,
@@ -139,6 +149,11 @@ class Gateway:
         """The workers of what is served now."""
         return self._loaded.workers
 
+    @property
+    def unavailable(self) -> tuple[UnavailablePolicy, ...]:
+        """The policies of what is served now that cannot be asked as they are configured."""
+        return self._loaded.unavailable()
+
     async def start(self) -> tuple[Address, Address]:
         """Start everything.
 
@@ -147,6 +162,7 @@ class Gateway:
 
         Raises:
             TlsError, CertificateError, ListenError: what cannot be used, why, and what to do. Nothing is left running.
+            StrictError: ``Settings.strict``, and there are mistakes.
         """
         cert, key = self._certificate()
         self._certificate_file = cert
@@ -160,6 +176,7 @@ class Gateway:
             admin = await self.admin.start(*self.settings.admin_listen)
             await self.cache.start()
             await self._rollout.start()
+            self._refuse_mistakes_if_strict()
             front = await self.front.start(*self.settings.listen, context)
         except BaseException:
             await self._close()
@@ -169,6 +186,12 @@ class Gateway:
             self._background.append(asyncio.create_task(self._reload.run()))
         self._background.append(asyncio.create_task(self.cache.watch(self.settings.reload_interval_seconds)))
         return front, admin
+
+    def _refuse_mistakes_if_strict(self) -> None:
+        answers = (each.error for each in self._loaded.unavailable() if each.answered)
+        errors = (*self.configuration.errors, *answers)
+        if self.settings.strict and errors:
+            raise StrictError(errors)
 
     def reload(self) -> None:
         """Read the configuration and the seal keys again, now."""

@@ -87,8 +87,8 @@ class ServedCache:
         return CachingAsker(workers, self._cache)
 
     def policies(self) -> list[Policy]:
-        """The configured policies that have a cache."""
-        return [policy for policy in self._configuration().policies() if policy.cache is not None]
+        """The policies that have a cache."""
+        return [policy for policy in self._configuration().policies_in_force() if policy.cache is not None]
 
     async def purge(self, policies: Sequence[str]) -> bool | None:
         """Use no verdict of these policies (qualified names) again that was asked for before now.

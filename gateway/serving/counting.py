@@ -1,11 +1,12 @@
 """What happens in the front, in the judge and to the configuration, counted: events in, metrics out."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from gateway.caching.events import LookupResult
 from gateway.deciding.decision import Decision
+from gateway.deciding.plan import UnavailableReason
 from gateway.policies.model import Phase, Policy
 from gateway.redis.faults import RedisFault
 from gateway.serving.loaded_configuration import LoadedConfiguration
@@ -52,7 +53,7 @@ class Counting:
 
     def patrolled_policy(self, policy: Policy, result: str) -> None:
         """A policy was put its own result. One that is not configured any more has no series."""
-        if policy in self._current().configuration.mutating:
+        if self._current().has(policy):
             self._metrics.patrolled_policy(policy, result)
 
     def patrolled(self, result: str) -> None:
@@ -61,7 +62,7 @@ class Counting:
 
     def compared(self, policy: Policy, result: str) -> None:
         """A verdict of a policy was compared with its shadow's. One that is not configured any more has no series."""
-        if policy in self._current().configuration.policies(policy.phase):
+        if self._current().has(policy):
             self._metrics.compared(policy, result)
 
     def reloaded(self, result: str, *, errors: int, good: bool) -> None:
@@ -72,6 +73,10 @@ class Counting:
         """Its policies and entries can be counted from now on."""
         self._metrics.know(generation.policies(), generation.entry_names())
         self._metrics.loaded(generation.loaded.timestamp(), errors=len(generation.configuration.errors))
+
+    def degraded(self, numbers: Mapping[tuple[UnavailableReason, bool], int]) -> None:
+        """So many policies are not in force as configured."""
+        self._metrics.degraded(numbers)
 
     def retired(self) -> None:
         """What only the generation before had is not counted any more."""

@@ -9,19 +9,20 @@ there are is the configuration's to say; nobody else's words make one.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, Optional
 
 from gateway.deciding.asking import Asker
-from gateway.deciding.plan import Described, Plan, Standing, make_plan
-from gateway.deciding.verdicts import Failure
+from gateway.deciding.availability import UnavailablePolicy, unavailable_policies
+from gateway.deciding.plan import Described, Plan, make_plan
 from gateway.policies.document import SourceText
 from gateway.policies.entries import Entries, make_entries
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.shadows import shadow_of
 from gateway.serving.driver import Namespaces
 from gateway.serving.hook_paths import HookPath, hook_entries
+from gateway.serving.last_good import LastGood, PolicyVersion
 from gateway.transports.limits import TransportLimits
 from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
@@ -34,18 +35,6 @@ class Target(NamedTuple):
     entry: str | None = None
 
 
-class Blocker(NamedTuple):
-    """A policy that could be asked before and cannot be now, and why. ``policy`` is its qualified name."""
-
-    phase: Phase
-    policy: str
-    why: str
-
-    def __str__(self) -> str:
-        """One line for people."""
-        return f"{self.phase} policy {self.policy}: {self.why}"
-
-
 class LoadedConfiguration:
     """Serves one configuration.
 
@@ -54,6 +43,7 @@ class LoadedConfiguration:
         pool: has the workers, for this configuration and those before and after it.
         limits: of the calls.
         texts: what the configuration was read from.
+        loaded: when; None: now.
         before: the one that this one is to follow, if any.
         asking: puts a cache in front of the workers; None: there is none.
         changed: called in the loop whenever the standing of a policy may have changed.
@@ -66,6 +56,7 @@ class LoadedConfiguration:
         *,
         limits: TransportLimits | None = None,
         texts: Sequence[SourceText] = (),
+        loaded: datetime | None = None,
         before: Optional["LoadedConfiguration"] = None,
         asking: Callable[[Workers], Asker] | None = None,
         changed: Callable[[], object] = lambda: None,
@@ -74,15 +65,20 @@ class LoadedConfiguration:
             raise ValueError("a configuration whose chain is not known must not be served")
         self.configuration = configuration
         self.texts = tuple(texts)
-        self.loaded = datetime.now(UTC)
+        self.loaded = loaded or datetime.now(UTC)
         self.entries: Entries = make_entries(configuration)
         self.workers: Workers = Workers(
             configuration,
             limits,
             changed=self._standings_changed,
             pool=pool,
-            before=None if before is None else before.workers,
+            before=() if before is None else before.all_workers,
         )
+        self._last_good: LastGood | None = None
+        self._pool, self._limits, self._asking = pool, limits, asking
+        self._names = {
+            phase: {policy.qualified_name: policy for policy in configuration.policies(phase)} for phase in Phase
+        }
         self.asker: Asker = self.workers if asking is None else asking(self.workers)
         self._changed = changed
         self._plans: dict[Target, Plan] = {}
@@ -141,6 +137,33 @@ class LoadedConfiguration:
         """Reach the workers, and wait at most so long until all of them are described."""
         await self.workers.start(wait_seconds=wait_seconds)
 
+    async def follow(self, before: "LoadedConfiguration") -> None:
+        """Keep, of each policy that cannot be asked here, the version that can be asked in ``before``, if there is one.
+
+        Once, after ``start`` and before this is in force.
+        """
+        versions = [
+            version
+            for policy in self.policies()
+            if not self._can_be_asked(policy) and (version := before.version(policy)) is not None
+        ]
+        if not versions:
+            return
+
+        def workers(configuration: Configuration) -> Workers:
+            return Workers(
+                configuration,
+                self._limits,
+                changed=self._standings_changed,
+                pool=self._pool,
+                before=before.all_workers,
+            )
+
+        self._last_good = LastGood(versions, workers, self._asking)
+        await self._last_good.start()
+        self.asker = self._last_good.in_front_of(self.asker)
+        self._make_plans()
+
     async def idle(self) -> None:
         """Wait until no review is decided here."""
         await self._idle.wait()
@@ -149,29 +172,69 @@ class LoadedConfiguration:
         """Let go of the workers."""
         self._changed = lambda: None
         await self.workers.close()
+        if self._last_good is not None:
+            await self._last_good.close()
 
     def entry_names(self) -> Iterator[Target]:
         """The targets that are entries."""
         return (Target(phase, entry.name) for phase in Phase for entry in self.entries.of(phase))
 
     def policies(self) -> tuple[Policy, ...]:
-        """All policies."""
+        """All policies as they are configured."""
         return (*self.configuration.mutating, *self.configuration.validating)
 
-    def blockers(self, before: "LoadedConfiguration") -> tuple[Blocker, ...]:
-        """The policies that can be asked in ``before``, are here too, and cannot be asked here.
+    def policies_in_force(self) -> tuple[Policy, ...]:
+        """All policies, each in the version that is asked; as it is configured, where none can be."""
+        versions = ((policy, self.version(policy)) for policy in self.policies())
+        return tuple(policy if version is None else version.policy for policy, version in versions)
 
-        "A policy that is invalid, or whose worker is unknown, undescribed or rejects its settings, keeps its last good
-        version": as long as there is one of them, this configuration must not follow that one. What is new, or could
-        not be asked before, has no good version to lose, and holds nobody up.
+    def has(self, policy: Policy) -> bool:
+        """Whether a policy of this name is configured."""
+        return policy.qualified_name in self._names[policy.phase]
+
+    @property
+    def all_workers(self) -> tuple[Workers, ...]:
+        """Everybody who is asked here: the workers of the configuration, and those of last good versions."""
+        return (self.workers, *(() if self._last_good is None else self._last_good.workers))
+
+    def version(self, policy: Policy) -> PolicyVersion | None:
+        """The version of a policy that is asked here: as it is configured here, else its last good one, else None.
+
+        Args:
+            policy: in any version.
         """
+        own = self._names[policy.phase].get(policy.qualified_name)
+        if own is None:
+            return None
+        if self._can_be_asked(own):
+            return PolicyVersion(policy=own, worker=self.configuration.workers[own.worker])
+        kept = self._kept(policy.phase).get(policy.qualified_name)
+        return None if kept is None else kept[0]
+
+    def unavailable(self) -> tuple[UnavailablePolicy, ...]:
+        """The policies that cannot be asked as they are configured."""
         return tuple(
-            Blocker(phase, policy.qualified_name, _why(self.workers.standings(phase).get(policy.qualified_name)))
+            each
             for phase in Phase
-            for policy in self.configuration.policies(phase)
-            if _can_be_asked(before.workers.standings(phase), policy)
-            and not _can_be_asked(self.workers.standings(phase), policy)
+            for each in unavailable_policies(
+                self.configuration.policies(phase), self.workers.standings(phase), last_good=self._kept(phase)
+            )
         )
+
+    @property
+    def is_superseding(self) -> bool:
+        """Whether a last good version is kept of a policy that can be asked as it is configured by now."""
+        kept = () if self._last_good is None else self._last_good.versions()
+        return any(self._can_be_asked(version.policy) for version in kept)
+
+    def _can_be_asked(self, policy: Policy) -> bool:
+        """As it is configured."""
+        return isinstance(self.workers.standings(policy.phase).get(policy.qualified_name), Described)
+
+    def _kept(self, phase: Phase) -> dict[str, tuple[PolicyVersion, Described]]:
+        """The last good versions that are asked, by qualified name."""
+        found = {} if self._last_good is None else self._last_good.in_force(phase)
+        return {name: kept for name, kept in found.items() if not self._can_be_asked(kept[0].policy)}
 
     def _standings_changed(self) -> None:
         self._make_plans()
@@ -183,16 +246,19 @@ class LoadedConfiguration:
             # Whatever its policy judges it judges: nobody asks again whether it is meant.
             self._shadow_plans[id(policy)] = make_plan(policy.phase, (shadow,), standings, registered=True)
         for phase in Phase:
-            standings = self.workers.standings(phase)
-            self._plans[Target(phase)] = make_plan(phase, self.configuration.policies(phase), standings)
+            kept = self._kept(phase)
+            standings = {**self.workers.standings(phase), **{name: standing for name, (_, standing) in kept.items()}}
+            versions = {name: version.policy for name, (version, _) in kept.items()}
+
+            self._plans[Target(phase)] = make_plan(
+                phase, _in_versions(self.configuration.policies(phase), versions), standings
+            )
             for entry in self.entries.of(phase):
-                plan = make_plan(phase, entry.policies, standings, registered=entry.isolated)
+                members = _in_versions(entry.policies, versions)
+                plan = make_plan(phase, members, standings, registered=entry.isolated)
                 self._plans[Target(phase, entry.name)] = plan
 
 
-def _can_be_asked(standings: Mapping[str, Standing], policy: Policy) -> bool:
-    return isinstance(standings.get(policy.qualified_name), Described)
-
-
-def _why(standing: Standing | None) -> str:
-    return standing.message if isinstance(standing, Failure) else "its worker has not been described yet"
+def _in_versions(policies: Iterable[Policy], versions: Mapping[str, Policy]) -> tuple[Policy, ...]:
+    """The policies, some of them in another version, in the same places."""
+    return tuple(versions.get(policy.qualified_name, policy) for policy in policies)

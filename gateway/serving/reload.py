@@ -5,7 +5,6 @@
     ================================  ==========  ==================================================================
     cannot be read                    unreadable  the last good configuration stays; again when something has changed
     have any mistake                  invalid     the same; all mistakes are in the log
-    a policy would lose its worker    waiting     the same; again whenever a worker has described itself
     are those in force                unchanged   what was wrong meanwhile is forgotten
     are new and sound                 loaded      the next review is decided by them
     broke something inside the        failed      the last good configuration stays
@@ -14,6 +13,10 @@
 
 "The last good one stays" is said in the log, once for each new text, in the metrics, and in ``/readyz?verbose`` as long
 as it holds. The gateway stays ready: it has a complete configuration.
+
+What the workers say of the new configuration holds nothing up: a policy that its worker does not hold, or whose
+settings or claims are refused, keeps its last good version (``last_good``), and /readyz?verbose lists it
+(``degradation``).
 
 A start is more lenient than a reload: there is no good version to keep, so policies with mistakes stand in the chain
 as failures, and the others are served.
@@ -29,7 +32,8 @@ import structlog
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
-from gateway.serving.loaded_configuration import Blocker, LoadedConfiguration
+from gateway.serving.degradation import Degradation, DegradationEvents, shortened
+from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.looking import Looking
 from gateway.serving.rollout import Rollout
 from gateway.sources.files import SourceError
@@ -37,11 +41,8 @@ from gateway.sources.watching import Source
 
 _LOG: Final = structlog.get_logger(__name__)
 
-_SHOWN: Final = 500
-"""Characters of a reason on /readyz, which is read in a terminal. The log has all of them."""
 
-
-class ReloadEvents(Protocol):
+class ReloadEvents(DegradationEvents, Protocol):
     """Who counts reloads."""
 
     def reloaded(self, result: str, *, errors: int, good: bool) -> None:
@@ -61,6 +62,12 @@ class Report:
         self._events = events
         self._stale: str | None = None
         self._since = datetime.now(UTC)
+        self._degradation = Degradation(events)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """A line for each policy that is not in force as it is configured."""
+        return self._degradation.lines
 
     @property
     def note(self) -> str | None:
@@ -83,27 +90,15 @@ class Report:
         others = f" (and {len(more)} more, see the log)" if more else ""
         self._stays("invalid", f"the new one has a mistake: {first}{others}", errors=len(configuration.errors))
 
-    def waiting(self, blockers: Sequence[Blocker]) -> None:
-        """Policies would be lost."""
-        for blocker in blockers:
-            _LOG.warning(
-                "a policy cannot be asked in the new configuration",
-                policy=blocker.policy,
-                phase=blocker.phase.value,
-                why=blocker.why,
-            )
-        _LOG.warning(
-            "the new configuration is not loaded yet; the last good one stays until these policies can be asked",
-            policies=[blocker.policy for blocker in blockers],
-        )
-        others = f" (and {len(blockers) - 1} more policies, see the log)" if len(blockers) > 1 else ""
-        self._stays("waiting", f"in the new one {blockers[0]}{others}", errors=0)
-
     def unchanged(self, generation: LoadedConfiguration) -> None:
         """The source says, or says again, what is in force."""
         _LOG.info("the configuration is the one that is served")
         self._stale = None
         self._events.reloaded("unchanged", errors=len(generation.configuration.errors), good=True)
+
+    def standing(self, generation: LoadedConfiguration) -> None:
+        """Which policies of the one in force can be asked may have changed."""
+        self._degradation.update(generation)
 
     def adopted(self, generation: LoadedConfiguration) -> None:
         """The new one is in force."""
@@ -130,8 +125,7 @@ class Report:
         self._stays("failed", f"loading the new one failed: {type(error).__name__}, see the log", errors=0)
 
     def _stays(self, result: str, why: str, *, errors: int) -> None:
-        line = " ".join(why.split())
-        self._stale = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
+        self._stale = shortened(why)
         self._events.reloaded(result, errors=errors, good=False)
 
 

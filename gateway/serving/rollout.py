@@ -1,9 +1,12 @@
 """From one configuration to the next, with nobody waiting and nothing lost.
 
 A new configuration is a **candidate**: its workers are reached and described beside those in force, of which it shares
-all that are the same. It is adopted as a whole, in one moment, when each policy that can be asked now can be asked in
-it too; until then what is in force stays in force, and the candidate is tried again whenever a standing changes. There
-is one candidate at most: a newer one takes its place.
+all that are the same. It is adopted in one moment, when its workers are described or have had their time. Each policy
+that can be asked until then and cannot be asked as it is configured now keeps its last good version (``last_good``).
+There is one candidate at most: a newer one takes its place.
+
+As soon as such a policy can be asked as it is configured, it is. Then the configuration in force is **renewed**:
+followed by itself, without the version that is not needed any more, so that workers which only that one had are let go.
 
 A generation that was followed is **retiring**: it lives until its last review is decided. Only then are workers let go
 that nobody else holds.
@@ -11,24 +14,29 @@ that nobody else holds.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from datetime import datetime
+from typing import Final, Protocol
+
+import structlog
 
 from gateway.deciding.asking import Asker
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
-from gateway.serving.loaded_configuration import Blocker, LoadedConfiguration
+from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.transports.events import WorkerEvents
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
 from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
 
+_LOG: Final = structlog.get_logger(__name__)
+
 
 class RolloutEvents(Protocol):
     """Who wants to know what becomes of a candidate. Called in the loop."""
 
-    def waiting(self, blockers: Sequence[Blocker]) -> None:
-        """It is not adopted, because these policies could be asked until now. It is tried on."""
+    def standing(self, configuration: LoadedConfiguration) -> None:
+        """This one is in force, and which of its policies can be asked may have changed."""
 
     def adopted(self, generation: LoadedConfiguration) -> None:
         """It is in force."""
@@ -75,31 +83,35 @@ class Rollout:
         self._alive: set[LoadedConfiguration] = set()
         self._retiring: set[asyncio.Task[None]] = set()
         self._trial: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._proposing = asyncio.Lock()
         self.candidate: LoadedConfiguration | None = None
         self.current = self._generation(configuration, texts, None)
 
     async def start(self) -> None:
         """Reach the workers of the first generation."""
         await self.current.start(wait_seconds=self._wait_seconds)
+        self._events.standing(self.current)
+        self._watch = asyncio.create_task(self._watch_standings())
 
     async def propose(self, configuration: Configuration, texts: Sequence[SourceText]) -> None:
         """Try a configuration, in the background, instead of the candidate that there may be."""
-        await self.withdraw()
-        self.candidate = self._generation(configuration, texts, self.current)
-        self._trial = asyncio.create_task(self._try(self.candidate))
+        async with self._proposing:
+            await self._withdraw()
+            self._begin(self._generation(configuration, texts, self.current))
 
     async def withdraw(self) -> None:
         """Give the candidate up, if there is one."""
-        trial, self._trial = self._trial, None
-        if trial is not None:
-            trial.cancel()
-            await asyncio.gather(trial, return_exceptions=True)
-        candidate, self.candidate = self.candidate, None
-        if candidate is not None:
-            await self._end(candidate)
+        async with self._proposing:
+            await self._withdraw()
+        # If that would have renewed what is in force: it is due again.
+        self._standings_changed.set()
 
     async def close(self) -> None:
         """Leave nothing behind."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
         await self.withdraw()
         for task in tuple(self._retiring):
             task.cancel()
@@ -111,13 +123,19 @@ class Rollout:
     # --------------------------------------------------------------------------------------------- one candidate
 
     def _generation(
-        self, configuration: Configuration, texts: Sequence[SourceText], before: LoadedConfiguration | None
+        self,
+        configuration: Configuration,
+        texts: Sequence[SourceText],
+        before: LoadedConfiguration | None,
+        *,
+        loaded: datetime | None = None,
     ) -> LoadedConfiguration:
         generation = LoadedConfiguration(
             configuration,
             self._pool,
             limits=self._limits,
             texts=texts,
+            loaded=loaded,
             before=before,
             asking=self._asking,
             changed=self._standings_changed.set,
@@ -125,34 +143,54 @@ class Rollout:
         self._alive.add(generation)
         return generation
 
+    def _begin(self, candidate: LoadedConfiguration) -> None:
+        self.candidate = candidate
+        self._trial = asyncio.create_task(self._try(candidate))
+
+    async def _withdraw(self) -> None:
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            trial.cancel()
+            await asyncio.gather(trial, return_exceptions=True)
+        candidate, self.candidate = self.candidate, None
+        if candidate is not None:
+            await self._end(candidate)
+
     async def _try(self, candidate: LoadedConfiguration) -> None:
         try:
             await candidate.start(wait_seconds=self._wait_seconds)
-            await self._until_no_policy_is_lost(candidate)
+            await candidate.follow(self.current)
             self._adopt(candidate)
         except Exception as error:  # noqa: BLE001 - told, and what is in force stays in force
             self.candidate = None
             self._events.failed(error)
             await self._end(candidate)
 
-    async def _until_no_policy_is_lost(self, candidate: LoadedConfiguration) -> None:
-        told: Sequence[Blocker] = ()
-        while True:
-            self._standings_changed.clear()
-            blockers = candidate.blockers(self.current)
-            if not blockers:
-                return
-            if blockers != told:
-                told = blockers
-                self._events.waiting(blockers)
-            await self._standings_changed.wait()
-
     def _adopt(self, candidate: LoadedConfiguration) -> None:
         before, self.current, self.candidate = self.current, candidate, None
         task = asyncio.create_task(self._retire(before))
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
-        self._events.adopted(candidate)
+        self._events.standing(candidate)
+        if candidate.configuration is not before.configuration:
+            self._events.adopted(candidate)
+
+    async def _watch_standings(self) -> None:
+        """Tell what becomes of the policies in force, and renew what is in force when that frees a version."""
+        while True:
+            await self._standings_changed.wait()
+            self._standings_changed.clear()
+            try:
+                self._events.standing(self.current)
+                await self._renew()
+            except Exception:  # noqa: BLE001 - logged; the next change may go better
+                _LOG.exception("looking after the policies in force failed inside the gateway")
+
+    async def _renew(self) -> None:
+        async with self._proposing:
+            current = self.current
+            if self.candidate is None and current.is_superseding:
+                self._begin(self._generation(current.configuration, current.texts, current, loaded=current.loaded))
 
     async def _retire(self, generation: LoadedConfiguration) -> None:
         await generation.idle()

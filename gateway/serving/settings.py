@@ -33,6 +33,8 @@ class Settings:
     drain_seconds: float = 25.0
     """How long a stopping gateway goes on serving: less than the 30 s of a pod's terminationGracePeriodSeconds."""
     drain_at_least_seconds: float = 0.0
+    strict: bool = False
+    """Whether mistakes, and what workers that are reached say of their policies, refuse the start: for CI."""
     reload_interval_seconds: float = 1.0
     """From look to look at the policy files. A mounted ConfigMap is itself a minute late; an editor's user waits for
     two looks. 0: only when asked to."""

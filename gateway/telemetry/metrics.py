@@ -6,7 +6,7 @@ policy has made six million series elsewhere. When the configuration changes, th
 go as soon as its last review is decided; what stays goes on counting.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar, cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from gateway.deciding.decision import Decision, Outcome
 from gateway.deciding.origin import Source
+from gateway.deciding.plan import UnavailableReason
 from gateway.deciding.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
@@ -65,8 +66,11 @@ REFUSALS: Final = (
 )
 """Why a request was refused before there was a review to decide. Any other word is counted as ``other``."""
 
-RELOADS: Final = ("failed", "invalid", "loaded", "unchanged", "unreadable", "waiting")
+RELOADS: Final = ("failed", "invalid", "loaded", "unchanged", "unreadable")
 """What can come of a reload: ``gateway.serving.reload`` says what each means."""
+
+EFFECTS: Final = ("failure", "last_good")
+"""What becomes of a policy that is not in force as it is configured: it fails, or its last good version is asked."""
 
 LOOKUPS: Final = ("bypass", "memory", "miss", "redis", "shared", "stale")
 """What came of looking for a verdict in the cache: ``gateway.caching`` says what each means."""
@@ -161,6 +165,7 @@ class Metrics:
     admission_gateway_configuration_reloads_total     result                      RELOADS
     admission_gateway_configuration_last_reload_...   (none)                      ...successful: 0 or 1
     admission_gateway_configuration_loaded_...        (none)                      ...timestamp_seconds
+    admission_gateway_degraded_policies               reason, effect              UnavailableReason, EFFECTS
     ================================================  ==========================  =====================================
     """
 
@@ -261,8 +266,15 @@ class Metrics:
         self._loaded = self._gauge(
             "configuration_loaded_timestamp_seconds", "When the configuration that is served was read, as Unix time."
         )
+        self._degraded = self._gauge(
+            "degraded_policies",
+            "Policies that are not in force as they are configured: their last good version is asked, or they fail.",
+            "reason",
+            "effect",
+        )
 
     def _start_at_zero(self) -> None:
+        self.degraded({})
         for phase in Phase:
             self._seconds.labels(phase)
             self._abandoned.labels(phase)
@@ -283,8 +295,8 @@ class Metrics:
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"{PREFIX}{name}", text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, text: str) -> Gauge:
-        return Gauge(f"{PREFIX}{name}", text, registry=self.registry)
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"{PREFIX}{name}", text, labels, registry=self.registry)
 
     def _of(self, metric: _Metric, *labels: str) -> _Metric:
         """The series of these labels. ``labels()`` costs 3 µs a call; their number is bounded, so they are kept."""
@@ -358,6 +370,12 @@ class Metrics:
         self._reloads.labels(result if result in RELOADS else "other").inc()
         self._configuration_errors.set(errors)
         self._reload_successful.set(good)
+
+    def degraded(self, numbers: Mapping[tuple[UnavailableReason, bool], int]) -> None:
+        """So many policies are not in force as configured, by reason, and by whether their last good version is."""
+        for reason in UnavailableReason:
+            for effect, last_good in zip(EFFECTS, (False, True), strict=True):
+                self._degraded.labels(reason, effect).set(numbers.get((reason, last_good), 0))
 
     # ------------------------------------------------------------------------------------------------ reviews
 

@@ -17,13 +17,12 @@ Where one configuration follows another, it knows what the one before knew of eq
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, NoReturn, Optional
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, NoReturn
 
 import structlog
 
 from gateway.deciding.plan import Described, Standing
-from gateway.deciding.verdicts import Failure
 from gateway.policies.model import Phase, Policy, Worker
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
@@ -58,7 +57,7 @@ class Acquaintance:
         known: called when there is a standing for each policy.
         changed: called after the standings of some policies were told.
         failed: told, in one sentence, why it cannot be described.
-        before: what the configuration before knew of the same worker.
+        before: what was known of the same worker before.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -72,7 +71,7 @@ class Acquaintance:
         known: Callable[[], object],
         changed: Callable[[], object],
         failed: Callable[[str], object],
-        before: Optional["Acquaintance"] = None,
+        before: Sequence["Acquaintance"] = (),
     ) -> None:
         self._worker = worker
         self._configured = configured
@@ -87,8 +86,7 @@ class Acquaintance:
         # By whether it mutates, and by name: an enum's hash costs more than both look-ups.
         self._fits: dict[bool, dict[str, dict[str, frozenset[Description]]]] = {True: {}, False: {}}
         self._woken = asyncio.Event()
-        if before is not None:
-            self._inherit(before)
+        self._inherit(before)
 
     def fits(self, policy: Policy, version: str) -> frozenset[Description] | None:
         """Who may be asked about a policy in a version; None: nobody knows of this version, so anybody."""
@@ -191,9 +189,6 @@ class Acquaintance:
             worker=self._worker.name,
             version=asking.version,
             policies=asking.policies,
-            cannot_be_asked=sorted(
-                policy.qualified_name for policy in missing if isinstance(found[_question(policy)], Failure)
-            ),
         )
 
     def _elect(self) -> None:
@@ -249,21 +244,18 @@ class Acquaintance:
             for standing in sorted(standings.values(), key=lambda each: each == own)
         }
 
-    def _inherit(self, before: "Acquaintance") -> None:
+    def _inherit(self, before: Sequence["Acquaintance"]) -> None:
+        if not before:
+            return
         questions = {_question(policy) for policy in self._policies}
-        for description, worked in before._worked.items():  # noqa: SLF001 - one of us
-            known: dict[Question, Standing] = {
-                question: standing
-                for question, standing in worked.items()
-                if question in questions and isinstance(standing, Described)
-            }
-            if known:
-                self._worked[description] = known
-        old = before.elected()
+        old: dict[Question, Standing] = {}
+        for each in before:
+            self._learn(each._worked, questions)  # noqa: SLF001 - one of us
+            old |= {question: said for question, said in each.elected().items() if isinstance(said, Described)}
         missing = False
         for policy in self._policies:
             standing = old.get(_question(policy))
-            if isinstance(standing, Described):
+            if standing is not None:
                 self._elected[policy.phase, policy.qualified_name] = standing
                 self._told(policy, standing)
                 self._find_fits(policy)
@@ -271,6 +263,24 @@ class Acquaintance:
                 missing = True
         if not missing:
             self._known()
+
+    def _learn(
+        self, worked: Mapping[Description, Mapping[Question, Standing]], questions: Collection[Question]
+    ) -> None:
+        """What some descriptions mean for the questions that are ours: those who can be asked."""
+        for description, meanings in worked.items():
+            known: dict[Question, Standing] = {
+                question: standing
+                for question, standing in meanings.items()
+                if question in questions and isinstance(standing, Described)
+            }
+            if known:
+                self._worked[description] = self._worked.get(description, {}) | known
+
+
+def known_before(found: Iterable[Acquaintance | None]) -> tuple[Acquaintance, ...]:
+    """Those that there are."""
+    return tuple(each for each in found if each is not None)
 
 
 def _question(policy: Policy) -> Question:

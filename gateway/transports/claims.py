@@ -83,10 +83,10 @@ def shown_writes(writes: Writes) -> str:
     return "everything but the object's identity and status" if writes.protects else "everything"
 
 
-def listed(pointers: Sequence[str]) -> str:
-    """Pointers, joined: the first few, and how many more there are."""
-    more = f" and {len(pointers) - LISTED} more" if len(pointers) > LISTED else ""
-    return (", ".join(shown(pointer) for pointer in pointers[:LISTED]) or "nothing") + more
+def listed(texts: Sequence[str]) -> str:
+    """Pointers or names, joined: the first few, and how many more there are."""
+    more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
+    return (", ".join(shown(text) for text in texts[:LISTED]) or "nothing") + more
 
 
 def _inputs(policy: Policy, claim: pb.Claim) -> Inputs:

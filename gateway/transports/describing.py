@@ -5,18 +5,17 @@ granted, and accepts its settings. The settings are put to the worker once for e
 """
 
 from collections import Counter
+from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
 import structlog
 
-from gateway.deciding.plan import Described, Standing
-from gateway.deciding.verdicts import Failure
+from gateway.deciding.plan import Described, Standing, Unavailable, UnavailableReason
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Policy, Worker
-from gateway.reasons import Reason
 from gateway.transports.asked import SettingsJudge
-from gateway.transports.claims import ClaimError, effective
+from gateway.transports.claims import ClaimError, effective, listed
 from gateway.transports.messages import PHASES, one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
@@ -35,9 +34,9 @@ def webhook_standing(policy: Policy, worker: Worker) -> Described:
     return Described(version=WEBHOOK_VERSION, identity=verdict_identity(policy, worker))
 
 
-def unusable(message: str) -> Failure:
-    """Why a policy cannot be asked, as its standing."""
-    return Failure(reason=Reason.CONFIGURATION, message=message)
+def undescribed(message: str) -> Unavailable:
+    """Why nothing is known of a policy yet, as its standing."""
+    return Unavailable(why=UnavailableReason.UNDESCRIBED, message=message)
 
 
 class Describing:
@@ -79,15 +78,16 @@ class Describing:
         """
         described = self._held.get(policy.policy)
         if described is None:
-            return unusable(f"worker {self._configured.name!r} holds no policy {policy.policy!r}; see its Describe")
+            return self._unknown(policy.policy)
         version = described.version or self._description.version
         why_not = self._why_not(policy, described, version)
         if why_not is not None:
-            return unusable(why_not)
+            return Unavailable(why=UnavailableReason.DESCRIPTION, message=why_not)
         try:
             scopes = effective(policy, described)
         except ClaimError as error:
-            return unusable(f"worker {self._configured.name!r} cannot be asked: {error}")
+            message = f"worker {self._configured.name!r} cannot be asked: {error}"
+            return Unavailable(why=UnavailableReason.CLAIMS, message=message)
         refused = await self._refused_settings(policy)
         if refused is not None:
             return refused
@@ -104,7 +104,17 @@ class Describing:
             return f"worker {name!r} describes no version, so nobody can tell whose verdict it is"
         return None
 
-    async def _refused_settings(self, policy: Policy) -> Failure | None:
+    def _unknown(self, name: str) -> Unavailable:
+        held = self.policies
+        near = get_close_matches(name, held, n=1)
+        guess = f"did you mean {near[0]!r}? " if near else ""
+        return Unavailable(
+            why=UnavailableReason.UNKNOWN_POLICY,
+            message=f"worker {self._configured.name!r} holds no policy {name!r}",
+            hint=f"{guess}it holds {listed(held)}",
+        )
+
+    async def _refused_settings(self, policy: Policy) -> Unavailable | None:
         question = (policy.policy, policy.settings)
         if question not in self._validated:
             self._validated[question] = await self._judge.validate_settings(*question)
@@ -119,4 +129,7 @@ class Describing:
         if not said.errors:
             return None
         texts = "; ".join(f"settings{error.pointer}: {error.message}" for error in islice(said.errors, MOST_TOLD))
-        return unusable(f"worker {self._configured.name!r} refuses the settings: {one_line(texts, self._characters)}")
+        return Unavailable(
+            why=UnavailableReason.SETTINGS,
+            message=f"worker {self._configured.name!r} refuses the settings: {one_line(texts, self._characters)}",
+        )

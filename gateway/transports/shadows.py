@@ -10,16 +10,16 @@ answers keeps no policy from its cache.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Optional, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 from gateway.deciding.asking import Reply
 from gateway.deciding.plan import Standing
 from gateway.deciding.steps import Ask
 from gateway.policies.model import Phase, Policy, Worker
 from gateway.policies.shadows import shadow_of
-from gateway.transports.acquaintance import Acquaintance
-from gateway.transports.describing import unusable, webhook_standing
+from gateway.transports.acquaintance import Acquaintance, known_before
+from gateway.transports.describing import undescribed, webhook_standing
 from gateway.transports.standings import Standings
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Shadows:
             shadow = shadow_of(policy)
             if shadow is not None:
                 self._policies.setdefault(shadow.worker, []).append(shadow)
-        self._standings = Standings(characters)
+        self._standings = Standings(characters, warns=True)
         self._held: dict[str, ReachedWorker] = {}
         self._acquaintances: dict[str, Acquaintance] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -70,8 +70,8 @@ class Shadows:
         fits = None if acquaintance is None else acquaintance.fits(ask.policy, ask.version)
         return self._held[name].connection.ask(ask, reply.answered, fits)
 
-    def reached(self, worker: Worker, reached: "ReachedWorker", before: Optional["Shadows"]) -> None:
-        """A worker can be asked from now on; ``before`` knows the shadows of the configuration that this one follows.
+    def reached(self, worker: Worker, reached: "ReachedWorker", before: Sequence["Shadows"]) -> None:
+        """A worker can be asked from now on; ``before`` knows the shadows that there were until now.
 
         Whoever reaches it holds it until ``close`` has returned.
         """
@@ -93,7 +93,7 @@ class Shadows:
             known=lambda: None,
             changed=self._changed,
             failed=lambda why: self._undescribed(policies, why),
-            before=None if before is None else before.acquaintance(reached),
+            before=known_before(each.acquaintance(reached) for each in before),
         )
         self._undescribed(
             policies,
@@ -123,5 +123,5 @@ class Shadows:
         """None of them can be asked, but for those that could be before."""
         for policy in policies:
             if self._standings.described(policy) is None:
-                self._standings.set(policy, unusable(why), told=False)
+                self._standings.set(policy, undescribed(why), told=False)
         self._changed()

@@ -1,6 +1,7 @@
-"""The standing of each policy: what its worker said of it, or why it cannot be asked. Every change of it is logged.
+"""The standing of each policy: what its worker said of it, or why it cannot be asked.
 
-So the log says of each policy what it is shown and what it may change, before the first request is put to it.
+The log says of each policy what it is shown and what it may change, before the first request is put to it. Which
+policies cannot be asked, says whoever serves them (``serving.degradation``), and of shadows ``Standings`` does.
 """
 
 from collections.abc import Mapping
@@ -21,10 +22,12 @@ class Standings:
 
     Args:
         characters: how much of a worker's own words is repeated in the log.
+        warns: whether the log says that a policy cannot be asked any more.
     """
 
-    def __init__(self, characters: int) -> None:
+    def __init__(self, characters: int, *, warns: bool = False) -> None:
         self._characters = characters
+        self._warns = warns
         self._standings: dict[Phase, dict[str, Standing]] = {phase: {} for phase in Phase}
 
     def of(self, phase: Phase) -> Mapping[str, Standing]:
@@ -48,7 +51,7 @@ class Standings:
         self._standings[policy.phase][policy.qualified_name] = standing
         if isinstance(standing, Described):
             self._log_described(policy, standing)
-        elif before is not None and told:
+        elif self._warns and before is not None and told:
             # Before the first contact nobody can be asked: that is no news.
             _LOG.warning(
                 "a policy cannot be asked", policy=policy.qualified_name, place=str(policy.place), why=standing.message

@@ -16,8 +16,8 @@ nobody has answered in another version lately (see ``agreement``).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Optional, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 
@@ -26,8 +26,8 @@ from gateway.deciding.plan import Standing
 from gateway.deciding.steps import Ask
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.policies.model import Configuration, Phase, Policy, Worker
-from gateway.transports.acquaintance import Acquaintance
-from gateway.transports.describing import unusable, webhook_standing
+from gateway.transports.acquaintance import Acquaintance, known_before
+from gateway.transports.describing import undescribed, webhook_standing
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
 from gateway.transports.pool import ReachedWorker, WorkerPool
@@ -48,7 +48,7 @@ class Workers:
         limits: of the calls.
         changed: called in the loop whenever a standing has changed.
         pool: has the connections and processes; a pool of its own if None.
-        before: those of the configuration that this one is to follow, with the same pool.
+        before: those whose standings hold here too, where the question is the same; with the same pool.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Workers:
         changed: Callable[[], object] = lambda: None,
         *,
         pool: WorkerPool | None = None,
-        before: Optional["Workers"] = None,
+        before: Sequence["Workers"] = (),
     ) -> None:
         self._configuration = configuration
         self._limits = limits or TransportLimits()
@@ -144,8 +144,8 @@ class Workers:
             reached = self._pool.take(worker)
             if reached is not None:
                 self._hold(worker, reached)
-        if self._before is not None:
-            self._before = None
+        if self._before:
+            self._before = ()
             self._changed()
         for worker in self._configuration.workers.values():
             if worker.webhook is None:
@@ -160,7 +160,7 @@ class Workers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         await self.shadows.close()
-        self._before = None
+        self._before = ()
         self._changed = lambda: None
         while self._held:
             name, reached = self._held.popitem()
@@ -173,7 +173,7 @@ class Workers:
         name = worker.name
         self._held[name] = reached
         before = self._before
-        self.shadows.reached(worker, reached, None if before is None else before.shadows)
+        self.shadows.reached(worker, reached, [each.shadows for each in before])
         if worker.webhook is not None:
             self._know_webhook(worker)
             return
@@ -186,7 +186,7 @@ class Workers:
             known=self._described[name].set,
             changed=self._tell_changed,
             failed=lambda why: self._not_described(name, why),
-            before=None if before is None else before.acquaintance(reached),
+            before=known_before(each.acquaintance(reached) for each in before),
         )
 
     def _know_webhook(self, worker: Worker) -> None:
@@ -267,5 +267,5 @@ class Workers:
         """None of its policies can be asked, but for those that could be when the configuration changed."""
         for policy in self._policies[worker]:
             if self._standings.described(policy) is None:
-                self._standings.set(policy, unusable(why), told=False)
+                self._standings.set(policy, undescribed(why), told=False)
         self._changed()

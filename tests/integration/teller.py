@@ -38,5 +38,10 @@ def tell(request, settings):
     return allow(audit_annotations={"word": settings.word, "name": NAME, "pid": str(os.getpid())})
 
 
+@worker.validating("tell-labels", settings=Settings, inputs=["/object/metadata/labels"])
+def tell_labels(request, settings):
+    return tell(request, settings)
+
+
 if __name__ == "__main__":
     worker.main()

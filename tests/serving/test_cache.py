@@ -31,7 +31,7 @@ def served(*policies, redis="", seal_key_file=None):
         redis=redis,
         seal_key_file=seal_key_file,
         limits=CacheLimits(),
-        configuration=lambda: SimpleNamespace(policies=lambda: policies),
+        configuration=lambda: SimpleNamespace(policies_in_force=lambda: policies),
     )
 
 

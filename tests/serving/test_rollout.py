@@ -1,21 +1,22 @@
-"""From one configuration to the next: who is in force, who waits, who retires, and that nothing is left of them."""
+"""From one configuration to the next: who is in force, in which version, who retires, and that nothing is left."""
 
 import asyncio
 import gc
 import weakref
+from dataclasses import replace
 
 import pytest
 
-from gateway.deciding.plan import Described
-from gateway.deciding.verdicts import Failure
-from gateway.policies.model import Configuration, Phase
-from gateway.reasons import Reason
+from gateway.deciding.plan import Described, Unavailable, UnavailableReason
+from gateway.policies.model import Configuration, FailurePolicy, Phase, Policy, QueueTarget, Worker
 from gateway.serving.loaded_configuration import LoadedConfiguration, Target
 from gateway.serving.rollout import Rollout
 from gateway.transports.limits import TransportLimits
+from gateway.transports.workers import Workers
 from tests.world import policy
 
-AWAY = Failure(reason=Reason.CONFIGURATION, message="away")
+REFUSED = Unavailable(why=UnavailableReason.SETTINGS, message="refused")
+NOWHERE = Worker(name="labels", queue=QueueTarget(stream="nowhere", key_file=""))
 
 
 class Told:
@@ -23,9 +24,12 @@ class Told:
 
     def __init__(self):
         self.events = []
+        self.degraded = {}
 
-    def waiting(self, blockers):
-        self.events.append(("waiting", [blocker.policy for blocker in blockers]))
+    def standing(self, configuration):
+        self.degraded = {
+            each.policy.policy: (str(each.standing.why), each.last_good) for each in configuration.unavailable()
+        }
 
     def adopted(self, generation):
         self.events.append(("adopted", len(generation.configuration.validating)))
@@ -37,21 +41,34 @@ class Told:
         self.events.append(("failed", str(error)))
 
 
-def chain(*names):
-    """A configuration of validating policies whose workers are nowhere: their standings are the test's to give."""
-    return Configuration(
-        validating=tuple(policy(name, phase=Phase.VALIDATING, index=index) for index, name in enumerate(names))
-    )
+def chain(*policies):
+    """A configuration of validating policies whose worker is nowhere: their standings are the test's to give."""
+    made = (each if isinstance(each, Policy) else judging(each, index=index) for index, each in enumerate(policies))
+    return Configuration(workers={"labels": NOWHERE}, validating=tuple(made))
 
 
-def stand(generation, **standings):
-    """Say who can be asked."""
-    for about in generation.configuration.validating:
-        if about.policy in standings:
-            standing = standings[about.policy]
-            described = Described(version=standing) if isinstance(standing, str) else standing
-            generation.workers._standings.set(about, described)
-    generation._standings_changed()
+def judging(name, **fields):
+    return policy(name, phase=Phase.VALIDATING, worker="labels", **fields)
+
+
+def stand(loaded, workers=None, **standings):
+    """Their worker has described itself: of the policies as they are configured, or of those of other workers."""
+    workers = workers or loaded.workers
+    for name, acquaintance in workers._acquaintances.items():
+        for about in workers._policies[name]:
+            if about.policy in standings:
+                standing = standings[about.policy]
+                described = Described(version=standing) if isinstance(standing, str) else standing
+                acquaintance._elected[about.phase, about.qualified_name] = described
+                acquaintance._told(about, described)
+        acquaintance._known()
+    loaded._standings_changed()
+
+
+def members(loaded):
+    """Who judges: each policy's name, its settings, and whether it can be asked."""
+    plan = loaded.plan(Target(Phase.VALIDATING))
+    return [(each.policy.policy, each.policy.settings, each.standing is None) for each in plan.members]
 
 
 async def settled():
@@ -61,13 +78,20 @@ async def settled():
 
 
 @pytest.fixture
-async def rollout():
-    """A rollout whose first configuration has the policies a and b, both described."""
+async def rollout(monkeypatch):
+    """A rollout whose first configuration has the policies a and b, both described. No worker says anything itself."""
+
+    async def silent(self, worker):
+        pass
+
+    monkeypatch.setattr(Workers, "_reach_and_describe", silent)
     told = Told()
-    made = Rollout(chain("a", "b"), (), limits=TransportLimits(), wait_seconds=0, events=told)
-    made.told = told.events
-    await made.start()
+    made = Rollout(chain("a", "b"), (), limits=TransportLimits(), wait_seconds=1000, events=told)
+    made.told = told
+    starting = asyncio.create_task(made.start())
+    await settled()
     stand(made.current, a="1", b="1")
+    await starting
     yield made
     await made.close()
 
@@ -76,47 +100,121 @@ async def test_what_loses_no_policy_is_adopted(rollout):
     """A candidate without a policy that was removed is in force at once."""
     await rollout.propose(chain(), ())
     await settled()
-    assert rollout.told == [("adopted", 0), "retired"]
+    assert rollout.told.events == [("adopted", 0), "retired"]
     assert rollout.current.configuration.validating == ()
 
 
-async def test_a_candidate_waits_for_every_policy_that_could_be_asked(rollout):
-    """It is in force when the last of them can be asked, and not before; each change of who is missing is told."""
-    await rollout.propose(chain("a", "b"), ())
-    await settled()
-    candidate, first = rollout.candidate, rollout.current
-    stand(candidate, a="2", b=AWAY)
-    await settled()
-    stand(candidate, b=AWAY)
-    await settled()
-    assert rollout.current is first
-    stand(candidate, b="2")
-    await settled()
-    assert rollout.current is candidate
-    names = [f"test/{name}.test.example.com" for name in "ab"]
-    assert rollout.told == [("waiting", names), ("waiting", names[1:]), ("adopted", 2), "retired"]
+ONE, TWO, THREE = b'{"n":1}', b'{"n":2}', b'{"n":3}'
 
 
-async def test_who_could_not_be_asked_before_holds_nobody_up(rollout):
-    """Neither a new policy, nor one that had no standing, nor one that has lost it while the candidate waits."""
-    stand(rollout.current, b=AWAY)
-    await rollout.propose(chain("a", "b", "c"), ())
+async def reloaded(rollout, *policies, worker=NOWHERE, **standings):
+    """Follow by a chain of these policies, described so before it is in force; the configuration that is in force."""
+    await rollout.propose(replace(chain(*policies), workers={"labels": worker}), ())
     await settled()
-    assert rollout.told == [("waiting", ["test/a.test.example.com"])]
-    stand(rollout.current, a=AWAY)
-    await settled()
-    assert rollout.told[1] == ("adopted", 3)
+    if rollout.candidate is not None:  # else all of them had a standing already
+        stand(rollout.candidate, **standings)
+        await settled()
+    return rollout.current
 
 
-async def test_a_newer_candidate_takes_the_place_of_one_that_waits(rollout):
+async def test_who_is_refused_keeps_its_last_good_version_and_the_others_change(rollout):
+    """The policy of that name is asked as it was, at its place in the new chain; whoever is new there fails."""
+    new = [judging("new"), judging("b", settings=TWO, index=1), judging("a", settings=TWO, index=2)]
+    loaded = await reloaded(rollout, *new, new=REFUSED, b="2", a=REFUSED)
+    assert members(loaded) == [("new", b"{}", False), ("b", TWO, True), ("a", b"{}", True)]
+    assert rollout.told.degraded == {"new": ("settings", False), "a": ("settings", True)}
+    assert rollout.told.events == [("adopted", 3), "retired"]
+
+
+async def test_the_last_good_version_outlives_several_reloads(rollout):
+    """Refused again and again, in other words each time: it is the version that was good, not the one before."""
+    for settings in (TWO, THREE):
+        loaded = await reloaded(rollout, judging("a", settings=settings), a=REFUSED)
+        assert members(loaded) == [("a", b"{}", True)]
+    loaded = await reloaded(rollout, judging("a", settings=ONE), a="2")
+    loaded = await reloaded(rollout, judging("a", settings=TWO), a=REFUSED)
+    assert members(loaded) == [("a", ONE, True)]
+
+
+async def test_who_had_no_good_version_fails(rollout):
+    """At a start, in reload after reload; and a name that was removed in between is a new one."""
+    await reloaded(rollout, "a")
+    loaded = await reloaded(rollout, "a", judging("b", settings=TWO), a="1", b=REFUSED)
+    assert members(loaded) == [("a", b"{}", True), ("b", TWO, False)]
+    loaded = await reloaded(rollout, judging("b", settings=THREE), b=REFUSED)
+    assert members(loaded) == [("b", THREE, False)]
+
+
+async def test_the_version_that_is_good_by_now_takes_over_and_the_old_one_goes(rollout):
+    """The configuration is renewed: nobody else hears of it as of a reload, and the old version's workers are left."""
+    refused = await reloaded(rollout, judging("a", settings=TWO), a=REFUSED)
+    rollout.told.events.clear()
+    stand(refused, a="2")
+    assert members(refused) == [("a", TWO, True)]
+    await settled()
+    assert rollout.current is not refused
+    assert rollout.current.configuration is refused.configuration
+    assert rollout.current.loaded == refused.loaded
+    assert rollout.current.all_workers == (rollout.current.workers,)
+    assert (rollout.told.events, rollout._alive) == (["retired"], {rollout.current})
+
+
+async def test_a_last_good_version_that_its_worker_gives_up_is_none(rollout):
+    """Then the policy fails as it is configured, and for that reason."""
+    loaded = await reloaded(rollout, judging("a", settings=TWO), a=REFUSED)
+    (kept,) = loaded._last_good.workers
+    stand(loaded, kept, a=Unavailable(why=UnavailableReason.UNKNOWN_POLICY, message="gone"))
+    await settled()
+    assert members(loaded) == [("a", TWO, False)]
+    assert rollout.told.degraded == {"a": ("settings", False)}
+    loaded = await reloaded(rollout, judging("a", settings=THREE), a=REFUSED)
+    assert members(loaded) == [("a", THREE, False)]
+
+
+async def test_versions_of_one_worker_name_are_asked_where_each_was(rollout):
+    """Two policies whose last good versions name Workers of one name, that were not the same, keep one each."""
+    moved = replace(NOWHERE, queue=QueueTarget(stream="elsewhere", key_file=""))
+    await reloaded(rollout, judging("a", settings=TWO), "b", worker=moved, a=REFUSED, b="2")
+    refused = [judging(name, settings=TWO) for name in "ab"]
+    loaded = await reloaded(rollout, *refused, a=REFUSED, b=REFUSED)
+    assert members(loaded) == [("a", b"{}", True), ("b", b"{}", True)]
+    streams = {
+        policy.policy: workers._configuration.workers["labels"].queue.stream
+        for workers in loaded._last_good.workers
+        for policy in workers._policies["labels"]
+    }
+    assert streams == {"a": "nowhere", "b": "elsewhere"}
+
+
+async def test_an_entry_holds_the_policies_that_are_registered(rollout):
+    """Another failurePolicy splits an entry: a last good version stands in the entry that it is registered in now."""
+    refused = judging("a", settings=TWO, failure_policy=FailurePolicy.IGNORE)
+    loaded = await reloaded(rollout, refused, judging("b", index=1), a=REFUSED, b="1")
+    plans = {
+        target.entry.removeprefix("group."): [member.policy.failure_policy for member in loaded.plan(target).members]
+        for target in loaded.entry_names()
+    }
+    assert plans == {"a.test.example.com": [FailurePolicy.FAIL], "b.test.example.com": [FailurePolicy.FAIL]}
+
+
+async def test_a_renewal_that_is_given_up_is_due_again(rollout):
+    """A reload that comes to nothing takes its place; afterwards it is tried again."""
+    refused = await reloaded(rollout, judging("a", settings=TWO), a=REFUSED)
+    stand(refused, a="2")
+    await rollout.withdraw()
+    await settled()
+    assert rollout.current is not refused
+    assert rollout.current.all_workers == (rollout.current.workers,)
+
+
+async def test_a_newer_candidate_takes_the_place_of_one_that_is_tried(rollout):
     """There is one at most; the older one is never adopted, whatever becomes of its workers."""
     await rollout.propose(chain("a", "b"), ())
-    await settled()
     older = rollout.candidate
     await rollout.propose(chain(), ())
     stand(older, a="2", b="2")
     await settled()
-    assert rollout.told[1:] == [("adopted", 0), "retired"]
+    assert rollout.told.events == [("adopted", 0), "retired"]
     assert older not in rollout._alive
 
 
@@ -129,11 +227,11 @@ async def test_a_generation_lives_until_its_last_review_is_decided(rollout):
     await settled()
     first.end()
     await settled()
-    assert rollout.told == [("adopted", 0)]
+    assert rollout.told.events == [("adopted", 0)]
     assert first.plan(Target(Phase.VALIDATING)) is not None
     first.end()
     await settled()
-    assert rollout.told == [("adopted", 0), "retired"]
+    assert rollout.told.events == [("adopted", 0), "retired"]
 
 
 async def test_a_retired_generation_is_freed(rollout):
@@ -160,10 +258,10 @@ async def test_a_candidate_that_breaks_us_is_given_up(rollout, monkeypatch):
         patched.setattr(LoadedConfiguration, "start", broken)
         await rollout.propose(chain("a"), ())
         await settled()
-    assert (rollout.told, rollout.current, rollout.candidate) == ([("failed", "planted")], first, None)
+    assert (rollout.told.events, rollout.current, rollout.candidate) == ([("failed", "planted")], first, None)
     await rollout.propose(chain(), ())
     await settled()
-    assert rollout.told[1:] == [("adopted", 0), "retired"]
+    assert rollout.told.events[1:] == [("adopted", 0), "retired"]
 
 
 async def test_closing_leaves_nothing(rollout):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from gateway.deciding.plan import Described, make_plan
+from gateway.deciding.plan import Described, Unavailable, UnavailableReason, make_plan
 from gateway.deciding.verdicts import Allow, Deny, Failure
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Mode, Phase, ReinvocationPolicy, Shadow, SideEffects
@@ -347,7 +347,7 @@ async def test_what_is_known_of_failures_is_bounded(logs, monkeypatch):
 
 async def test_a_shadow_that_cannot_be_asked_fails(logs):
     """One that is not described, or whose settings are refused, is a failure of the shadow alone."""
-    standing = Failure(reason=Reason.CONFIGURATION, message="worker 'next' refuses the settings")
+    standing = Unavailable(why=UnavailableReason.SETTINGS, message="worker 'next' refuses the settings")
     loaded = await compared([shadowed("a")], {"a": Allow()}, {}, standing=standing)
     assert (loaded.asked, loaded.results) == ([], [("a", FAILED)])
     assert logged(logs, FAILS)[0]["why"] == standing.message

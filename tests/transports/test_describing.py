@@ -1,7 +1,6 @@
 """From what a worker says of itself to the standings of its policies: claims, identity, and what the log says of it."""
 
-from gateway.deciding.plan import Described
-from gateway.deciding.verdicts import Failure
+from gateway.deciding.plan import Described, Unavailable, UnavailableReason
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Configuration, GrpcTarget, Worker
 from gateway.reasons import Reason
@@ -75,8 +74,8 @@ async def test_a_claim_beyond_the_grant_is_a_configuration_failure():
     narrow = judge(inputs=inputs("/object/spec"))
     wide = judge("wide", index=1, policy="judge")
     async with claiming(inputs=[LABELS]) as target, working(configured(narrow, wide, labels=target)) as workers:
-        assert standing(workers, narrow) == Failure(
-            reason=Reason.CONFIGURATION,
+        assert standing(workers, narrow) == Unavailable(
+            why=UnavailableReason.CLAIMS,
             message="worker 'labels' cannot be asked: it claims inputs for policy 'judge' that are not granted: "
             f"{LABELS}; granted is /object/spec; grant them in the policy's inputs, or use a version of the worker "
             "that claims less",
@@ -115,8 +114,8 @@ async def test_another_grant_is_another_question(tmp_path):
     address = f"unix:{tmp_path}/w.sock"
     pool = WorkerPool(TransportLimits())
     before = Workers(configured(judge(), labels=address), pool=pool)
-    same = Workers(configured(judge(), labels=address), pool=pool, before=before)
-    other = Workers(configured(judge(inputs=inputs(LABELS)), labels=address), pool=pool, before=before)
+    same = Workers(configured(judge(), labels=address), pool=pool, before=(before,))
+    other = Workers(configured(judge(inputs=inputs(LABELS)), labels=address), pool=pool, before=(before,))
     try:
         async with scripted("judge", address=address):
             await before.start(wait_seconds=10)

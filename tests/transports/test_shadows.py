@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.deciding.plan import Described
+from gateway.deciding.plan import Described, Unavailable, UnavailableReason
 from gateway.deciding.verdicts import Allow, Failure
 from gateway.policies.model import Phase, Shadow, WebhookTarget, Worker
 from gateway.policies.shadows import shadow_of
@@ -142,7 +142,9 @@ async def test_settings_that_are_refused_are_the_shadows_trouble():
         working(configured(policy, labels=labels, next=other)) as workers,
     ):
         refusal = "worker 'next' refuses the settings: settings/a: is odd"
-        await until(lambda: shadow_standing(workers, policy) == Failure(reason=Reason.CONFIGURATION, message=refusal))
+        await until(
+            lambda: shadow_standing(workers, policy) == Unavailable(why=UnavailableReason.SETTINGS, message=refusal)
+        )
         assert standing(workers) == "1"
 
 
@@ -171,10 +173,10 @@ async def test_a_shadow_that_comes_and_goes_changes_no_standing():
     async with scripted("judge") as labels, scripted("judge") as other:
         pool = WorkerPool(limits)
         chain = [configured(each, labels=labels, next=other) for each in (bare, shadowed, shadowed, bare)]
-        before, alive = None, []
+        alive = []
         for configuration in chain:
-            workers = Workers(configuration, limits, pool=pool, before=before)
-            await workers.start(wait_seconds=0.0 if before else 10.0)
+            workers = Workers(configuration, limits, pool=pool, before=alive[-1:])
+            await workers.start(wait_seconds=0.0 if alive else 10.0)
             alive.append(workers)
             found = workers.standings(Phase.VALIDATING)
             assert isinstance(found.get(bare.qualified_name), Described)
@@ -183,7 +185,6 @@ async def test_a_shadow_that_comes_and_goes_changes_no_standing():
                 await until(lambda second=workers: described(second, shadowed))
             if len(alive) == 3:
                 assert described(workers, shadowed)
-            before = workers
         for workers in alive:
             await workers.close()
         await pool.close()

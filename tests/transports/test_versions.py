@@ -197,7 +197,7 @@ async def test_the_next_configuration_knows_of_the_disagreement():
         known, limits = configured(judge(), labels=target), TransportLimits()
         pool = WorkerPool(limits)
         first = Workers(known, limits, pool=pool)
-        second = Workers(known, limits, pool=pool, before=first)
+        second = Workers(known, limits, pool=pool, before=(first,))
         try:
             await first.start(wait_seconds=10)
             await second.start(wait_seconds=10)

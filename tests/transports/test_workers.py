@@ -273,7 +273,7 @@ async def following(*configurations, **limits):
     made, limits = [], TransportLimits(**limits)
     pool = WorkerPool(limits)
     for configuration in configurations:
-        made.append(Workers(configuration, limits, pool=pool, before=made[-1] if made else None))
+        made.append(Workers(configuration, limits, pool=pool, before=made[-1:]))
     try:
         yield made
     finally:

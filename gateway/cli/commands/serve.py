@@ -28,6 +28,7 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option("--tls-dev-name", multiple=True, help="A name or address for the development certificate; repeatable.")
 @option("--client-ca", type=_FILE, help="PEM: only clients with a certificate of this CA are let in.")
 @option("--worker-wait", type=SECONDS, default=3.0, help="Seconds that the start waits for the workers.")
+@option("--strict", is_flag=True, help="Refuse to start on mistakes, in files or told by workers: for CI.")
 @option("--drain", type=SECONDS, default=25.0, help="Seconds at most to serve on after SIGTERM.")
 @option("--drain-at-least", type=SECONDS, default=0.0, help="Seconds at least to serve on after SIGTERM.")
 @option(

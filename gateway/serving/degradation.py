@@ -1,0 +1,92 @@
+"""Which policies are not in force as they are configured, as people are told: in the log, in metrics, on /readyz.
+
+None of them makes the gateway unready: it has a complete configuration, and each of these policies runs in its last
+good version or fails, as its failurePolicy says.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import structlog
+
+from gateway.deciding.availability import UnavailablePolicy
+from gateway.deciding.plan import UnavailableReason
+from gateway.policies.model import Phase
+from gateway.serving.loaded_configuration import LoadedConfiguration
+
+_LOG: Final = structlog.get_logger(__name__)
+
+LISTED: Final = 100
+"""Policies that /readyz lists: 50 KB at most, with ``SHOWN``. The log and the gauge have all of them."""
+
+SHOWN: Final = 500
+"""Characters of a reason on /readyz, which is read in a terminal. The log has all of them."""
+
+_Named = tuple[Phase, str]
+
+
+class DegradationEvents(Protocol):
+    """Who counts them."""
+
+    def degraded(self, numbers: Mapping[tuple[UnavailableReason, bool], int]) -> None:
+        """So many policies are not in force as configured, by reason, and by whether a last good version is asked."""
+
+
+class Degradation:
+    """Keeps what is told of the policies that are not in force as they are configured.
+
+    Args:
+        events: counts them.
+    """
+
+    def __init__(self, events: DegradationEvents) -> None:
+        self._events = events
+        self._known: dict[_Named, UnavailablePolicy] = {}
+
+    def update(self, configuration: LoadedConfiguration) -> None:
+        """This configuration is in force; the log hears what is new, and what has ended."""
+        found = {(each.policy.phase, each.policy.qualified_name): each for each in configuration.unavailable()}
+        for named, each in found.items():
+            before = self._known.get(named)
+            if before is None or _kind(before) != _kind(each):
+                _LOG.warning("a policy is not in force as it is configured", **_fields(each))
+        for named, each in self._known.items():
+            if named not in found:
+                policy = {"policy": each.policy.qualified_name, "phase": each.policy.phase.value}
+                if configuration.has(each.policy):
+                    _LOG.info("a policy is in force as it is configured, again or at last", **policy)
+                else:
+                    _LOG.info("a policy that was not in force as it was configured is configured no more", **policy)
+        self._known = found
+        self._events.degraded(Counter(_kind(each) for each in found.values()))
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """One line for each policy, for /readyz; the first ``LISTED`` of them, and how many more there are."""
+        listed = [shortened(str(each)) for each in tuple(self._known.values())[:LISTED]]
+        more = len(self._known) - len(listed)
+        return (
+            [*listed, f"{more} more policies are not in force as they are configured; see the log"] if more else listed
+        )
+
+
+def shortened(text: str) -> str:
+    """A text on one line, as /readyz shows it."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}..."
+
+
+def _kind(each: UnavailablePolicy) -> tuple[UnavailableReason, bool]:
+    return each.standing.why, each.last_good
+
+
+def _fields(each: UnavailablePolicy) -> dict[str, str]:
+    return {
+        "policy": each.policy.qualified_name,
+        "phase": each.policy.phase.value,
+        "place": str(each.policy.place),
+        "reason": each.standing.why.value,
+        "effect": "last_good" if each.last_good else "failure",
+        "why": each.message,
+    }

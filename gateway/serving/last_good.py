@@ -1,0 +1,118 @@
+"""The last good versions of policies that cannot be asked as they are configured.
+
+"A policy that is invalid, or whose worker is unknown, undescribed or rejects its settings, keeps its last good version,
+else stands in the chain as a failure CONFIGURATION under its failurePolicy."
+
+A version is a policy as an earlier configuration had it, and the Worker that it named then. All that the gateway
+itself does with the policy follows that version: rules, selectors, conditions, timeout, failurePolicy, settings,
+inputs, writes, mode, cache. Where the policy stands follows the configuration in force: its place in the chain, and its
+entry, because that is what is registered. (What comes through the entry of an isolated policy, the API server has
+matched, by what is registered.)
+
+Each version is asked through workers of its own: a Worker of the same name may be another one in each of them. A worker
+that both have is one connection and one process all the same. A shadow is not asked about a last good version: what it
+is to be compared with is not in force.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gateway.deciding.asking import Asker, Reply
+from gateway.deciding.origin import Origin
+from gateway.deciding.plan import Described
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Verdict
+from gateway.policies.model import Configuration, Phase, Policy, Worker
+from gateway.transports.workers import Workers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyVersion:
+    """A policy as one configuration has it, and its worker there."""
+
+    policy: Policy
+    worker: Worker
+
+
+class LastGood:
+    """Keeps versions of policies, and asks their workers.
+
+    Args:
+        versions: one of a policy at most.
+        workers: makes the workers of a configuration.
+        asking: puts a cache in front of them; None: there is none.
+    """
+
+    def __init__(
+        self,
+        versions: Iterable[PolicyVersion],
+        workers: Callable[[Configuration], Workers],
+        asking: Callable[[Workers], Asker] | None,
+    ) -> None:
+        by_worker: dict[Worker, list[Policy]] = {}
+        for version in versions:
+            by_worker.setdefault(version.worker, []).append(replace(version.policy, shadow=None))
+        self._versions: dict[Phase, dict[str, tuple[PolicyVersion, Workers]]] = {phase: {} for phase in Phase}
+        self._askers: dict[int, Asker] = {}
+        self.workers: list[Workers] = []
+        for worker, policies in by_worker.items():
+            reaching = workers(_configuration(worker, policies))
+            asker = reaching if asking is None else asking(reaching)
+            self.workers.append(reaching)
+            for policy in policies:
+                version = PolicyVersion(policy=policy, worker=worker)
+                self._versions[policy.phase][policy.qualified_name] = version, reaching
+                self._askers[id(policy)] = asker
+
+    async def start(self) -> None:
+        """Hold their workers, which whoever is in force now holds too: what these have described is known at once."""
+        for workers in self.workers:
+            await workers.start()
+
+    async def close(self) -> None:
+        """Let go of the workers."""
+        for workers in self.workers:
+            await workers.close()
+
+    def versions(self) -> tuple[PolicyVersion, ...]:
+        """All of them, also those that cannot be asked any more."""
+        return tuple(version for kept in self._versions.values() for version, _ in kept.values())
+
+    def in_force(self, phase: Phase) -> dict[str, tuple[PolicyVersion, Described]]:
+        """Those of a phase that can be asked, by qualified name, each with its standing."""
+        return {
+            name: (version, standing)
+            for name, (version, workers) in self._versions[phase].items()
+            if isinstance(standing := workers.standings(phase).get(name), Described)
+        }
+
+    def in_front_of(self, others: Asker) -> Asker:
+        """Asks the right workers about each version, and ``others`` about all other policies."""
+        return _Askers(self._askers, others)
+
+
+class _Askers:
+    """An Asker: each policy's own. Told apart as objects, because versions of one policy have one name."""
+
+    __slots__ = ("_askers", "_others")
+
+    def __init__(self, askers: dict[int, Asker], others: Asker) -> None:
+        self._askers: Final = askers
+        self._others: Final = others
+
+    def known(self, ask: Ask) -> tuple[Verdict, Origin] | None:
+        """What its own knows."""
+        return self._askers.get(id(ask.policy), self._others).known(ask)
+
+    def ask(self, ask: Ask, reply: Reply) -> Callable[[], object]:
+        """Ask its own."""
+        return self._askers.get(id(ask.policy), self._others).ask(ask, reply)
+
+
+def _configuration(worker: Worker, policies: Sequence[Policy]) -> Configuration:
+    return Configuration(
+        workers={worker.name: worker},
+        mutating=tuple(policy for policy in policies if policy.phase is Phase.MUTATING),
+        validating=tuple(policy for policy in policies if policy.phase is Phase.VALIDATING),
+    )

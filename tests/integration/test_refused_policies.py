@@ -1,0 +1,211 @@
+"""A policy that its worker refuses, in a real gateway with a real worker: its last good version, or a failure."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.client import Client, post
+from tests.integration.running import policy, source, until
+from tests.integration.test_reload import QUICK, VALIDATING, configured, reloaded, replace, told, worker
+
+TELLER = Path(__file__).parent / "teller.py"
+TELL = "test/tell.test.example.com"
+
+REFUSED = {
+    "unknown_policy": (
+        configured("two", policy="tel"),
+        "worker 'teller' holds no policy 'tel'; did you mean 'tell'? it holds mark, mark-too, tell, tell-labels",
+    ),
+    "settings": (configured("odd"), "worker 'teller' refuses the settings: settings/word: is odd"),
+    "claims": (
+        configured("two", policy="tell-labels", inputs=["/object/spec"]),
+        "it claims inputs for policy 'tell-labels' that are not granted: /object/metadata/labels",
+    ),
+    "description": (
+        configured("two", policy="mark"),
+        "policy 'mark' of worker 'teller' cannot be used for validating",
+    ),
+    "undescribed": (
+        configured("two", grpc={"command": ["/nonexistent/worker"]}),
+        "worker 'teller'",
+    ),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "policies.yaml"
+
+
+@pytest.fixture
+def started(serve, path):
+    """Serve the file ``path`` with this text."""
+
+    def start(text, *flags):
+        path.write_text(text)
+        return serve("--policies", path, *QUICK, *flags).ready()
+
+    return start
+
+
+def listed(process):
+    """What /readyz?verbose says of policies that are not in force as they are configured. It is ready all the same."""
+    assert process.admin("/readyz") == "ok\n"
+    return [line for line in process.admin("/readyz?verbose").splitlines() if line.startswith("[!]")]
+
+
+def degraded(process, reason, effect):
+    return process.metric("degraded_policies", reason=reason, effect=effect)
+
+
+def logged(process, message):
+    return [line for line in process.log() if line["message"] == message and line["policy"] == TELL]
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+async def test_a_refused_policy_keeps_its_last_good_version(started, path, trust, reason):
+    """It is asked as it was, by the process that it was asked of, while a policy beside it changes; it is listed with
+    its reason, counted, and logged once. When it is put right, all that ends.
+    """
+    text, why = REFUSED[reason]
+    process = started(configured("one"), "--worker-wait", 3)
+    before = told(process, trust)
+    assert listed(process) == []
+    assert degraded(process, reason, "last_good") == 0
+    replace(path, text)
+    await reloaded(process)
+    assert told(process, trust) == before
+    (line,) = listed(process)
+    assert line.startswith(f"[!]validating policy {TELL} runs in its last good version ({reason}): ")
+    assert why in line
+    assert "[+]configuration ok\n" in process.admin("/readyz?verbose")
+    assert (degraded(process, reason, "last_good"), degraded(process, reason, "failure")) == (1, 0)
+    assert process.metric("configuration_last_reload_successful") == 1
+    replace(path, configured("good again"))
+    await reloaded(process, times=2)
+    assert told(process, trust) == ("good again", *before[1:])
+    assert (listed(process), degraded(process, reason, "last_good")) == ([], 0)
+    await until(lambda: process.children() == [int(before[2])])
+    process.logged("a policy is in force as it is configured, again or at last", policy=TELL)
+    (begun,) = logged(process, "a policy is not in force as it is configured")
+    assert (begun["reason"], begun["effect"]) == (reason, "last_good")
+    assert why in begun["why"]
+
+
+async def test_the_rest_of_the_configuration_is_taken_over(started, path, trust):
+    """Beside a refused policy, another one changes and a third is new."""
+    process = started(configured("one", mutating=("mark",)))
+    replace(path, configured("two", policy="nobody", mutating=("mark", "mark-too")))
+    await reloaded(process)
+    assert told(process, trust)[0] == "one"
+    process.logged("a policy can be asked", policy="test/mark-too.test.example.com")
+    new = {"phase": "mutating", "policy": "test/mark-too.test.example.com"}
+    assert process.metric("policy_verdicts_total", **new, verdict="allow") == 0
+    assert len(listed(process)) == 1
+
+
+@pytest.mark.parametrize("reason", ["unknown_policy", "settings", "claims", "description"])
+async def test_at_a_start_a_refused_policy_fails(started, trust, reason):
+    """There is no last good version: it fails as CONFIGURATION, under its failurePolicy, and is listed."""
+    text, why = REFUSED[reason]
+    process = started(text)
+    (line,) = listed(process)
+    assert line.startswith(f"[!]validating policy {TELL} fails ({reason}): ")
+    assert why in line
+    assert degraded(process, reason, "failure") == 1
+    assert len(logged(process, "a policy is not in force as it is configured")) == 1
+    status = _refusal(process, trust)
+    assert status["code"] == 500
+    assert "CONFIGURATION" in status["message"]
+
+
+def _refusal(process, trust):
+    """The Status with which the validating policy refuses."""
+    with Client(process.port, trust) as client:
+        return client.send(post(VALIDATING, "/validate?timeout=10s")).response["status"]
+
+
+async def test_a_misspelt_name_is_a_new_policy(started, path, trust):
+    """It fails as CONFIGURATION, and /readyz says so: nobody knows which policy it was."""
+    process = started(configured("one"))
+    misspelt = policy("tel", worker="teller", settings={"word": "one"})
+    replace(path, source(workers={"teller": worker()}, validating=[misspelt]))
+    await reloaded(process)
+    (line,) = listed(process)
+    assert line.startswith("[!]validating policy test/tel.test.example.com fails (unknown_policy): worker 'teller'")
+    assert "did you mean 'tell'?" in line
+    assert _refusal(process, trust)["code"] == 500
+
+
+async def test_a_worker_that_comes_later_takes_over(started, path, tmp_path, trust):
+    """Its policies run in their last good version until it has described itself; then the worker before is stopped."""
+    process = started(configured("one"), "--worker-wait", 0)
+    await until(lambda: listed(process) == [])
+    before = told(process, trust)
+    script = tmp_path / "later.sh"
+    replace(path, configured("two", grpc={"command": ["sh", str(script)]}))
+    await reloaded(process)
+    assert (told(process, trust), len(listed(process))) == (before, 1)
+    script.write_text(f"exec python {TELLER} later\n")
+    await until(lambda: told(process, trust)[:2] == ("two", "later"))
+    await until(lambda: int(before[2]) not in process.children())
+    assert listed(process) == []
+
+
+async def test_a_process_keeps_its_address_to_itself(started, path, tmp_path, trust):
+    """A changed command at the same target cannot run beside the one before: it is not started, and told why; with a
+    target of its own it follows.
+    """
+    target = f"unix:{tmp_path}/teller.sock"
+    process = started(configured("one", grpc=worker("old", target=target)), "--worker-wait", 0)
+    await until(lambda: listed(process) == [])
+    before = told(process, trust)
+    replace(path, configured("one", grpc=worker("new", target=target)))
+    await reloaded(process)
+    assert f"another process that the gateway started is still at {target}" in listed(process)[0]
+    assert (told(process, trust), len(process.children())) == (before, 1)
+    replace(path, configured("one", grpc=worker("new", target=f"{target}.2")))
+    await until(lambda: told(process, trust)[1] == "new")
+    await until(lambda: listed(process) == [])
+
+
+# ------------------------------------------------------------------------------------------------------ strictly
+
+
+@pytest.mark.parametrize("reason", ["unknown_policy", "settings", "claims", "description"])
+def test_a_strict_start_is_refused_by_what_a_worker_answers(serve, path, reason):
+    """Exit 1, with the place and the words of the worker; nothing listens, and no process is left."""
+    text, why = REFUSED[reason]
+    path.write_text(text)
+    process = serve("--policies", path, "--strict", "--worker-wait", 30)
+    assert process.exit_code() == 1
+    errors = [line for line in process.err.all() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert errors[0].startswith(f"error: {path}:")
+    assert "policies[0]" in errors[0]
+    assert why in errors[0]
+    assert process.out.all() == []
+
+
+def test_a_strict_start_tells_all_mistakes(serve, path):
+    """Those in the files, once, and those that workers tell of."""
+    two = [
+        policy("tell", worker="teller", settings={"word": "odd"}),
+        policy("tell-too", worker="teller", policy="tell", timeoutSeconds=99),
+    ]
+    path.write_text(source(workers={"teller": worker()}, validating=two))
+    process = serve("--policies", path, "--strict", "--worker-wait", 30)
+    assert process.exit_code() == 1
+    lines = process.err.all()
+    errors = [line.partition(" policies")[2] for line in lines if line.startswith("error: ")]
+    assert [error.partition(": ")[0] for error in errors] == ["[1].timeoutSeconds", "[0].settings"]
+    assert "admission-gateway: 2 mistakes, and --strict was given: nothing is served" in lines
+
+
+def test_a_strict_start_does_not_wait_for_a_worker_that_is_away(serve, path):
+    """It serves, and says of which policies it does not know."""
+    path.write_text(configured("one", grpc={"command": ["/nonexistent/worker"]}))
+    process = serve("--policies", path, "--strict", "--worker-wait", 0.1).ready()
+    line = process.err.find(lambda line: line.startswith("warning: "))
+    assert line.startswith(f"warning: {path}:")
+    assert "policies[0]: not verified: worker 'teller'" in line
