@@ -45,7 +45,8 @@ class Budget:
     def worker_late(self, turn: Turn, *, otherwise: Failure | None = None) -> Failure:
         """The turn's time ended before its worker answered.
 
-        ``otherwise`` is how the transport has put it, should it be the policy's own time.
+        ``otherwise`` is how the transport has put it, should it be the policy's own time. Whether the transport or this
+        notices first is chance, so what kube-apiserver has words for (``late``) is said in them whoever notices.
         """
         policy = turn.member.policy
         if turn.failure is not None:
@@ -53,7 +54,7 @@ class Budget:
         missing = turn.asked + policy.timeout - self.ends
         if turn.deadline >= self.ends and missing > min(SPARED, policy.timeout / 10) + _ROUNDING:
             return self._exhausted(f"before worker {policy.worker!r} answered")
-        return otherwise or _worker_late(policy)
+        return turn.member.late or otherwise or _worker_late(policy)
 
     def lookup_late(self, turn: Turn, lookup: Lookup) -> Failure:
         """The turn's time ended before a fact was found that it needs."""
@@ -82,8 +83,7 @@ def _worker_late(policy: Policy) -> Failure:
     return Failure(
         reason=Reason.WORKER_TIMEOUT,
         message=(
-            f"worker {policy.worker!r} gave no answer for policy {policy.policy or policy.name!r} within "
-            f"{policy.timeout:g} s; "
+            f"worker {policy.worker!r} gave no answer for policy {policy.policy!r} within {policy.timeout:g} s; "
             "see why it is slow, or raise timeoutSeconds"
         ),
     )

@@ -18,13 +18,15 @@ class Described:
     """The standing of a policy that can be asked: what its worker said of it, held against what is granted.
 
     ``version`` is the worker's version of the policy. ``inputs`` and ``writes`` are the grants as far as the worker
-    claims them; None: all that is granted. ``identity``: see ``Ask``.
+    claims them; None: all that is granted. ``identity``: see ``Ask``. ``late`` is what is said when the policy's own
+    time ends, where the worker's kind has words of its own for that.
     """
 
     version: str
     inputs: Inputs | None = None
     writes: Writes | None = None
     identity: bytes = b""
+    late: Failure | None = None
 
 
 class UnavailableReason(StrEnum):
@@ -78,9 +80,9 @@ class Member:
 
     ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
     ``standing`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
-    ``version``, ``inputs``, ``writes`` and ``identity`` are those of Described. ``registered``: its rules, selectors
-    and conditions stand in a registration of its own, so that the API server has checked them before it asked, and
-    nobody does it again.
+    ``version``, ``inputs``, ``writes``, ``identity`` and ``late`` are those of Described. ``registered``: its rules,
+    selectors and conditions stand in a registration of its own, so that the API server has checked them before it
+    asked, and nobody does it again.
     """
 
     policy: Policy
@@ -90,6 +92,7 @@ class Member:
     inputs: Inputs = Inputs.EVERYTHING
     writes: Writes = Writes.DEFAULT
     identity: bytes = b""
+    late: Failure | None = None
     registered: bool = False
 
 
@@ -141,6 +144,7 @@ def _member(policy: Policy, label: str, standings: Mapping[str, Standing]) -> Me
         inputs=policy.inputs if standing.inputs is None else standing.inputs,
         writes=policy.writes if standing.writes is None else standing.writes,
         identity=standing.identity,
+        late=standing.late,
     )
 
 

@@ -18,6 +18,8 @@ from gateway.transports.asked import SettingsJudge
 from gateway.transports.claims import ClaimError, effective, listed
 from gateway.transports.messages import PHASES, one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.webhook import failures
+from gateway.transports.webhook.endpoint import Endpoint
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -31,7 +33,10 @@ verdicts are kept as long as the operator says (``cache``)."""
 
 def webhook_standing(policy: Policy, worker: Worker) -> Described:
     """The standing of a policy that is put to a webhook, which sees and changes all that is granted."""
-    return Described(version=WEBHOOK_VERSION, identity=verdict_identity(policy, worker))
+    late = None
+    if worker.webhook is not None:
+        late = failures.late(policy.name, Endpoint(worker.webhook).with_timeout(policy.timeout))
+    return Described(version=WEBHOOK_VERSION, identity=verdict_identity(policy, worker), late=late)
 
 
 def undescribed(message: str) -> Unavailable:

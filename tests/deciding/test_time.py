@@ -4,6 +4,7 @@ import pytest
 
 from gateway.deciding.decision import Outcome
 from gateway.deciding.heart import Heart
+from gateway.deciding.plan import Described
 from gateway.deciding.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, Phase, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
@@ -21,10 +22,16 @@ def test_a_slow_worker_is_a_timeout_of_its_policy_at_its_own_time():
     assert world.cancels == [(100.5, 1)]
 
 
-def test_a_late_policy_of_a_webhook_is_named():
-    """There is one thing only that a webhook can be asked, and that has no name of its own."""
-    decision, _ = decide([policy("a", timeout=0.5, policy="")], {"": None}, latencies={"": NEVER})
-    assert "gave no answer for policy 'a" in decision.calls[0].answer.message
+@pytest.mark.parametrize("first", ["heart", "transport"])
+def test_a_timeout_is_said_in_the_words_of_the_workers_kind_whoever_notices_first(first):
+    """A webhook's is "context deadline exceeded" in every run: the heart and the transport keep the same deadline."""
+    late = Failure(reason=Reason.WORKER_TIMEOUT, message="context deadline exceeded")
+    one = policy("a", timeout=1.0)
+    heart = Heart(request(), plan(one, standings={one.qualified_name: Described(version="1", late=late)}), ends=200.0)
+    ask = heart.start(100.0).asks[0]
+    told = Failure(reason=Reason.WORKER_TIMEOUT, message="in other words")
+    step = heart.expired(101.0) if first == "heart" else heart.answered(ask.id, told, 101.0)
+    assert step.decision.calls[0].answer == late
 
 
 def test_when_the_budget_ends_first_it_is_the_budgets_fault():

@@ -21,5 +21,9 @@ async def test_a_webhook_can_be_asked_at_once():
         standing = workers.standings(Phase.VALIDATING)[judge.qualified_name]
     finally:
         await workers.close()
-    assert standing == Described(version="webhook", identity=verdict_identity(judge, worker))
+    assert standing == Described(version="webhook", identity=verdict_identity(judge, worker), late=standing.late)
+    assert standing.late.message == (
+        'failed calling webhook "judge.test.example.com": failed to call webhook: '
+        'Post "https://hooks.example.com/?timeout=5s": context deadline exceeded'
+    )
     assert told

@@ -10,7 +10,6 @@ An ask with side effects is sent once. (A redirect says that it was not carried 
 
 import asyncio
 import re
-from math import ceil
 from time import monotonic
 from typing import Final
 from uuid import uuid4
@@ -28,9 +27,6 @@ from gateway.transports.webhook.statuses import SUCCESSES, status_words
 
 REDIRECTS: Final = 10
 """Go's http.Client: "stopped after 10 redirects"."""
-
-LONGEST_TIMEOUT: Final = 30
-"""Seconds: the longest timeoutSeconds that Kubernetes knows."""
 
 LARGE_ANSWER: Final = 262_144
 """Bytes of an answer that is read in a thread: below it reading takes less than some five milliseconds."""
@@ -56,11 +52,6 @@ def review_body(document: bytes, uid: str, version: str) -> bytes:
     )
 
 
-def timeout_seconds(ask: Ask, now: float) -> int:
-    """What ``?timeout=`` says: the time left, rounded up to whole seconds."""
-    return min(max(ceil(min(ask.deadline - now, ask.policy.timeout)), 1), LONGEST_TIMEOUT)
-
-
 class Conversation:
     """Asks one webhook once, and again where that is due.
 
@@ -84,7 +75,7 @@ class Conversation:
         self._limits = limits
         self._uid = str(uuid4())
         self._version = version
-        self.url = endpoint.with_timeout(timeout_seconds(ask, monotonic()))
+        self.url = endpoint.with_timeout(min(ask.deadline - monotonic(), ask.policy.timeout))
         self._body = review_body(ask.document.content, self._uid, version)
         self._renewed = False
         self.again = 0

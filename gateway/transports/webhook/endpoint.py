@@ -8,12 +8,16 @@
 
 import posixpath
 import re
+from math import ceil
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
 from gateway.policies.model import WebhookTarget
 from gateway.policies.urls import parse_url
 from gateway.transports.webhook.access import join_host_port
+
+LONGEST_TIMEOUT: Final = 30
+"""Seconds: the longest timeoutSeconds that Kubernetes knows."""
 
 _HTTPS: Final = 443
 _PATH_END: Final = re.compile(r"[?#]")
@@ -43,9 +47,9 @@ class Endpoint:
         self.host, self.port = _host_port(self.authority)
         self.url = f"https://{self.authority}{_joined(path)}"
 
-    def with_timeout(self, seconds: int) -> str:
-        """The URL of a call that may take so long."""
-        return f"{self.url}?timeout={seconds}s"
+    def with_timeout(self, left: float) -> str:
+        """The URL of a call that may take so long: ``?timeout=`` is the time left, rounded up to whole seconds."""
+        return f"{self.url}?timeout={min(max(ceil(left), 1), LONGEST_TIMEOUT)}s"
 
     def moved(self, url: str, location: str) -> str | None:
         """The URL to which a redirect leads from ``url``; None if that is not at this webhook's own host and port."""

@@ -46,6 +46,12 @@ class CallError(Exception):
         self.untouched = untouched
 
 
+def late(name: str, url: str) -> Failure:
+    """The deadline is over."""
+    hint = "it did not answer in time; see what it waits for, or raise timeoutSeconds"
+    return _named(Reason.WORKER_TIMEOUT, name, f"Post {_quoted(url)}: context deadline exceeded", hint)
+
+
 class Failures:
     """Names what goes wrong with one webhook.
 
@@ -126,32 +132,27 @@ class Failures:
         )
 
     def _lost(self, name: str) -> Failure:
-        return self._named(
+        return _named(
             Reason.WORKER_UNAVAILABLE,
             name,
             "unexpected error when reading response body. Please retry. Original error: unexpected EOF",
             _CLOSED,
         )
 
-    def late(self, name: str, url: str) -> Failure:
-        """The deadline is over."""
-        hint = "it did not answer in time; see what it waits for, or raise timeoutSeconds"
-        return self._named(Reason.WORKER_TIMEOUT, name, f"Post {_quoted(url)}: context deadline exceeded", hint)
-
     def closed(self, name: str) -> Failure:
         """The gateway itself has let go of the webhook."""
-        return self._named(Reason.WORKER_UNAVAILABLE, name, "the gateway has closed its connections", "")
+        return _named(Reason.WORKER_UNAVAILABLE, name, "the gateway has closed its connections", "")
 
     # ---------------------------------------------------------------------------------------------- the answer
 
     def status(self, name: str, status: int, words: str) -> Failure:
         """A status that is no success, in kube-apiserver's words."""
         hint = f"it answered with the HTTP status {status}; see its log"
-        return self._named(Reason.WORKER_FAILURE, name, self.one_line(words), hint)
+        return _named(Reason.WORKER_FAILURE, name, self.one_line(words), hint)
 
     def redirected(self, name: str, url: str, status: int, location: str) -> Failure:
         """A redirect that is not followed."""
-        return self._named(
+        return _named(
             Reason.WORKER_FAILURE,
             name,
             f"Post {_quoted(url)}: redirected with status {status} to {_quoted(self.one_line(location))}",
@@ -161,7 +162,7 @@ class Failures:
 
     def too_many_redirects(self, name: str, url: str, count: int) -> Failure:
         """Redirects without end."""
-        return self._named(
+        return _named(
             Reason.WORKER_FAILURE,
             name,
             f"Post {_quoted(url)}: stopped after {count} redirects",
@@ -250,14 +251,10 @@ class Failures:
     # ----------------------------------------------------------------------------------------------- the words
 
     def _unavailable(self, name: str, url: str, words: str, hint: str) -> Failure:
-        return self._named(Reason.WORKER_UNAVAILABLE, name, f"Post {_quoted(url)}: {words}", hint)
+        return _named(Reason.WORKER_UNAVAILABLE, name, f"Post {_quoted(url)}: {words}", hint)
 
     def _invalid(self, name: str, words: str, hint: str) -> Failure:
-        return self._named(Reason.INVALID_RESPONSE, name, words, hint)
-
-    def _named(self, reason: Reason, name: str, words: str, hint: str) -> Failure:
-        message = f'failed calling webhook "{name}": {_ATTEMPTED}: {words}'
-        return Failure(reason=reason, message=message, hint=hint)
+        return _named(Reason.INVALID_RESPONSE, name, words, hint)
 
     def one_line(self, text: str) -> str:
         """A webhook's own words, for people."""
@@ -266,6 +263,11 @@ class Failures:
 
 _LOOK: Final = "see whether it runs and listens there"
 _CLOSED: Final = "it closed the connection without an answer; see whether it was stopped, and its log"
+
+
+def _named(reason: Reason, name: str, words: str, hint: str) -> Failure:
+    message = f'failed calling webhook "{name}": {_ATTEMPTED}: {words}'
+    return Failure(reason=reason, message=message, hint=hint)
 
 
 def _words(error: OSError) -> str:

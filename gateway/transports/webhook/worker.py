@@ -22,7 +22,7 @@ from gateway.transports.webhook.access import Credentials, WebhookAccess
 from gateway.transports.webhook.asking import Conversation
 from gateway.transports.webhook.client import Client
 from gateway.transports.webhook.endpoint import Endpoint
-from gateway.transports.webhook.failures import CallError, Failures
+from gateway.transports.webhook.failures import CallError, Failures, late
 from gateway.transports.webhook.places import Places
 from gateway.transports.webhook.proof import ProofError, Prover
 
@@ -128,14 +128,14 @@ class WebhookWorker:
         )
         left = ask.deadline - monotonic()
         if left <= 0:
-            return self._failures.late(ask.policy.name, conversation.url)
+            return late(ask.policy.name, conversation.url)
         size = ask.document.size
         self._backlog.bytes += size
         try:
             async with asyncio.timeout(left):
                 return await conversation.answer(await line.prover.current())
         except TimeoutError:
-            return self._failures.late(ask.policy.name, conversation.url)
+            return late(ask.policy.name, conversation.url)
         except ProofError as error:
             return self._failures.unusable(ask.policy.name, str(error))
         except CallError as error:
