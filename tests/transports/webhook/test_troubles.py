@@ -132,7 +132,7 @@ async def test_a_bomb_ends_at_the_bound(calling):
         answer = await asking.ask()
         await until_disconnected(asking)
     assert answer.reason is Reason.INVALID_RESPONSE
-    assert "more than 33554432 bytes, which is the limit webhook_answer_bytes" in answer.message
+    assert "more than 32000000 bytes, which is the limit webhook_answer_bytes" in answer.message
 
 
 async def test_fifty_megabytes_are_too_many(calling):
