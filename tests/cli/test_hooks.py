@@ -38,7 +38,7 @@ def settings(monkeypatch, folder):
         raise Reached(settings)
 
     def made(*arguments, **env):
-        monkeypatch.setattr(sys.modules["gateway.cli.serve"], "Gateway", keep)
+        monkeypatch.setattr("gateway.cli.serve.Gateway", keep)
         done = CliRunner().invoke(serve, ["--hooks-dir", str(folder), *map(str, arguments)], env=env)
         if isinstance(done.exception, Reached):
             (settings,) = done.exception.args
