@@ -46,7 +46,7 @@ def _constants(nodes: list[Node]) -> Iterator[Problem]:
 def _invalid(name: str, value: Any) -> bool:
     if name == "matches":
         # cel-go looks at the first argument even of the global form, where it is the text.
-        return isinstance(value, str) and not regexes.MISSING_ENGINE and regexes.mistake(value) is not None
+        return isinstance(value, str) and regexes.mistake(value) is not None
     try:
         if name == "duration" and isinstance(value, str):
             parse_duration(value)

@@ -1,9 +1,9 @@
 """The words for a text that is no CEL at all.
 
 cel-go's come out of its parser generator (``mismatched input '<EOF>' expecting {'[', ...}``) and cannot be had by
-thinking; cel-expr-python has the same grammar and the same generator. So it is asked, if it is there; what it says is
-taken if it speaks of syntax, too, with the few things that it words otherwise put right. Otherwise our own words
-stand.
+thinking; cel-expr-python (Google's cel-cpp) has the same grammar and the same generator. So it is asked, if it is there
+(the extra ``cel-words``; there are wheels for Linux with glibc, on x86_64 and aarch64); what it says is taken if it
+speaks of syntax, too, with the few things that it words otherwise put right. Otherwise our own words stand.
 """
 
 import re
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from gateway.conditions.engine import cel
 from gateway.conditions.language.source import describe
 from gateway.conditions.language.tree import Problem
 
@@ -35,6 +34,12 @@ _REPAIRS: Final = (
 
 @lru_cache(maxsize=1)
 def _environment() -> Any:
+    """An environment of cel-cpp; None where it is not installed."""
+    try:
+        # It comes without py.typed, and takes longer to load than the rest of the room.
+        from cel_expr_python import cel  # type: ignore[import-untyped]  # noqa: PLC0415
+    except ImportError:
+        return None
     return cel.NewEnv(config=cel.NewEnvConfigFromYaml("extensions: [{name: optional}]"))
 
 
@@ -42,10 +47,13 @@ def reworded(expression: str, problems: Sequence[Problem]) -> str:
     """The problems as text, in cel-go's words if they can be had."""
     ours = describe(expression, problems)
     of_syntax = any(found.message.startswith(_SYNTAX) for found in problems)
-    if not cel or not of_syntax or len(expression) > _MOST_ASKED or "\0" in expression:
+    if not of_syntax or len(expression) > _MOST_ASKED or "\0" in expression:
+        return ours
+    environment = _environment()
+    if environment is None:
         return ours
     try:
-        _environment().compile(expression, disable_check=True)
+        environment.compile(expression, disable_check=True)
     except (RuntimeError, UnicodeError) as error:
         theirs = str(error).removeprefix(f"{_STATUS}: ").removesuffix(f" [{_STATUS}]")
         for pattern, repair in _REPAIRS:
