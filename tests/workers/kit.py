@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tests.workers.commands import ROOT, SAMPLES, command
 
-ASKS = ROOT / "workers/conformance/samples.yaml"
 PATIENCE = "30"
 """Seconds per wait: three times the kit's own, for a machine that builds and tests other things meanwhile."""
 
@@ -38,7 +37,7 @@ def main() -> int:
 def passes(language: str) -> bool:
     """Whether a language's sample worker passes; told in a line, with what is wrong below."""
     argv = command(SAMPLES, language)
-    kit = [Path(sys.executable).parent / "admission-worker-conformance", "--probes", "--asks", ASKS, "-o", "json"]
+    kit = [Path(sys.executable).parent / "admission-worker-conformance", "--probes", "--samples", "-o", "json"]
     run = subprocess.run(
         [*kit, "--patience", PATIENCE, "--", *argv], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
     )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from worker_conformance.asks_file import Asks
 from worker_conformance.checks import CHECKS
 from worker_conformance.running import run
 from worker_conformance.target import Target
@@ -10,12 +11,14 @@ from workers.conformance.tests.reference_serving import serving
 PATIENCE = 30.0
 """Seconds that a check waits for an answer of a worker that is all right, on a machine that is busy with others."""
 
+NO_FILE = Asks()
+
 
 @pytest.fixture
 def checked():
     """Serves a worker and makes checks of it: the results by name."""
 
-    async def check(worker, names=None, *, patience=PATIENCE, asks=()):
+    async def check(worker, names=None, *, patience=PATIENCE, asks=NO_FILE):
         chosen = [one for one in CHECKS if names is None or one.name in names]
         async with serving(worker) as address:
             report = await run(

@@ -160,7 +160,7 @@ def validating(*names):
     return register
 
 
-@validating("settings.empty")
+@validating("settings.empty", "expected.settings-errors")
 def without_a_message(errors, warnings, policy, text):
     return [(pointer, "") for pointer, _ in errors], warnings
 
@@ -249,6 +249,11 @@ def judging(*names):
 @judging("describe.versions-are-told", "describe.own-versions")
 def another_version(outcome, ask, document, worker):
     outcome.version = "0"
+
+
+@judging("expected.verdicts")
+def other_than_expected(outcome, ask, document, worker):
+    outcome.warnings.append("x")
 
 
 @judging("settings.review-agrees", "review.wrong-settings", "review.broken-settings")

@@ -2,19 +2,37 @@
 
 import pytest
 
+from worker_conformance.asks_file import Asks
 from worker_conformance.checks import CHECKS
+from worker_conformance.expectations import Allowed, Expected, ExpectedAsk, SettingsError
 from worker_conformance.questions import POD, VALIDATING, OrdinaryAsk
 from workers.conformance.tests import faults_of_answers, faults_of_judging, faults_of_servers, faults_of_streams
 from workers.conformance.tests.faults import FAULTS
+from workers.conformance.tests.reference_serving import Worker
 
 REGISTERED = (faults_of_answers, faults_of_judging, faults_of_servers, faults_of_streams)
 
 SHORT = 1.0
 """Seconds of patience with a worker that may never answer."""
 
-ASKED = OrdinaryAsk(
-    label="a.yaml[0] plain", policy="plain", phase=VALIDATING, settings=b"{}", document=POD, chosen=True
+ASKED = Asks(
+    ordinary=(
+        OrdinaryAsk(
+            label="a.yaml[0] plain", policy="plain", phase=VALIDATING, settings=b"{}", document=POD, chosen=True
+        ),
+    ),
+    expected=tuple(
+        ExpectedAsk(
+            label="a.yaml", policy="plain", phase=VALIDATING, settings=settings, document=b"{}", expected=expected
+        )
+        for settings, expected in (
+            (b"{}", Expected(allow=Allowed())),
+            (b"[]", Expected(errors=(SettingsError("", "must be an object"),))),
+        )
+    ),
 )
+
+NEED_A_FILE = ("verdicts.settings-are-accepted", "expected.verdicts", "expected.settings-errors")
 
 ASKING = [check for check in CHECKS if not check.command]
 
@@ -23,13 +41,19 @@ ASKING = [check for check in CHECKS if not check.command]
 async def test_a_broken_rule_is_found(checked, check):
     """Each worker that breaks the rule fails its check, with what was expected and what was observed."""
     assert check.name in FAULTS, "no worker of these tests breaks this rule"
-    asks = (ASKED,) if check.name == "verdicts.settings-are-accepted" else ()
+    asks = ASKED if check.name in NEED_A_FILE else Asks()
     for broken in FAULTS[check.name]:
         results = await checked(broken(), {check.name}, patience=SHORT, asks=asks)
         result = results[check.name]
         assert result.outcome == "failed", f"{broken.__qualname__}: {result}"
         assert result.expected, result
         assert result.observed, result
+
+
+async def test_what_is_expected_is_found(checked):
+    """A worker that does what the file expects passes."""
+    results = await checked(Worker(), set(NEED_A_FILE), asks=ASKED)
+    assert {result.outcome for result in results.values()} == {"passed"}
 
 
 def test_every_fault_is_of_a_check():

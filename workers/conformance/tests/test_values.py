@@ -4,6 +4,8 @@ import pytest
 
 from worker_conformance import asks_file
 from worker_conformance.claims import differences, projected
+from worker_conformance.command import SAMPLES
+from worker_conformance.expectations import Denied, Expected, of_outcome, same
 from worker_conformance.findings import StartError
 from worker_conformance.patching import PatchError, changed
 from worker_conformance.pointers import tokens
@@ -104,7 +106,7 @@ def test_asks_are_read_from_yaml(tmp_path):
     """With JSON's types: a date is a text; the uid is left out."""
     path = tmp_path / "asks.yaml"
     path.write_text("- {policy: a, phase: mutating, settings: {d: 2024-01-01}, request: {uid: x, operation: CREATE}}")
-    (ask,) = asks_file.read(path)
+    (ask,) = asks_file.read(path).ordinary
     assert (ask.policy, ask.phase, ask.settings) == ("a", MUTATING, b'{"d":"2024-01-01"}')
     assert ask.document == {"operation": "CREATE"}
 
@@ -116,6 +118,12 @@ def test_asks_are_read_from_yaml(tmp_path):
         ("a: 1", r"must be a list .* Expected `array`"),
         ("- {policy: a, phase: both, request: {}}", r"Invalid enum value 'both' - at `\$\[0\].phase`"),
         ("- {policy: a, phase: mutating, request: {}, extra: 1}", "unknown field `extra`"),
+        ("- {policy: a, phase: mutating}", "request is missing"),
+        ("- {policy: a, phase: mutating, request: {}, expected: {}}", "exactly one of allow, deny and errors"),
+        (
+            "- {policy: a, phase: mutating, request: {}, expected: {allow: {}, errors: [{pointer: '', message: x}]}}",
+            "exactly one of allow, deny and errors",
+        ),
     ],
 )
 def test_a_file_that_is_wrong_is_said_where(tmp_path, content, message):
@@ -124,3 +132,57 @@ def test_a_file_that_is_wrong_is_said_where(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(StartError, match=message):
         asks_file.read(path)
+
+
+def test_a_line_that_is_wrong_is_said_with_its_number(tmp_path):
+    """Of JSON Lines."""
+    path = tmp_path / "asks.jsonl"
+    path.write_text('{"policy":"a","phase":"mutating","request":{}}\n{"policy":"a"}\n')
+    with pytest.raises(StartError, match="line 2: Object missing required field `phase`"):
+        asks_file.read(path)
+
+
+def test_lines_are_asked_to_the_letter(tmp_path):
+    """A line is an entry; its numbers keep their digits, and its settings their spelling."""
+    path = tmp_path / "asks.jsonl"
+    path.write_text(
+        '{"policy":"a","phase":"mutating","settings":{"n": 1E2},"request":{"uid":"x","n":[1.0, 1e400]},'
+        '"expected":{"allow":{}}}\n'
+    )
+    asks = asks_file.read(path)
+    (ask,) = asks.expected
+    assert (ask.settings, ask.document) == (b'{"n": 1E2}', b'{"n":[1.0, 1e400]}')
+    assert len(asks.ordinary) == 1
+
+
+def allowed(patch, *warnings):
+    return of_outcome(worker_pb2.Outcome(allow=worker_pb2.Allow(json_patch=patch), warnings=warnings))
+
+
+def test_a_change_is_compared_as_it_is_written():
+    """White space does not count; the order of members, digits and warnings do."""
+    one = allowed(b'[{"a":1.0,"b":[2]}]')
+    assert same(one, allowed(b'[ {"a": 1.0, "b": [2]} ]'))
+    for other in (b'[{"b":[2],"a":1.0}]', b'[{"a":1,"b":[2]}]', b'[{"a":"1.0","b":[2]}]', b"[]", b""):
+        assert not same(one, allowed(other)), other
+    assert not same(one, allowed(b'[{"a":1.0,"b":[2]}]', "warned"))
+    assert not same(one, of_outcome(worker_pb2.Outcome(allow=worker_pb2.Allow(object=b'[{"a":1.0,"b":[2]}]'))))
+
+
+def test_a_denial_without_a_code_is_forbidden():
+    """As the contract has it; a failure is nothing that could be expected."""
+    expected = Expected(deny=Denied("no", 403, "Forbidden"))
+    assert same(expected, of_outcome(worker_pb2.Outcome(deny=worker_pb2.Deny(message="no"))))
+    assert not same(expected, of_outcome(worker_pb2.Outcome(deny=worker_pb2.Deny(message="no", code=403))))
+    assert not same(expected, of_outcome(worker_pb2.Outcome(failure=worker_pb2.Failure(message="no"))))
+
+
+def test_the_samples_recording_is_in_the_package():
+    """Every sample policy, with verdicts of each kind and settings that are wrong."""
+    recorded = asks_file.read(SAMPLES).expected
+    assert {ask.policy for ask in recorded} == {
+        *("required-labels", "no-privileged", "default-labels", "default-resources", "image-registry", "sidecar")
+    }
+    assert len(recorded) > 700
+    assert sum(bool(ask.expected.errors) for ask in recorded) > 20
+    assert sum(ask.expected.deny is not None for ask in recorded) > 50

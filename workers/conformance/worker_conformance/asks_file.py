@@ -1,21 +1,28 @@
-"""The file of ``--asks``: what one's own policies are asked, as YAML or JSON.
+"""The file of ``--asks``: what one's own policies are asked, as YAML, JSON or JSON Lines.
 
-A list; each entry is one ask::
+A list, or a line for each entry (``*.jsonl``); each entry is one ask::
 
     - policy: required-label
       phase: validating
       settings: {key: team}
       request: {operation: CREATE, object: {metadata: {labels: {}}}}
+      expected: {deny: {message: label "team" is required, code: 403, reason: Forbidden}}
 
-``request`` is an AdmissionRequest, as far as it matters; its ``uid`` is left out, as the gateway does.
+``request`` is an AdmissionRequest, as far as it matters; its ``uid`` is left out, as the gateway does. ``expected`` is
+the outcome, where one is expected: see ``expectations``. With ``expected.errors`` there is nothing to request.
 """
 
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import yaml
 
+from worker_conformance.expectations import Expected, ExpectedAsk
 from worker_conformance.findings import StartError
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
 from worker_conformance.questions import PHASES, OrdinaryAsk, text
@@ -29,12 +36,36 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         phase: ``mutating`` or ``validating``.
         request: an AdmissionRequest.
         settings: the policy's; none: ``{}``.
+        expected: what is expected; None: only what the contract says.
     """
 
     policy: str
     phase: Literal["mutating", "validating"]
-    request: dict[str, Any]
-    settings: dict[str, Any] = {}
+    request: dict[str, msgspec.Raw] | None = None
+    settings: msgspec.Raw = msgspec.Raw(b"{}")
+    expected: Expected | None = None
+
+    def __post_init__(self) -> None:
+        """See that there is something to be asked.
+
+        Raises:
+            ValueError: there is not.
+        """
+        if self.request is None and not (self.expected and self.expected.errors):
+            raise ValueError("request is missing; only where errors of the settings are expected there is none")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asks:
+    """What a file has.
+
+    Args:
+        ordinary: its asks.
+        expected: those of which the file says what is expected, and its settings that are wrong.
+    """
+
+    ordinary: tuple[OrdinaryAsk, ...] = ()
+    expected: tuple[ExpectedAsk, ...] = ()
 
 
 class _Loader(yaml.SafeLoader):
@@ -47,33 +78,50 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def read(path: Path) -> tuple[OrdinaryAsk, ...]:
+def read(path: Path | Traversable) -> Asks:
     """The asks of a file.
 
     Raises:
         StartError: it cannot be read, or is no list of asks; with the place of the first mistake.
     """
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - it is a SafeLoader
-        entries = msgspec.convert(found, list[Entry])
-        return tuple(_ask(path, place, entry) for place, entry in enumerate(entries))
+        entries = list((_of_lines if path.name.endswith(".jsonl") else _of_list)(path.name, path.read_bytes()))
+        return Asks(ordinary=tuple(_ordinary(entries)), expected=tuple(_expected(entries)))
     except (OSError, UnicodeDecodeError) as error:
         message = f"--asks {path}: {getattr(error, 'strerror', None) or error}"
     except yaml.YAMLError as error:
         message = f"--asks {path}: neither YAML nor JSON: {' '.join(str(error).split())}"
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
-        message = f"--asks {path}: must be a list of {{policy, phase, settings, request}}: {error}"
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        message = f"--asks {path}: must be a list of {{policy, phase, settings, request, expected}}: {error}"
     raise StartError(message)
 
 
-def check_held(asks: tuple[OrdinaryAsk, ...], description: worker_pb2.DescribeResponse) -> None:
+def _of_list(name: str, content: bytes) -> Iterator[tuple[str, Entry]]:
+    """The entries of YAML or JSON, each with its label."""
+    found = yaml.load(content.decode(), Loader=_Loader)  # noqa: S506 - it is a SafeLoader
+    for place, entry in enumerate(msgspec.json.decode(text(found), type=list[Entry])):
+        yield f"{name}[{place}] {entry.policy}", entry
+
+
+def _of_lines(name: str, content: bytes) -> Iterator[tuple[str, Entry]]:
+    """The entries of JSON Lines, each with its label."""
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            entry = msgspec.json.decode(line, type=Entry)
+        except msgspec.MsgspecError as error:
+            raise ValueError(f"line {number}: {error}") from None
+        yield f"{name}:{number} {entry.policy}", entry
+
+
+def check_held(asks: Asks, description: worker_pb2.DescribeResponse) -> None:
     """See that the worker holds what the file asks.
 
     Raises:
         StartError: it does not describe a policy, or not for the phase.
     """
     held = {policy.name: set(policy.phases) for policy in description.policies}
-    for ask in asks:
+    chosen: tuple[OrdinaryAsk | ExpectedAsk, ...] = (*asks.ordinary, *asks.expected)
+    for ask in chosen:
         if ask.phase not in held.get(ask.policy, set()):
             names = ", ".join(sorted(held)) or "none"
             phase = worker_pb2.Phase.Name(ask.phase)
@@ -81,12 +129,26 @@ def check_held(asks: tuple[OrdinaryAsk, ...], description: worker_pb2.DescribeRe
             raise StartError(message)
 
 
-def _ask(path: Path, place: int, entry: Entry) -> OrdinaryAsk:
-    return OrdinaryAsk(
-        label=f"{path.name}[{place}] {entry.policy}",
-        policy=entry.policy,
-        phase=PHASES[entry.phase],
-        settings=text(entry.settings),
-        document=msgspec.json.decode(text({key: value for key, value in entry.request.items() if key != "uid"})),
-        chosen=True,
-    )
+def _ordinary(entries: Iterable[tuple[str, Entry]]) -> Iterator[OrdinaryAsk]:
+    for label, entry in entries:
+        if entry.request is not None:
+            # The standard library's decoder: a number may be larger than a float.
+            document = json.loads(_document(entry))
+            settings, phase = bytes(entry.settings), PHASES[entry.phase]
+            yield OrdinaryAsk(
+                label=label, policy=entry.policy, phase=phase, settings=settings, document=document, chosen=True
+            )
+
+
+def _expected(entries: Iterable[tuple[str, Entry]]) -> Iterator[ExpectedAsk]:
+    for label, entry in entries:
+        if entry.expected is not None:
+            yield ExpectedAsk(
+                label=label, policy=entry.policy, phase=PHASES[entry.phase], settings=bytes(entry.settings),
+                document=_document(entry), expected=entry.expected,
+            )  # fmt: skip
+
+
+def _document(entry: Entry) -> bytes:
+    """The document, to the letter."""
+    return text({key: value for key, value in (entry.request or {}).items() if key != "uid"})

@@ -6,17 +6,18 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 
 import click
 import msgspec
 
 from worker_conformance import VERSION, asks_file, showing
+from worker_conformance.asks_file import Asks
 from worker_conformance.check import Check
 from worker_conformance.checks import CHECKS
 from worker_conformance.findings import StartError
 from worker_conformance.launching import Launcher
-from worker_conformance.questions import OrdinaryAsk
 from worker_conformance.results import Report, Result, schema
 from worker_conformance.running import run
 from worker_conformance.target import Target, Tls
@@ -24,13 +25,19 @@ from worker_conformance.target import Target, Tls
 FAILED, NOT_RUN = 1, 2
 """Exit codes: a check failed; the kit could not run, or a check of it is broken. 0: nothing failed."""
 
+SAMPLES = files("worker_conformance") / "samples.jsonl"
+"""What the sample policies of the SDKs are asked, and what is expected of them in every language."""
+
 _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(context_settings={"max_content_width": 100})
 @click.option("--target", metavar="ADDRESS", help="A running worker: HOST:PORT, dns:///HOST:PORT or unix:PATH.")
 @click.option("--probes", is_flag=True, help="Start COMMAND with --conformance, for its probe policies.")
-@click.option("--asks", type=click.Path(path_type=Path), help="What ordinary policies are asked: YAML or JSON.")
+@click.option(
+    "--asks", type=click.Path(path_type=Path), help="What ordinary policies are asked: YAML, JSON, JSON Lines."
+)
+@click.option("--samples", is_flag=True, help="The worker serves the sample policies: ask what is recorded of them.")
 @click.option("--only", multiple=True, metavar="NAME", help="Only these checks; stream.* are all of a section.")
 @click.option("--patience", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds per wait.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -46,6 +53,7 @@ def main(  # noqa: PLR0913, PLR0917 - one for each option
     target: str | None,
     probes: bool,  # noqa: FBT001 - click passes by name
     asks: Path | None,
+    samples: bool,  # noqa: FBT001
     only: tuple[str, ...],
     patience: float,
     output: str,
@@ -70,7 +78,7 @@ def main(  # noqa: PLR0913, PLR0917 - one for each option
             return
         where = _target(target, tls_ca, tls_cert, tls_key, server_name)
         _check_one_way(where, command, probes=probes)
-        extra = asks_file.read(asks) if asks else ()
+        extra = _asks(asks, samples=samples)
         with tempfile.TemporaryDirectory(prefix="kit-") as folder:
             launcher = Launcher(command=command, probes=probes, folder=Path(folder), patience=patience)
             started = launcher if command else None
@@ -101,6 +109,19 @@ def select(only: Sequence[str]) -> tuple[Check, ...]:
         if not any(fnmatch.fnmatchcase(check.name, name) for check in CHECKS):
             raise StartError(f"--only {name}: there is no such check; --list shows all")
     return tuple(check for check in CHECKS if any(fnmatch.fnmatchcase(check.name, name) for name in only))
+
+
+def _asks(path: Path | None, *, samples: bool) -> Asks:
+    """The asks of the file, or those of the samples.
+
+    Raises:
+        StartError: both are wanted, or the file cannot be used.
+    """
+    if samples:
+        if path:
+            raise StartError("give either --asks FILE or --samples")
+        return asks_file.read(SAMPLES)
+    return asks_file.read(path) if path else Asks()
 
 
 def _let_workers_be_interrupted() -> None:
@@ -143,7 +164,7 @@ async def _run(
     where: Target | None,
     launcher: Launcher | None,
     checks: tuple[Check, ...],
-    asks: tuple[OrdinaryAsk, ...],
+    asks: Asks,
     *,
     patience: float,
     text: bool,

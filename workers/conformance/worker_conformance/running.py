@@ -14,12 +14,13 @@ from pathlib import Path
 import grpc
 
 from worker_conformance import VERSION, asks_file
+from worker_conformance.asks_file import Asks
 from worker_conformance.check import Check
 from worker_conformance.client import Client
 from worker_conformance.findings import BrokenRuleError, NotCheckableError, StartError
 from worker_conformance.launching import START_PATIENCE, Launcher
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import OrdinaryAsk, of_others, of_probes
+from worker_conformance.questions import of_others, of_probes
 from worker_conformance.results import Contract, Outcome, Report, Result, Worker, counted
 from worker_conformance.subject import Subject
 from worker_conformance.target import Target, reached
@@ -41,7 +42,7 @@ async def run(
     launcher: Launcher | None,
     *,
     checks: Sequence[Check],
-    asks: tuple[OrdinaryAsk, ...],
+    asks: Asks,
     patience: float,
     told: Told,
 ) -> Report:
@@ -81,7 +82,7 @@ async def run(
 
 @asynccontextmanager
 async def _subject(
-    target: Target | None, launcher: Launcher | None, chosen: tuple[OrdinaryAsk, ...], patience: float
+    target: Target | None, launcher: Launcher | None, chosen: Asks, patience: float
 ) -> AsyncIterator[Subject]:
     """The worker, started if it has to be, and described."""
     async with AsyncExitStack() as stack:
@@ -94,11 +95,11 @@ async def _subject(
         warming_up = Client(client.channel, max(patience, START_PATIENCE))
         description = await _described(warming_up, target)
         asks_file.check_held(chosen, description)
-        asked = {ask.policy for ask in chosen}
-        asks = (*chosen, *of_probes(description), *of_others(description, asked))
+        asked = {ask.policy for ask in chosen.ordinary}
+        asks = (*chosen.ordinary, *of_probes(description), *of_others(description, asked))
         worker = Subject(
             target=target, client=client, description=description, asks=asks, patience=patience,
-            has_stream=await _has_stream(warming_up), launcher=launcher,
+            has_stream=await _has_stream(warming_up), expected=chosen.expected, launcher=launcher,
         )  # fmt: skip
         if launcher:
             launcher.holds_stream = worker.has_stream

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from worker_conformance.client import Client, connected
+from worker_conformance.expectations import ExpectedAsk
 from worker_conformance.findings import NotCheckableError, expect, shown
 from worker_conformance.launching import Launcher
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
@@ -33,6 +34,7 @@ class Subject:
         asks: what ordinary policies are asked.
         patience: seconds after which nothing is waited for any longer.
         has_stream: whether it has ``ReviewStream``.
+        expected: asks of which it is known what they get.
         launcher: starts further workers of its kind; None: there is no command.
     """
 
@@ -42,6 +44,7 @@ class Subject:
     asks: tuple[OrdinaryAsk, ...]
     patience: float
     has_stream: bool = True
+    expected: tuple[ExpectedAsk, ...] = ()
     launcher: Launcher | None = None
     _scenes: dict[Callable[..., Awaitable[Any]], asyncio.Task[Any]] = field(default_factory=dict)
     _stage: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STAGES))

@@ -12,6 +12,7 @@ from admission_worker.samples import worker
 from admission_worker.testing import review
 from workers.python.tests.client import MUTATING, PATIENCE, VALIDATING, Client, ask, connected
 from workers.python.tests.reviews import all_recorded, changed, recorded
+from workers.python.tests.sample_decisions import RECORDING, decided
 
 SETTINGS = {
     "required-labels": {"labels": {"app": ""}},
@@ -55,6 +56,13 @@ async def test_every_sample_judges_every_recorded_request():
                     settings = msgspec.json.encode(SETTINGS[policy.name])
                     outcome = await client.review(ask(policy.name, phase=number, settings=settings, document=document))
                     assert outcome.WhichOneof("verdict") in {"allow", "deny"}, (name, policy.name, outcome)
+
+
+def test_the_samples_decide_as_recorded():
+    """To the letter, as the samples of all languages: what the conformance kit expects of a sample worker."""
+    lines = RECORDING.read_bytes().splitlines()
+    assert len(lines) > 700
+    assert [line.decode() for line in lines if decided(line) != line] == []
 
 
 @pytest.mark.parametrize("order", [sorted(SETTINGS), sorted(SETTINGS, reverse=True)])
