@@ -156,7 +156,12 @@ _FIXED: Final = (
     _Fixed(
         title="Calls of existing webhooks",
         module="gateway.transports.webhook.asking",
-        names=("REDIRECTS", "LONGEST_TIMEOUT", "LARGE_ANSWER"),
+        names=("REDIRECTS", "LARGE_ANSWER"),
+    ),
+    _Fixed(
+        title="Timeouts told to existing webhooks",
+        module="gateway.transports.webhook.endpoint",
+        names=("LONGEST_TIMEOUT",),
     ),
     _Fixed(title="Kubeconfigs", module="gateway.transports.webhook.kubeconfig", names=("MAX_FILE_BYTES",)),
     _Fixed(title="Redis", module="gateway.caching.redis", names=("WATCHED",)),
