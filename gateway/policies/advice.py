@@ -16,6 +16,7 @@ from gateway.policies.model import (
     Worker,
 )
 from gateway.policies.repetition import named_uniques, spoiled_cache
+from gateway.policies.subresources import unmatched_subresources
 from gateway.policies.targets import stays_here
 from gateway.scopes.inputs import NAMESPACE
 from gateway.scopes.pointer import format_pointer
@@ -69,7 +70,11 @@ def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationErr
             "the policy matches every resource and fails closed: while its worker is away, nothing in the cluster can "
             "be changed, not even what would repair it; narrow the rules, or exclude namespaces such as kube-system",
         )
-    if policy.namespace_selector != Selector() and not has_namespaces:
+    unmatched = unmatched_subresources(policy)
+    if unmatched is not None:
+        yield _warning(policy, "rules", unmatched)
+    # Of an isolated policy the API server itself matches the selector.
+    if policy.namespace_selector != Selector() and not has_namespaces and not policy.isolate:
         yield _warning(
             policy,
             "namespaceSelector",

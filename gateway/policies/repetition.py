@@ -9,11 +9,13 @@ whatever else is in them:
   kube-apiserver fills them in between the phases. So a policy there that reads them has nothing to read.)
 * Names made by ``generateName``, as the pods of a ReplicaSet have. kube-apiserver makes them between the phases too:
   only a validating policy sees them on CREATE. On UPDATE a name tells the object, whose changes may well repeat.
+* ``userInfo.extra``, which holds the id of the credential (``authentication.kubernetes.io/credential-id``): each token
+  of a service account has its own, and a new one is issued every hour. (Other names in it do repeat.)
 * The volume ``kube-api-access-xxxxx`` that kube-apiserver's ServiceAccount plugin adds to a new pod, before any webhook
   is called: its name ends in five characters by chance, and each container that mounts it repeats them.
 
-``generation`` is not here: it counts 1, 2, 3 for every object. Nor are ``userInfo`` and ``namespace``: few of them make
-most requests.
+``generation`` is not here: it counts 1, 2, 3 for every object. Nor are ``username``, ``groups`` and ``namespace``: few
+of them make most requests.
 
 An input at or below such a place was named for it, and is worth a warning in any case. One above it, or none at all,
 was meant for something else; it spoils nothing but a cache.
@@ -87,6 +89,12 @@ _UNIQUE: Final = (
     # On DELETE there is no object, on CONNECT it is the options of the connection; only these two know an old one.
     *_uniques("object", frozenset({"CREATE", "UPDATE"})),
     *_uniques("oldObject", _WRITTEN),
+    _Unique(
+        place=("userInfo", "extra"),
+        because="it holds the id of the client's credential, and each token has its own",
+        operations=frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"}),
+        part=("authentication.kubernetes.io/credential-id",),
+    ),
     _on_create(("name",), _GENERATED),
     _on_create(("object", "metadata", "name"), _GENERATED),
     _on_create(("object", "spec", "volumes", ANY, "name"), _OWN_VOLUME, pods=True),
@@ -129,5 +137,5 @@ def _shown(policy: Policy) -> tuple[Pointer, ...]:
 
 
 def _is_about_pods(rule: Rule) -> bool:
-    resources = {"pods", "*", "*/*"}
+    resources = {"pods", "pods/*", "*", "*/*"}
     return not {"", ANY}.isdisjoint(rule.api_groups) and not resources.isdisjoint(rule.resources)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.policies import wording
-from gateway.policies.fields import Field
-from gateway.policies.model import EVERYTHING, Rule, Scope
+from gateway.policies.api_resources import resource_mistake
+from gateway.policies.fields import Field, Findings
+from gateway.policies.model import EVERYTHING, ConfigurationError, Rule, Scope
 
 _FIELDS: Final = ("operations", "apiGroups", "apiVersions", "resources", "scope")
 _OPERATIONS: Final = ("*", "CREATE", "UPDATE", "DELETE", "CONNECT")
@@ -19,22 +20,30 @@ _ANYTHING: Final = "*/*"
 _Texts = Sequence[tuple[Field, str]]
 
 
-def read_rules(field: Field) -> tuple[Rule, ...]:
-    """The rules that stand here. None at all match nothing, as in Kubernetes; what is no list matches everything."""
+def read_rules(field: Field, warnings: Findings) -> tuple[Rule, ...]:
+    """The rules that stand here. None at all match nothing, as in Kubernetes; what is no list matches everything.
+
+    Resources that are named as none is are told to ``warnings``: Kubernetes takes any name.
+    """
     items = field.items()
-    return (EVERYTHING,) if items is None else tuple(_rule(item) for item in items)
+    return (EVERYTHING,) if items is None else tuple(_rule(item, warnings) for item in items)
 
 
-def _rule(field: Field) -> Rule:
+def _rule(field: Field, warnings: Findings) -> Rule:
     if not field.mapping(_FIELDS):
         return EVERYTHING
-    return Rule(
+    rule = Rule(
         operations=_texts(field.get("operations"), (_ANY,), _check_operations),
         api_groups=_texts(field.get("apiGroups"), (_ANY,), _check_groups),
         api_versions=_texts(field.get("apiVersions"), (_ANY,), _check_versions),
         resources=_texts(field.get("resources"), (_ANYTHING,), _check_resources),
         scope=field.get("scope").word(Scope) or Scope.ALL,
     )
+    for item in field.get("resources").items() or [] if rule.resources != (_ANYTHING,) else []:
+        mistake = resource_mistake(item.said or "", rule.api_groups)
+        if mistake is not None:
+            warnings.append(ConfigurationError(place=item.place, message=mistake))
+    return rule
 
 
 def _texts(field: Field, widest: tuple[str, ...], check: Callable[[Field, _Texts], None]) -> tuple[str, ...]:

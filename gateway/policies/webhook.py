@@ -175,7 +175,7 @@ def read_webhook(entry: Field, seat: Seat, version: Version, target: Target, war
 def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Target, warnings: Findings) -> Policy:
     """The fields in the order in which Kubernetes judges them (validateMutatingWebhook): its mistakes come in it."""
     entry.get("name").name(fully_qualified)
-    rules = read_rules(entry.get("rules"))
+    rules = read_rules(entry.get("rules"), warnings)
     failure_policy = _failure_policy(entry.get("failurePolicy"), version)
     match_policy = _match_policy(entry.get("matchPolicy"), version)
     side_effects = _side_effects(entry.get("sideEffects"), version)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gateway.cli.main import main
 
 GROUP = "admission-gateway.dev/v1alpha1"
-RULES = [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]
+RULES = [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}]
 
 
 def policy(name, **fields):
@@ -60,21 +60,21 @@ def test_the_meaning(run, written):
 
 Mutating: 3 calls, one after another
   chain.a.example.com  Fail, Equivalent, reinvocation Never; timeoutSeconds 4 for 3 s
-      rules     CREATE of pods (v1)
+      rules     CREATE of services (v1)
       policies  team/a.example.com
                 team/b.example.com
   chain.c.example.com  Ignore, Equivalent, reinvocation IfNeeded; timeoutSeconds 2 for 0.5 s
-      rules     CREATE of pods (v1)
+      rules     CREATE of services (v1)
       policies  team/c.example.com
       apart     team/c.example.com: failurePolicy: Ignore, where team/b.example.com has Fail
   i.example.com  Fail, Equivalent, reinvocation Never, isolated; timeoutSeconds 5 for 4 s
-      rules     CREATE of pods (v1)
+      rules     CREATE of services (v1)
       policies  team/i.example.com
   worst case 7.5 s; kube-apiserver waits up to 11 s
 
 Validating: 1 call
   group.v.example.com  Ignore, Equivalent, not enforced; timeoutSeconds 8 for 7 s
-      rules     CREATE of pods (v1)
+      rules     CREATE of services (v1)
       policies  team/v.example.com
                 team/w.example.com
   worst case 7 s; kube-apiserver waits up to 8 s
@@ -184,7 +184,7 @@ def test_the_report(run, written):
         "field": "rules",
         "value": "v2",
         "otherValue": "v1",
-        "resource": "pods",
+        "resource": "services",
         "operation": "CREATE",
     }
     assert third["policies"][0]["fault"].startswith("policies[3].matchPolicy: Unsupported value")

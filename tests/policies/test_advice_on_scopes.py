@@ -4,6 +4,7 @@ import pytest
 
 LABELS = "/object/metadata/labels"
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+WHOLE_PODS = PODS | {"resources": ["pods/*"]}
 
 
 def rules(*operations, about=None):
@@ -34,6 +35,11 @@ def warned(one_policy):
         ("/oldObject/metadata/resourceVersion", "each write makes a new one"),
         ("/object/metadata/uid", "each object has its own"),
         ("/oldObject/metadata/creationTimestamp", "each object has its own"),
+        ("/userInfo/extra", "it holds the id of the client's credential, and each token has its own"),
+        (
+            "/userInfo/extra/authentication.kubernetes.io~1credential-id",
+            "it holds the id of the client's credential, and each token has its own",
+        ),
     ],
 )
 def test_never_repeats(warned, pointer, because):
@@ -54,7 +60,9 @@ def test_never_repeats(warned, pointer, because):
         "/object/metadata/generation",
         "/object/metadata/managedFields/*/manager",
         "/object/spec/uid",
-        "/userInfo",
+        "/userInfo/username",
+        "/userInfo/groups",
+        "/userInfo/extra/scopes.example.com",
         "/namespace",
         "/object/spec",
     ],
@@ -83,12 +91,15 @@ def test_spoiled_cache(warned, pointer):
 
 
 def test_cache_without_inputs(warned):
-    """Without inputs all is shown, so the cache is spoiled; but what is connected to has no metadata."""
+    """Without inputs all is shown, so the cache is spoiled, on CONNECT by the client's credential alone."""
     (warning,) = warned(cache={"ttl": "5m"})
     assert warning.startswith("cache: this cache will hardly ever hit: without inputs the policy is shown /object/meta")
     (warning,) = warned(cache={"ttl": "5m"}, rules=rules("DELETE"))
     assert "the policy is shown /oldObject/metadata/managedFields too" in warning
-    assert not warned(cache={"ttl": "5m"}, rules=rules("CONNECT"))
+    (warning,) = warned(cache={"ttl": "5m"}, rules=rules("CONNECT"))
+    assert "the policy is shown /userInfo/extra too" in warning
+    (warning,) = warned(cache={"ttl": "5m"}, inputs=["/userInfo"])
+    assert "/userInfo shows /userInfo/extra too" in warning
 
 
 @pytest.mark.parametrize("pointer", ["/name", "/object/metadata/name"])
@@ -105,7 +116,7 @@ def test_generated_names(warned, pointer):
 @pytest.mark.parametrize("pointer", ["/object/spec", "/object/spec/volumes", "/object/spec/containers", "/object/*/*"])
 def test_token_volume(warned, pointer):
     """A new pod's volume for its token has a name of its own: whoever sees volumes or mounts sees a new document."""
-    pods = rules("CREATE", about=PODS)
+    pods = rules("CREATE", "UPDATE", about=WHOLE_PODS)
     (warning,) = warned(inputs=[pointer], rules=pods, cache={"ttl": "5m"})
     assert warning.startswith("cache: this cache will hardly ever hit")
     assert not warned(inputs=["/object/spec/containers/*/image"], rules=pods, cache={"ttl": "5m"})

@@ -254,6 +254,12 @@ def test_warning_about_namespaces(load_documents, worker, configuration, policy,
     assert not load_documents(*documents, namespace()).warnings
 
 
+def test_isolated_policies_need_no_namespaces(load_documents, worker, configuration, policy):
+    """The API server itself matches the selector of an isolated policy, so none of its namespaces is unknown."""
+    isolated = policy({"namespaceSelector": {"matchLabels": {"a": "b"}}, "isolate": True})
+    assert load_documents(worker(), configuration(isolated)).warnings == ()
+
+
 @pytest.mark.parametrize("pointer", ["/namespaceObject", "/namespaceObject/metadata/labels/tier"])
 def test_warning_about_inputs_of_the_namespace(load_documents, worker, configuration, policy, namespace, pointer):
     """Inputs that reach the namespace's object without any Namespace document get a warning; with one they do not."""

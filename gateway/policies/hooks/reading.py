@@ -144,7 +144,7 @@ def _admission(
         _check_seconds(item.get("timeoutSeconds"), phase)
         if phase is Phase.VALIDATING:
             item.get("name").refuse_each(item.get("name").said or "", fully_qualified(item.get("name").said or ""))
-            read_rules(item.get("rules"))
+            read_rules(item.get("rules"), [])
         group = item.get("group").said or ""
         yield AdmissionBinding(
             name=item.get("name").said or "",

@@ -100,7 +100,7 @@ def test_two_bindings_with_one_id_are_told(text, output, binding):
     hook = output(kubernetesValidating=[binding("a.b.example.com"), binding("a-b.example.com")])
     loaded = load([text(hook=hook)])
     assert loaded.errors == ()
-    (warning,) = loaded.warnings
+    (warning,) = [each for each in loaded.warnings if "pods are matched" not in each.message]
     assert webhook_id("a.b.example.com") in warning.message
 
 
