@@ -10,8 +10,9 @@ member                         value
 valid                          true: no errors
 fatal                          true: who judges cannot be known; such a configuration is never served, and
                                ``phases`` is null
-errors, warnings               lists of {file, line, path, message}: line from 1, Kubernetes' field path ("" for the
-                               file as a whole) and Kubernetes' message
+errors, warnings               lists of {file, line, path, message, hint}: line from 1, Kubernetes' field path ("" for
+                               the file as a whole) and Kubernetes' message; hint is what was probably meant, or
+                               where the first of two stands, else ""
 phases.mutating,               {calls, worstSeconds, waitSeconds, entries}: how many webhooks are registered; how
 phases.validating              long their policies may take by their own timeouts, and how long the API server
                                waits, for one request and each entry called once (mutating: the sum, validating: the
@@ -91,7 +92,13 @@ def _document(configuration: Configuration, entries: Entries) -> dict[str, Any]:
 
 def _finding(finding: ConfigurationError) -> dict[str, Any]:
     place = finding.place
-    return {"file": place.file, "line": place.line, "path": place.path, "message": finding.message}
+    return {
+        "file": place.file,
+        "line": place.line,
+        "path": place.path,
+        "message": finding.message,
+        "hint": finding.hint,
+    }
 
 
 def _phase(entries: Entries, phase: Phase) -> dict[str, Any]:
@@ -172,9 +179,9 @@ def _apart(split: Difference) -> dict[str, str]:
 
 def _tell(configuration: Configuration, entries: Entries) -> None:
     for error in configuration.errors:
-        click.secho(str(error), fg="red")
+        click.secho(_told_finding(error), fg="red")
     for warning in configuration.warnings:
-        click.secho(f"warning: {warning}", fg="yellow")
+        click.secho(f"warning: {_told_finding(warning)}", fg="yellow")
     if configuration.fatal:
         click.secho(f"{_count(configuration)}; who judges cannot be known, so nothing would be served", bold=True)
         return
@@ -184,6 +191,11 @@ def _tell(configuration: Configuration, entries: Entries) -> None:
             click.echo(line)
     for policy in entries.idle:
         click.echo(f"\nNever called, because it has no rules: {policy.qualified_name}")
+
+
+def _told_finding(finding: ConfigurationError) -> str:
+    """On as many lines as it has: what a compiler of expressions says shows the place in the expression below it."""
+    return "\n    ".join(finding.lines)
 
 
 def _count(configuration: Configuration) -> str:

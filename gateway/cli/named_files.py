@@ -1,10 +1,11 @@
-"""The files that Workers name, as they are on this machine now: key files of queues, hooks.
+"""The files that Workers name, as they are on this machine now: commands, key files of queues, hooks.
 
 None of it is a mistake in the configuration: a file may come later, or be only where the gateway runs. So it is told as
 warnings, by ``check`` alone; a gateway that serves says in its log what it misses, and goes on looking.
 """
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,9 @@ from pathlib import Path
 
 from gateway.hooks.description import hook_path
 from gateway.policies.model import Configuration, ConfigurationError, Worker
+from gateway.policies.wording import quote
 from gateway.redis.key_files import secrets_of
+from gateway.transports.programs import search_path
 
 
 def file_warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
@@ -21,6 +24,10 @@ def file_warnings(configuration: Configuration) -> tuple[ConfigurationError, ...
 
 
 def _about(worker: Worker) -> Iterator[ConfigurationError]:
+    if worker.grpc is not None and worker.grpc.command:
+        why = _command_mistake(worker.grpc.command[0], worker.grpc.directory)
+        if why:
+            yield _warning(worker, "spec.grpc.command[0]", why)
     if worker.queue is not None:
         why = _key_file_mistake(Path(worker.queue.directory) / worker.queue.key_file)
         if why:
@@ -29,6 +36,23 @@ def _about(worker: Worker) -> Iterator[ConfigurationError]:
         why = _hook_mistake(hook_path(worker.hook.path, worker.hook.directory))
         if why:
             yield _warning(worker, "spec.hook.path", why)
+
+
+def _command_mistake(word: str, directory: str) -> str:
+    """As the supervisor finds a program: a path from the file's directory, a name on its PATH."""
+    if "/" in word:
+        path = Path(directory) / word
+        why = _no_file(path)
+        if why:
+            return f"program {path}: {why}, so the worker cannot be started; build it, or correct the path"
+        if not os.access(path, os.X_OK):
+            return f"program {path}: it may not be executed, so the worker cannot be started; chmod +x {path}"
+        return ""
+    if shutil.which(word, path=search_path()) is None:
+        return (
+            f"program {quote(word)} is not on the PATH, so the worker cannot be started; install it, or write its path"
+        )
+    return ""
 
 
 def _key_file_mistake(path: Path) -> str:

@@ -20,7 +20,7 @@ from gateway.policies.advice import warnings
 from gateway.policies.chain import ChainDocument
 from gateway.policies.document import SourceText
 from gateway.policies.fields import Field, Findings, summary
-from gateway.policies.model import Configuration, Phase, Policy, Worker
+from gateway.policies.model import Configuration, Phase, Place, Policy, Worker
 from gateway.policies.namespace import read_namespace
 from gateway.policies.objects import (
     CONFIGURATION_KINDS,
@@ -68,6 +68,7 @@ def load(texts: Sequence[SourceText]) -> Configuration:
 def _workers(objects: Iterable[SourceObject]) -> Workers:
     sound: dict[str, Worker] = {}
     broken: dict[str, str] = {}
+    first: dict[str, Place] = {}
     for item in objects:
         if item.kind != WORKER:
             continue
@@ -76,9 +77,11 @@ def _workers(objects: Iterable[SourceObject]) -> Workers:
         item.section.faults.extend(document.findings)
         if name is None:
             continue
-        if name in sound or name in broken:
-            _refuse_duplicate(document, name, item.section.fatal)
-        elif worker is None:
+        if name in first:
+            _refuse_duplicate(document, name, item.section.fatal, first[name])
+            continue
+        first[name] = document.place
+        if worker is None:
             broken[name] = f"{summary(document.findings)} (in {document.place})"
         else:
             sound[name] = worker
@@ -87,6 +90,7 @@ def _workers(objects: Iterable[SourceObject]) -> Workers:
 
 def _namespaces(objects: Iterable[SourceObject]) -> dict[str, dict[str, str]]:
     known: dict[str, dict[str, str] | None] = {}
+    first: dict[str, Place] = {}
     for item in objects:
         if item.kind != NAMESPACE:
             continue
@@ -95,9 +99,10 @@ def _namespaces(objects: Iterable[SourceObject]) -> dict[str, dict[str, str]]:
         if name is None:
             continue
         if name in known:
-            _refuse_duplicate(document, name, document.findings)
+            _refuse_duplicate(document, name, document.findings, first[name])
             labels = None
         known[name] = labels
+        first.setdefault(name, document.place)
     return {name: labels for name, labels in known.items() if labels is not None}
 
 
@@ -121,7 +126,7 @@ class _Chain:
             if name is None:
                 nameless.append((document, item.section))
             elif name in named:
-                _refuse_duplicate(document.document, name, item.section.fatal)
+                _refuse_duplicate(document.document, name, item.section.fatal, named[name][0].document.place)
                 nameless.append((document, item.section))
             else:
                 named[name] = document, item.section
@@ -143,5 +148,6 @@ def _read(
         yield policy, worker
 
 
-def _refuse_duplicate(document: Field, name: str, findings: Findings) -> None:
-    replace(document.get("metadata").get("name"), findings=findings).refuse(wording.duplicate(name))
+def _refuse_duplicate(document: Field, name: str, findings: Findings, first: Place) -> None:
+    field = replace(document.get("metadata").get("name"), findings=findings)
+    field.refuse(wording.duplicate(name), f"the first is in {first}")

@@ -18,8 +18,9 @@ from typing import Any, Final
 from gateway.policies import wording
 from gateway.policies.base64_text import base64_mistake
 from gateway.policies.fields import Field
-from gateway.policies.nodes import DUPLICATE, TOLD, Broken, Node, Value
+from gateway.policies.nodes import TOLD, Broken, Duplicate, Node, Value
 from gateway.policies.schema import Bytes, Deferred, Flag, GoType, Integer, ListOf, MapOf, Struct, Text, Time
+from gateway.policies.suggestions import did_you_mean
 from gateway.policies.timestamps import timestamp_mistake
 
 _BYTE: Final = 256
@@ -63,12 +64,13 @@ def _struct(field: Field, node: Node, kind: Struct, at: GoPlace) -> Node:
         known = kind.fields.get(name) or kind.embedded.get(name)
         member = field.get(name)
         value = child.value
-        if value is DUPLICATE and known is not None:
-            members[name] = _told(member, child, wording.duplicate_field(field.strict_path(name)))
+        if isinstance(value, Duplicate) and known is not None:
+            members[name] = _told(member, child, wording.duplicate_field(field.strict_path(name)), value.hint)
+        elif known is None and isinstance(value, Broken) and not isinstance(value, Duplicate):
+            members[name] = _told(member, child, value.message)
         elif known is None:
-            broken = isinstance(value, Broken) and value is not DUPLICATE
-            message = value.message if isinstance(value, Broken) and broken else None
-            members[name] = _told(member, child, message or wording.unknown_field(field.strict_path(name)))
+            hint = did_you_mean(name, (*kind.fields, *kind.embedded))
+            members[name] = _told(member, child, wording.unknown_field(field.strict_path(name)), hint)
         else:
             inner = (kind.inner,) if name in kind.embedded else ()
             there = GoPlace(struct=kind.name, fields=(*at.fields, *inner, name))
@@ -79,8 +81,9 @@ def _struct(field: Field, node: Node, kind: Struct, at: GoPlace) -> Node:
 def _map(field: Field, node: Node, kind: MapOf, at: GoPlace) -> Node:
     members: dict[str, Node] = {}
     for name, child in field.named_members():
-        if child.value is DUPLICATE:
-            members[name] = _told(field.get(name), child, wording.duplicate_field(field.strict_path(name)))
+        if isinstance(child.value, Duplicate):
+            message = wording.duplicate_field(field.strict_path(name))
+            members[name] = _told(field.get(name), child, message, child.value.hint)
         else:
             members[name] = _element(field.get(name), child, kind.item, at)
     return Node(members, node.line)
@@ -168,6 +171,6 @@ def _found(value: Value, kind: GoType) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _told(field: Field, node: Node, message: str) -> Node:
-    field.refuse(message)
+def _told(field: Field, node: Node, message: str, hint: str = "") -> Node:
+    field.refuse(message, hint)
     return Node(TOLD, node.line)

@@ -17,7 +17,8 @@ from typing import Final, TypeVar
 
 from gateway.policies import wording
 from gateway.policies.model import ConfigurationError, Place
-from gateway.policies.nodes import DUPLICATE, TOLD, Broken, Node, type_name
+from gateway.policies.nodes import TOLD, Broken, Duplicate, Node, type_name
+from gateway.policies.suggestions import did_you_mean
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
@@ -70,14 +71,14 @@ class Field:
         """The string that stands here, if one does; reports nothing."""
         return self.node.value if self.node is not None and isinstance(self.node.value, str) else None
 
-    def refuse(self, message: str) -> None:
-        """Report a mistake at this place."""
-        self.findings.append(ConfigurationError(place=self.place, message=message))
+    def refuse(self, message: str, hint: str = "") -> None:
+        """Report a mistake at this place; ``hint`` is what Kubernetes would not say."""
+        self.findings.append(ConfigurationError(place=self.place, message=message, hint=hint))
 
     def refuse_broken(self, value: Broken) -> None:
         """Report a value that cannot be taken, if nobody has done so yet."""
-        if value is DUPLICATE:
-            self.refuse(wording.duplicate_field(self.place.path))
+        if isinstance(value, Duplicate):
+            self.refuse(wording.duplicate_field(self.place.path), value.hint)
         elif value is not TOLD:
             self.refuse(value.message)
 
@@ -110,7 +111,7 @@ class Field:
         if known is not None and isinstance(self.node.value, dict):
             for name, node in self.node.value.items():
                 if name not in known and node.value is not TOLD:
-                    self.get(name).refuse(_stranger(self.strict_path(name), node))
+                    self.get(name).refuse(*_stranger(self.strict_path(name), name, node, known))
         return True
 
     def has_stranger(self, known: Collection[str]) -> bool:
@@ -188,7 +189,7 @@ class Field:
             return None
         supported = {word.value: word for word in words}
         if text not in supported:
-            self.refuse(wording.unsupported(text, supported))
+            self.refuse(wording.unsupported(text, supported), did_you_mean(text, supported))
         return supported.get(text)
 
     def name(self, syntax: Callable[[str], list[str]], required: str = "") -> str | None:
@@ -233,10 +234,11 @@ def _solid(node: Node) -> Node:
     )
 
 
-def _stranger(path: str, node: Node) -> str:
-    if isinstance(node.value, Broken) and node.value is not DUPLICATE:
-        return node.value.message
-    return wording.unknown_field(path)
+def _stranger(path: str, name: str, node: Node, known: Collection[str]) -> tuple[str, str]:
+    """What is wrong with a member of an unknown name, and what was probably meant."""
+    if isinstance(node.value, Broken) and not isinstance(node.value, Duplicate):
+        return node.value.message, ""
+    return wording.unknown_field(path), did_you_mean(name, known)
 
 
 def _join(path: str, name: str) -> str:

@@ -15,6 +15,7 @@ from typing import Final, Optional
 from gateway.policies import wording
 from gateway.policies.fields import Field, Findings
 from gateway.policies.pointers import Named, places_of, read_pointers
+from gateway.policies.suggestions import similar
 from gateway.scopes.inputs import NAMESPACE, UID, Inputs
 from gateway.scopes.places import ANY
 from gateway.scopes.pointer import Pointer, format_pointer
@@ -115,14 +116,18 @@ def _unknown(pointer: Pointer) -> str | None:
 
 
 def _no_member(pointer: Pointer, index: int, known: Iterable[str]) -> str:
+    known = set(known)
     names = ", ".join(sorted(known))
+    close = similar(pointer[index], known)
     if not index:
         return (
-            f"an AdmissionRequest has no member {quoted(pointer[0])} (it has {names}); what stands in the object under "
-            'review begins with "/object"'
+            f"an AdmissionRequest has no member {quoted(pointer[0])} (it has {names}); "
+            + (f"did you mean {quoted('/' + close)}? " if close else "")
+            + 'what stands in the object under review begins with "/object"'
         )
     where = shown(format_pointer(pointer[:index]))
     if not names:
         return f"{where} has no members"
     version = " in this version" if pointer[0] == NAMESPACE else ""
-    return f"{where} has no member {quoted(pointer[index])}{version}; it has {names}"
+    meant = f"; did you mean {quoted(close)}?" if close else ""
+    return f"{where} has no member {quoted(pointer[index])}{version}; it has {names}{meant}"

@@ -28,14 +28,13 @@ def read_match_conditions(field: Field, warnings: Findings) -> tuple[MatchCondit
     items = field.items() or []
     if len(items) > MAX_CONDITIONS:
         field.refuse(wording.too_many(len(items), MAX_CONDITIONS))
-    names: set[str] = set()
+    names: dict[str, str] = {}
     conditions = []
     for index, item in enumerate(items):
         condition = _condition(item, warnings, compiled=index < MAX_COMPILED)
         name = item.get("name").said
-        if name and name in names:
-            item.get("name").refuse(wording.duplicate(name))
-        names.add(name or "")
+        if name and names.setdefault(name, item.place.path) != item.place.path:
+            item.get("name").refuse(wording.duplicate(name), f"the first is {names[name]}")
         if condition is not None:
             conditions.append(condition)
     return tuple(conditions)

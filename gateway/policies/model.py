@@ -7,11 +7,11 @@ nothing to change, nothing kept.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from gateway.conditions.condition import Condition
-from gateway.policies.wording import one_line
+from gateway.policies.wording import duplicate_field, one_line, unknown_field
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
 
@@ -323,14 +323,30 @@ class Worker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConfigurationError:
-    """One mistake: where, and what in Kubernetes' words (``policies[0].rules[0].operations: Required value``)."""
+    """One mistake: where, and what in Kubernetes' words (``policies[0].rules[0].operations: Required value``).
+
+    ``hint`` is what Kubernetes does not say: what was probably meant, or where the first of two stands.
+    """
 
     place: Place
     message: str
+    hint: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """``FILE:LINE: PATH: MESSAGE; HINT``, on as many lines as the message has: a CEL error shows the place in the
+        expression. What would break a line otherwise is escaped. A path that the message itself says is not repeated.
+        """
+        path = self.place.path
+        place = (
+            replace(self.place, path="") if self.message in {unknown_field(path), duplicate_field(path)} else self.place
+        )
+        hint = f"; {self.hint}" if self.hint else ""
+        return [one_line(line) for line in f"{place}: {self.message}{hint}".split("\n")]
 
     def __str__(self) -> str:
-        """``FILE:LINE: PATH: MESSAGE`` on one line: what would break it (a CEL error has several) is escaped."""
-        return f"{self.place}: {one_line(self.message)}"
+        """The same on one line, for logs."""
+        return "\\n".join(self.lines)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -59,8 +59,19 @@ class Node:
 Scalar = str | int | float | bool | None | Broken
 Value = Scalar | list[Node] | dict[str, Node]
 
-DUPLICATE: Final = Broken(message="duplicate field: it is set twice in the same object")
-"""What the second of two members with the same name makes of them."""
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Duplicate(Broken):
+    """What the second of two members with the same name makes of them; the first one stands at line ``first``."""
+
+    message: str = "duplicate field: it is set twice in the same object"
+    first: int
+
+    @property
+    def hint(self) -> str:
+        """Where the first one stands."""
+        return f"the first is in line {self.first}"
+
 
 TOLD: Final = Broken(message="")
 """What cannot be taken and has been reported: whoever reads that place keeps silent."""
@@ -198,7 +209,9 @@ def _add(mapping: _Open, name: Node, node: Node) -> None:
         message = f"the name of a field must be a string, not {type_name(key)}; quote it"
         mapping.members[text] = Node(Broken(message=message), name.line)
     elif key in mapping.members:
-        mapping.members[key] = Node(DUPLICATE, name.line)
+        before = mapping.members[key]
+        first = before.value.first if isinstance(before.value, Duplicate) else before.line
+        mapping.members[key] = Node(Duplicate(first=first), name.line)
     else:
         mapping.members[key] = node
 

@@ -14,6 +14,7 @@ from gateway.policies.document import SourceText, read_documents
 from gateway.policies.fields import Field, Findings
 from gateway.policies.model import ConfigurationError, Phase, Place
 from gateway.policies.schema import VERSIONS
+from gateway.policies.suggestions import did_you_mean
 
 WORKER: Final = "Worker"
 NAMESPACE: Final = "Namespace"
@@ -118,7 +119,8 @@ def read_objects(texts: Iterable[SourceText], warnings: Findings) -> Objects:
 
 def refuse_stranger(item: SourceObject) -> None:
     """Report an object that nobody has a use for."""
-    item.document.get("kind").refuse(_stranger(item.api_version, item.kind))
+    kinds = sorted({kind for _, kind in _KNOWN})
+    item.document.get("kind").refuse(_stranger(item.api_version, item.kind), did_you_mean(item.kind, kinds))
 
 
 class _Reader:

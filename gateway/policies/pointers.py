@@ -92,11 +92,11 @@ def _read(field: Field, text: str, judge: Judge, example: str) -> Named | None:
 
 def _refuse_duplicates(named: Sequence[Named]) -> None:
     """A pointer has one spelling only: equal ones are equal texts."""
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for each in named:
-        if each.text in seen:
-            each.field.refuse(wording.duplicate(each.text))
-        seen.add(each.text)
+        first = seen.setdefault(each.text, each.field.place.path)
+        if first != each.field.place.path:
+            each.field.refuse(wording.duplicate(each.text), f"the first is {first}")
 
 
 def _warn_of_null(field: Field, warnings: Findings) -> None:

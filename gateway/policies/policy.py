@@ -19,6 +19,7 @@ from gateway.policies.model import Mode, OnConflict, Phase, Shadow, Worker
 from gateway.policies.names import dns_label, dns_subdomain
 from gateway.policies.refused import refuse_fields
 from gateway.policies.settings import read_settings
+from gateway.policies.suggestions import did_you_mean
 from gateway.policies.webhook import COMMON, MUTATING, Asked, Seat
 from gateway.policies.writes import read_writes
 from gateway.scopes.writes import Writes
@@ -140,7 +141,8 @@ class OwnTarget:
         if name in self.workers.broken:
             field.refuse(f"worker {wording.quote(name)} is invalid: {self.workers.broken[name]}")
         elif name not in self.workers.sound:
-            field.refuse(wording.not_found(name))
+            known = (*self.workers.sound, *self.workers.broken)
+            field.refuse(wording.not_found(name), did_you_mean(name, known, listed="known workers"))
         return name
 
 

@@ -11,6 +11,7 @@ from gateway.policies import wording
 from gateway.policies.api_resources import resource_mistake
 from gateway.policies.fields import Field, Findings
 from gateway.policies.model import EVERYTHING, ConfigurationError, Rule, Scope
+from gateway.policies.suggestions import did_you_mean
 
 _FIELDS: Final = ("operations", "apiGroups", "apiVersions", "resources", "scope")
 _OPERATIONS: Final = ("*", "CREATE", "UPDATE", "DELETE", "CONNECT")
@@ -67,7 +68,7 @@ def _check_operations(field: Field, texts: _Texts) -> None:
     _check_alone(field, texts, _ANY, "operations")
     for item, operation in texts:
         if operation not in _OPERATIONS:
-            item.refuse(wording.unsupported(operation, _OPERATIONS))
+            item.refuse(wording.unsupported(operation, _OPERATIONS), did_you_mean(operation, _OPERATIONS))
 
 
 def _check_groups(field: Field, texts: _Texts) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 from gateway.policies import wording
 from gateway.policies.fields import Field
 from gateway.policies.hook_target import is_named
-from gateway.policies.model import HookTarget, Worker
+from gateway.policies.model import HookTarget, Place, Worker
 from gateway.policies.objects import CONFIGURATION_KINDS, WORKER, Objects, SourceObject, refuse_stranger
 from gateway.policies.policy import Workers
 from gateway.policies.settings import canonical
@@ -63,7 +63,7 @@ def with_snapshots(workers: Workers, found: Objects) -> Workers:
         for name, worker in workers.sound.items()
         if worker.hook is not None and worker.hook.snapshots_of
     }
-    seen: set[tuple[str, ...]] = set()
+    seen: dict[tuple[str, ...], Place] = {}
     for item in found.known:
         if item.kind not in _OURS:
             _hand_out(item, askers.values(), seen)
@@ -73,7 +73,7 @@ def with_snapshots(workers: Workers, found: Objects) -> Workers:
     return replace(workers, sound={**workers.sound, **{name: asker.supplied() for name, asker in askers.items()}})
 
 
-def _hand_out(item: SourceObject, askers: Iterable[_Asker], seen: set[tuple[str, ...]]) -> bool:
+def _hand_out(item: SourceObject, askers: Iterable[_Asker], seen: dict[tuple[str, ...], Place]) -> bool:
     """Give the object to those that ask for it; whether somebody does."""
     wanting = [asker for asker in askers if asker.wants(item)]
     if not wanting:
@@ -86,8 +86,8 @@ def _hand_out(item: SourceObject, askers: Iterable[_Asker], seen: set[tuple[str,
         name.refuse(wording.required())
     identity = (item.api_version, item.kind, namespace, name.said or "")
     if len(document.findings) == before and identity in seen:
-        name.refuse(wording.duplicate("/".join(filter(None, (namespace, name.said)))))
-    seen.add(identity)
+        name.refuse(wording.duplicate("/".join(filter(None, (namespace, name.said)))), f"the first is {seen[identity]}")
+    seen.setdefault(identity, document.place)
     if len(document.findings) == before:
         for asker in wanting:
             asker.take(content, document)

@@ -62,7 +62,7 @@ class Seat:
     """A place in the chain: phase, configuration, index there, and what the policy is called.
 
     ``is_named``: that is its own name. ``repeats``: the name that an entry before it has too, where names must be
-    unique; ``namesake``: where they need not be.
+    unique, and ``first`` where that one stands; ``namesake``: where they need not be.
     """
 
     phase: Phase
@@ -71,6 +71,7 @@ class Seat:
     called: str
     is_named: bool
     repeats: str = ""
+    first: str = ""
     namesake: bool = False
 
 
@@ -127,10 +128,15 @@ def seats(entries: Sequence[Field], phase: Phase, configuration: str, *, unique:
                 called=name if is_named else _stand_in(f"{word}-{index}", usable),
                 is_named=is_named,
                 repeats=name if repeated and unique else "",
+                first=_named_place(entries[first[name]]) if repeated else "",
                 namesake=repeated and is_named,
             )
         )
     return found
+
+
+def _named_place(entry: Field) -> str:
+    return f"the first is {entry.place.path}, in line {entry.place.line}"
 
 
 def _stand_in(place: str, names: dict[str, bool]) -> str:
@@ -189,7 +195,7 @@ def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Ta
     match_conditions = read_match_conditions(entry.get("matchConditions"), warnings)
     target.finish(entry)
     if seat.repeats:
-        entry.get("name").refuse(wording.duplicate(seat.repeats))
+        entry.get("name").refuse(wording.duplicate(seat.repeats), seat.first)
     return replace(
         policy,
         worker=asked.worker,

@@ -11,9 +11,7 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO, Final
 
 import structlog
@@ -22,6 +20,7 @@ from gateway.policies.model import Worker
 from gateway.transports import OWN_VARIABLES
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import WorkerOutput
+from gateway.transports.programs import search_path
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -156,11 +155,10 @@ class Supervisor:
             _LOG.warning("a worker has ended and is started again", worker=self._worker.name, pid=pid, code=code)
 
     def _environment(self) -> dict[str, str]:
-        beside = str(Path(sys.executable).parent)
         given = {name: text for name, text in os.environ.items() if name not in OWN_VARIABLES}
         return {
             **given,
-            "PATH": f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PATH": search_path(),
             "ADMISSION_WORKER_LISTEN": self._target,
             "ADMISSION_WORKER_SUPERVISED": "1",
             "PYTHONUNBUFFERED": "1",

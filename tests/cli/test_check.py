@@ -339,3 +339,56 @@ def test_what_is_no_file_is_not_waited_for(run, tmp_path, name):
     specs = {"queue": {"queue": {"stream": "s", "keyFile": "pipe"}}, "hook": {"hook": {"path": "pipe"}}}
     (told,) = report(run, worker_file(tmp_path, specs[name]))["warnings"]
     assert "not a regular file" in told["message"]
+
+
+COMMANDS = {
+    "no-such-program-here": 'program "no-such-program-here" is not on the PATH, so the worker cannot be started',
+    "./nothing": "nothing: No such file or directory, so the worker cannot be started; build it, or correct the path",
+    "./plain": "plain: it may not be executed, so the worker cannot be started; chmod +x ",
+}
+
+
+def started_by(tmp_path, *command):
+    """A file with one Worker that is started by a command."""
+    worker = {
+        "apiVersion": GROUP,
+        "kind": "Worker",
+        "metadata": {"name": "w"},
+        "spec": {"grpc": {"command": list(command)}},
+    }
+    path = tmp_path / "worker.yaml"
+    path.write_text(yaml.safe_dump(worker))
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_does_not_exist_is_told(run, tmp_path, command):
+    """It may come later, or be only where the gateway runs: so it is a warning."""
+    (tmp_path / "plain").write_text("")
+    (warning,) = report(run, started_by(tmp_path, command))["warnings"]
+    assert warning["path"] == "spec.grpc.command[0]"
+    assert COMMANDS[command] in warning["message"]
+
+
+def test_a_command_is_looked_for_as_it_is_started(run, tmp_path):
+    """A path from the file's directory, a name on the PATH, and python beside the gateway's own."""
+    program = tmp_path / "program"
+    program.write_text("")
+    program.chmod(0o755)
+    for command in ("./program", str(program), "sh", "python"):
+        assert report(run, started_by(tmp_path, command, "-x"))["warnings"] == []
+
+
+def test_hints_are_a_part_of_their_own(run, written):
+    """In JSON the message is Kubernetes' alone; in text both are one line."""
+    path = written(policy("a", worker="x"))
+    (error,) = report(run, path, code=1)["errors"]
+    assert (error["message"], error["hint"]) == ('Not found: "x"', 'known workers: "w"')
+    assert 'policies[0].worker: Not found: "x"; known workers: "w"' in run("check", path).out
+
+
+def test_an_expressions_error_is_shown_below_it(run, written):
+    """As the compiler says it, on several lines: the caret is below the mistake."""
+    path = written(policy("a", matchConditions=[{"name": "a", "expression": "object.spec =="}]))
+    lines = run("check", path).out.splitlines()
+    assert lines[1:3] == ["     | object.spec ==", "     | ..............^"]

@@ -125,7 +125,7 @@ def test_two_configurations_of_one_name(load_documents, configuration):
     assert not load_documents(configuration(), configuration(phase="Validating")).errors
     loaded = load_documents(configuration(), configuration())
     assert loaded.fatal
-    assert str(loaded.errors[0]) == '1.json:1: metadata.name: Duplicate value: "team-a"'
+    assert str(loaded.errors[0]) == '1.json:1: metadata.name: Duplicate value: "team-a"; the first is in 0.json:1'
 
 
 def test_chain_order(load_documents, worker, configuration, policy):

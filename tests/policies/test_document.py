@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.policies import yaml_text
 from gateway.policies.document import SourceText, read_documents
-from gateway.policies.nodes import MAX_COST, MAX_DEPTH, Broken
+from gateway.policies.nodes import MAX_COST, MAX_DEPTH, Broken, Duplicate, Node
 
 
 def plain(node):
@@ -158,10 +158,16 @@ def test_what_came_before():
     assert read('{"a": 1}\n{"b": ]', "a.json")[0] == [{"a": 1}]
 
 
+def test_duplicates_know_the_first():
+    """The second of two members of one name is no value, and says in which line the first stands; so does a third."""
+    (nodes, error) = read_documents(SourceText(name="a.yaml", content=b"a: 1\na: 2\na: 3\n"))
+    assert error is None
+    assert nodes[0].value == {"a": Node(Duplicate(first=1), 3)}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\na: 2", "duplicate field: it is set twice in the same object"),
         (
             "a: !!python/object:os.system x",
             "has the tag 'tag:yaml.org,2002:python/object:os.system', which JSON has no value for",

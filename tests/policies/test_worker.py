@@ -371,4 +371,4 @@ def test_two_workers_of_one_name(load_documents, worker):
     """Two Workers of one name are fatal: nobody can know which of them judges."""
     loaded = load_documents(worker(), worker())
     assert loaded.fatal
-    assert str(loaded.errors[0]) == '1.json:1: metadata.name: Duplicate value: "labels"'
+    assert str(loaded.errors[0]) == '1.json:1: metadata.name: Duplicate value: "labels"; the first is in 0.json:1'
