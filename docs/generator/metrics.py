@@ -39,6 +39,7 @@ _HEAD: Final = prose("""
 def page(root: Path) -> str:
     """The page's text."""
     metrics = Metrics()
+    metrics.use_redis()
     metrics.know([_policy(phase) for phase in Phase], [(phase, _ENTRY) for phase in Phase])
     metrics.know_worker(_WORKER)
     metrics.worker_queue(_WORKER, 0, 0.0)

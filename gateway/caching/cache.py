@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Optional
 
 import structlog
 
@@ -20,12 +20,12 @@ from gateway.caching.limits import CacheLimits
 from gateway.caching.memory import Memory
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of, policy_mark
-from gateway.caching.redis import RedisStore
 from gateway.deciding.verdicts import Verdict
 from gateway.policies.model import Cache, Phase, Policy
 
 if TYPE_CHECKING:
     from gateway.caching.flights import Flight
+    from gateway.caching.redis import RedisStore
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ class VerdictCache:
         self,
         limits: CacheLimits | None = None,
         events: CacheEvents | None = None,
-        redis: RedisStore | None = None,
+        redis: Optional["RedisStore"] = None,
         now: Callable[[], float] = time,
     ) -> None:
         self.limits = limits or CacheLimits()

@@ -1,10 +1,12 @@
 """What the cache tells of itself, for metrics. Calls are made in the loop, must not raise, and take next to no time."""
 
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gateway.policies.model import Policy
-from gateway.redis.faults import RedisFault
+
+if TYPE_CHECKING:
+    from gateway.redis.faults import RedisFault
 
 
 class LookupResult(StrEnum):
@@ -47,7 +49,7 @@ class CacheEvents(Protocol):
     def seal_failed(self) -> None:
         """An entry in Redis was forged, altered, moved, or sealed with a key that this replica does not have."""
 
-    def redis_failed(self, fault: RedisFault) -> None:
+    def redis_failed(self, fault: "RedisFault") -> None:
         """Redis did not do what it was asked to."""
 
     def redis_skipped(self, *, skipped: bool) -> None:
@@ -81,7 +83,7 @@ class NoEvents:
     def seal_failed(self) -> None:
         """See CacheEvents."""
 
-    def redis_failed(self, fault: RedisFault) -> None:
+    def redis_failed(self, fault: "RedisFault") -> None:
         """See CacheEvents."""
 
     def redis_skipped(self, *, skipped: bool) -> None:

@@ -25,11 +25,11 @@ from gateway.serving.admin import AdminListener
 from gateway.serving.listener import ListenError
 from gateway.telemetry.bridge_metrics import BridgeMetrics
 from gateway.telemetry.logs import configure_logs
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.events import NoWorkerEvents, WorkerEvent
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.bridge import Bridge
 from gateway.transports.queue.judging import ConsumerEvent
-from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.seals import QueueSeals
 
 _WORKER_EVENTS: Final = (

@@ -14,7 +14,6 @@ from pathlib import Path
 from gateway.hooks.description import hook_path
 from gateway.policies.model import Configuration, ConfigurationError, Worker
 from gateway.policies.wording import quote
-from gateway.redis.key_files import secrets_of
 from gateway.transports.programs import search_path
 
 
@@ -60,6 +59,8 @@ def _key_file_mistake(path: Path) -> str:
     if why:
         return f"queue key file {path}: {why}; make it with `openssl rand -base64 32`, or correct the path"
     try:
+        from gateway.redis.key_files import secrets_of  # noqa: PLC0415 - for queues only
+
         secrets_of(path, "queue key file")
     except ValueError as error:
         return str(error)

@@ -23,6 +23,9 @@ _PREFIXES: Final = {
 }
 """The prefix of the flags of each kind of limits: ``--limit-body-bytes``, ``--limit-cache-memory-bytes``."""
 
+_OF_REDIS: Final = ("queue_", "redis_")
+"""How the limits begin that matter to whoever uses Redis only."""
+
 _BUDGET_HELP: Final = "The sizes of caches, bodies in flight and queues follow from it."
 
 _BYTES: Final = re.compile(r"([0-9]{1,18})([kMGT]|[KMGT]i)?")
@@ -40,13 +43,42 @@ _UNITS: Final = {
 
 _LARGEST_PORT: Final = 65_535
 
+WITH_REDIS: Final = "With Redis, for shared verdicts and for queues (pip install 'admission-gateway[redis]')"
+"""A section of the help."""
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+class SectionedOption(click.Option):
+    """An option that stands in a section of the help; the main list has none."""
+
+    def __init__(self, *arguments: Any, section: str = "", **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists options by section, the main list first."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write them."""
+        sections: dict[str, list[tuple[str, str]]] = {"": []}
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(each, "section", ""), []).append(record)
+        for name, records in sections.items():
+            with formatter.section(name or "Options"):
+                formatter.write_dl(records)
+
+
 def option(flag: str, **attributes: Any) -> Callable[[_F], _F]:
-    """A click option that can also be given as ``ADMISSION_GATEWAY_FLAG``, which its help shows."""
+    """A click option that can also be given as ``ADMISSION_GATEWAY_FLAG``, which its help shows. ``section``: of the
+    help of a SectionedCommand.
+    """
     variable = PREFIX + flag.removeprefix("--").upper().replace("-", "_")
-    return click.option(flag, envvar=variable, show_envvar=True, **({"show_default": True} | attributes))
+    defaults: dict[str, Any] = {"cls": SectionedOption, "show_default": True}
+    return click.option(flag, envvar=variable, show_envvar=True, **(defaults | attributes))
 
 
 def limit_options(*owners: type[Any], names: Container[str] | None = None) -> Callable[[_F], _F]:
@@ -72,7 +104,9 @@ def limit_options(*owners: type[Any], names: Container[str] | None = None) -> Ca
             divisor = each.metadata.get(BUDGET_DIVISOR)
             text = each.metadata[HELP] + (f" Default: 1/{divisor} of --memory-budget." if divisor else "")
             default = None if divisor else each.default
-            command = option(flag, type=_limit_type(name, each.default), default=default, help=text)(command)
+            section = WITH_REDIS if name.startswith(_OF_REDIS) else ""
+            kind = _limit_type(name, each.default)
+            command = option(flag, type=kind, default=default, help=text, section=section)(command)
         if any(BUDGET_DIVISOR in each.metadata for each in chosen.values()):
             command = option("--memory-budget", type=BYTES, default=MEMORY_BUDGET, help=_BUDGET_HELP)(command)
         return command

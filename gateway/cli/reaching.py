@@ -3,19 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
 import click
 
+from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.model import Configuration
 from gateway.policies.wording import few
-from gateway.redis.addresses import RedisAddress, redis_address
 from gateway.transports.means import Means
 from gateway.transports.webhook.access import AccessError, WebhookAccess
 from gateway.transports.webhook.admission_configuration import read_admission_configuration
 from gateway.transports.webhook.endpoint import Endpoint
 from gateway.transports.webhook.kubeconfig import read_kubeconfig
 from gateway.transports.webhook.places import read_places
+
+if TYPE_CHECKING:
+    from gateway.redis.addresses import RedisAddress
 
 
 def chosen_means(values: dict[str, Any]) -> Means:
@@ -49,10 +52,17 @@ def tell_idle_places(configuration: Configuration, means: Means) -> None:
             )
 
 
-def _redis(of_queues: str | None, of_verdicts: str | None) -> RedisAddress | None:
+def _redis(of_queues: str | None, of_verdicts: str | None) -> Optional["RedisAddress"]:
     """That of the queues, which is that of the cached verdicts where nobody says otherwise."""
+    url = of_queues or of_verdicts
+    if not url:
+        return None
+    if not has_redis_extra():
+        raise click.UsageError(f"{'--queue-redis' if of_queues else '--redis'} {NEEDS_REDIS_EXTRA}")
+    from gateway.redis.addresses import redis_address  # noqa: PLC0415 - nobody else needs it
+
     try:
-        return redis_address(of_queues or of_verdicts or "") if of_queues or of_verdicts else None
+        return redis_address(url)
     except ValueError as error:
         if of_queues:
             raise click.UsageError(f"--queue-redis: {error}") from None

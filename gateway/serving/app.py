@@ -86,6 +86,8 @@ class Gateway:
         self.metrics = metrics or Metrics()
         self.certificates: DevelopmentCertificates | None = None
         events = Counting(self.metrics, lambda: self._loaded)
+        if settings.redis:
+            self.metrics.use_redis()
         self.cache = ServedCache(
             CacheCounting(self.metrics),
             redis=settings.redis,

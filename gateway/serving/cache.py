@@ -10,7 +10,7 @@ changes; readiness has a note of it.
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -18,14 +18,16 @@ from gateway.caching.asker import CachingAsker
 from gateway.caching.cache import VerdictCache
 from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
-from gateway.caching.redis import RedisStore
 from gateway.deciding.asking import Asker
+from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.model import Policy
-from gateway.redis.addresses import redis_address
-from gateway.redis.sealing import SealKeys
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.looking import Looking
 from gateway.transports.workers import Workers
+
+if TYPE_CHECKING:
+    from gateway.caching.redis import RedisStore
+    from gateway.redis.sealing import SealKeys
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -47,7 +49,7 @@ class ServedCache:
         configuration: gives the one in force.
 
     Raises:
-        CacheError: the URL is none, or the file holds no keys.
+        CacheError: the URL is none, the file holds no keys, or the library for Redis is not installed.
     """
 
     def __init__(
@@ -62,25 +64,32 @@ class ServedCache:
         self._configuration = configuration
         self._file = seal_key_file
         self._keys: SealKeys | None = None
-        self._signature: _Signature = None
-        store = None
-        if redis:
-            try:
-                address = redis_address(redis)
-                self._signature = _signature(seal_key_file)
-            except ValueError as error:
-                raise CacheError(str(error)) from None
-            self._keys = SealKeys(seal_key_file)
-            if self._keys.why:
-                raise CacheError(self._keys.why)
-            if seal_key_file is None:
-                _LOG.warning(
-                    "no --seal-key-file: entries in Redis are sealed with a key of this process, so no other replica "
-                    "and no later start can use them; give all replicas the same file"
-                )
-            store = RedisStore(address, self._keys, limits, events)
+        self._signature = _signature(seal_key_file)
+        store = self._store(redis, limits, events) if redis else None
         self._cache = VerdictCache(limits, events, store)
         self._looking = Looking()
+
+    def _store(self, redis: str, limits: CacheLimits, events: CacheEvents) -> "RedisStore":
+        """The second level. Who has none needs neither the library nor the time that it takes to import it."""
+        if not has_redis_extra():
+            raise CacheError(f"--redis {NEEDS_REDIS_EXTRA}")
+        from gateway.caching.redis import RedisStore  # noqa: PLC0415
+        from gateway.redis.addresses import redis_address  # noqa: PLC0415
+        from gateway.redis.sealing import SealKeys  # noqa: PLC0415
+
+        try:
+            address = redis_address(redis)
+        except ValueError as error:
+            raise CacheError(str(error)) from None
+        self._keys = SealKeys(self._file)
+        if self._keys.why:
+            raise CacheError(self._keys.why)
+        if self._file is None:
+            _LOG.warning(
+                "no --seal-key-file: entries in Redis are sealed with a key of this process, so no other replica and "
+                "no later start can use them; give all replicas the same file"
+            )
+        return RedisStore(address, self._keys, limits, events)
 
     def asker(self, workers: Workers) -> Asker:
         """Asks the workers of a configuration, where the cache has no answer."""

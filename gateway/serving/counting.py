@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.caching.events import LookupResult
 from gateway.deciding.decision import Decision
 from gateway.deciding.plan import UnavailableReason
 from gateway.policies.model import Phase, Policy
-from gateway.redis.faults import RedisFault
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.refusals import Refusal
 from gateway.telemetry.metrics import Metrics
 from gateway.transports.events import WorkerEvent
+
+if TYPE_CHECKING:
+    from gateway.redis.faults import RedisFault
 
 
 class Counting:
@@ -116,7 +118,7 @@ class CacheCounting:
         """An entry in Redis was not opened."""
         self._metrics.seal_failed()
 
-    def redis_failed(self, fault: RedisFault) -> None:
+    def redis_failed(self, fault: "RedisFault") -> None:
         """Redis did not do what it was asked to."""
         self._metrics.redis_failed(fault)
 

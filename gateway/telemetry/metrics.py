@@ -31,9 +31,6 @@ LIMITS: Final = (
     "header_seconds",
     "hook_waiting",
     "log_lines",
-    "queue_bytes",
-    "queue_length",
-    "queue_open_bytes",
     "reviews_in_flight",
     "worker_backlog_bytes",
     "worker_in_flight",
@@ -42,6 +39,9 @@ LIMITS: Final = (
 )
 """The limits that can be hit; the names of ``gateway.serving.limits.Limits`` and of
 ``gateway.transports.TransportLimits``, and ``log_lines``."""
+
+QUEUE_LIMITS: Final = ("queue_bytes", "queue_length", "queue_open_bytes")
+"""Those of queues; counted from when there is one."""
 
 REFUSALS: Final = (
     "body_framing",
@@ -98,24 +98,28 @@ WORKER_EVENTS: Final = (
     "circuit_opened",
     "connected",
     "disconnected",
-    "expired",
     "flooded",
     "hook_killed",
     "hook_refused",
     "hook_run",
     "in_flight",
+    "retry",
+    "stray",
+    "stream_broke",
+)
+"""What can happen with a worker: ``gateway.transports.events`` says what each means."""
+
+QUEUE_EVENTS: Final = (
+    "expired",
     "queue_bytes",
     "queue_length",
     "queue_open_bytes",
     "queue_slow",
     "redis_lost",
     "resent",
-    "retry",
-    "stray",
-    "stream_broke",
     "unreadable",
 )
-"""What can happen with a worker: ``gateway.transports.events`` says what each means."""
+"""What can happen besides with a worker behind a queue."""
 
 _VERDICTS: Final = {Allow: "allow", Deny: "deny", Failure: "failure"}
 
@@ -145,18 +149,18 @@ class Metrics:
     admission_gateway_cache_lookups_total             phase, policy, result       policies with a cache, LOOKUPS
     admission_gateway_cache_entries_total             event                       ENTRIES
     admission_gateway_cache_purged_policies_total     (none)
-    admission_gateway_cache_seal_failures_total       (none)
-    admission_gateway_cache_redis_errors_total        kind                        REDIS_ERRORS
-    admission_gateway_cache_redis_skipped             (none)                      0 or 1
+    admission_gateway_cache_seal_failures_total       (none)                      with Redis only
+    admission_gateway_cache_redis_errors_total        kind                        REDIS_ERRORS; with Redis only
+    admission_gateway_cache_redis_skipped             (none)                      0 or 1; with Redis only
     admission_gateway_cache_memory_entries            (none)
     admission_gateway_cache_memory_bytes              (none)
-    admission_gateway_worker_events_total             worker, event               configured workers, WORKER_EVENTS
+    admission_gateway_worker_events_total             worker, event               configured workers; the events above
     admission_gateway_worker_connections              worker                      configured workers
     admission_gateway_queue_length                    worker                      workers behind a queue
     admission_gateway_queue_oldest_seconds            worker                      workers behind a queue
     admission_gateway_hook_processes                  worker                      workers that are hooks
     admission_gateway_http_refusals_total             why                         REFUSALS and ``other``
-    admission_gateway_limit_hits_total                limit                       LIMITS and ``other``
+    admission_gateway_limit_hits_total                limit                       LIMITS, QUEUE_LIMITS and ``other``
     admission_gateway_abandoned_reviews_total         phase                       2 phases
     admission_gateway_reviews_in_flight               (none)
     admission_gateway_body_bytes_in_flight            (none)
@@ -214,13 +218,18 @@ class Metrics:
         )
         self._cache_entries = self._counter("cache_entries", "What became of entries of the cache.", "event")
         self._purged = self._counter("cache_purged_policies", "Policies whose verdicts were purged, here or elsewhere.")
+        self._cache_size = self._gauge("cache_memory_entries", "Entries of the cache in this process.")
+        self._cache_bytes = self._gauge("cache_memory_bytes", "Their bytes.")
+
+    def use_redis(self) -> None:
+        """There is a second level of the cache: it has metrics from now on."""
         self._seal_failures = self._counter(
             "cache_seal_failures", "Entries of Redis that this gateway's keys do not open: altered, moved or forged."
         )
         self._redis_errors = self._counter("cache_redis_errors", "Why Redis was of no use.", "kind")
         self._redis_skipped = self._gauge("cache_redis_skipped", "Whether Redis is skipped, because it keeps failing.")
-        self._cache_size = self._gauge("cache_memory_entries", "Entries of the cache in this process.")
-        self._cache_bytes = self._gauge("cache_memory_bytes", "Their bytes.")
+        for word in REDIS_ERRORS:
+            self._of(self._redis_errors, word)
 
     def _define_workers(self) -> None:
         """The transports."""
@@ -285,7 +294,6 @@ class Metrics:
             (self._limits, LIMITS),
             (self._reloads, RELOADS),
             (self._cache_entries, ENTRIES),
-            (self._redis_errors, REDIS_ERRORS),
             (self._early, EARLY),
             (self._patrols, PATROLS),
         ):
@@ -414,7 +422,7 @@ class Metrics:
 
     def limit_hit(self, limit: str) -> None:
         """A limit was hit."""
-        self._limits.labels(limit if limit in LIMITS else "other").inc()
+        self._limits.labels(limit if limit in LIMITS or limit in QUEUE_LIMITS else "other").inc()
 
     def abandoned(self, phase: Phase) -> None:
         """The API server hung up before the decision."""
@@ -477,7 +485,7 @@ class Metrics:
 
     def forget_worker(self, worker: str) -> None:
         """Remove its series."""
-        for event in WORKER_EVENTS:
+        for event in (*WORKER_EVENTS, *QUEUE_EVENTS):
             if self._series.pop((self._worker_events, (worker, event)), None) is not None:
                 self._worker_events.remove(worker, event)
         self._worker_connections.remove(worker)
@@ -495,6 +503,10 @@ class Metrics:
 
     def worker_queue(self, worker: str, length: int, oldest_seconds: float) -> None:
         """So many asks are in the queue of a worker that is known, the oldest for so long."""
+        for event in QUEUE_EVENTS:
+            self._of(self._worker_events, worker, event)
+        for limit in QUEUE_LIMITS:
+            self._of(self._limits, limit)
         self._queue_length.labels(worker).set(length)
         self._queue_oldest.labels(worker).set(oldest_seconds)
 

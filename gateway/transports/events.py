@@ -83,7 +83,7 @@ class WorkerEvents(Protocol):
         """So many more of its connections, or of the bridges of its queue, may be asked; less than 0: fewer."""
 
     def queue(self, worker: str, length: int, oldest_seconds: float) -> None:
-        """So many asks are in the queue of the worker of this name, and the oldest for so long."""
+        """So many asks are in the queue of the worker of this name, and the oldest for so long; from its arrival on."""
 
     def processes(self, worker: str, change: int) -> None:
         """So many more processes of this hook run; less than 0: fewer."""

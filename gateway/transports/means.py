@@ -1,9 +1,12 @@
 """What the process has been given to reach workers with, whatever the configuration says."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Optional
 
-from gateway.redis.addresses import RedisAddress
 from gateway.transports.webhook.access import WebhookAccess
+
+if TYPE_CHECKING:
+    from gateway.redis.addresses import RedisAddress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,5 +15,5 @@ class Means:
     what the gateway proves itself with there.
     """
 
-    redis: RedisAddress | None = None
+    redis: Optional["RedisAddress"] = None
     webhooks: WebhookAccess = field(default_factory=WebhookAccess)

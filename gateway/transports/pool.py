@@ -23,6 +23,7 @@ from typing import Final
 
 import structlog
 
+from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.hooks.running import HookRunner
 from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.policies.targets import socket_path, target_hosts
@@ -35,8 +36,8 @@ from gateway.transports.hook.surroundings import hook_limits
 from gateway.transports.hook.worker import HookWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
-from gateway.transports.queue.worker import QueueWorker
 from gateway.transports.supervisor import Supervisor
+from gateway.transports.unreachable import UnreachableWorker
 from gateway.transports.webhook.worker import WebhookWorker
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -44,6 +45,9 @@ _LOG: Final = structlog.get_logger(__name__)
 _Key = tuple[str, str, GrpcTarget | QueueTarget | WebhookTarget | HookTarget | None]
 """What makes two Workers the same: the name, where a gRPC target is (a relative socket is beside the file that names
 it), and all that is said of how it is reached."""
+
+NO_REDIS: Final = "it is behind a queue, and no Redis is given; name it by --queue-redis (for serve, --redis will do)"
+NO_REDIS_EXTRA: Final = f"spec.queue {NEEDS_REDIS_EXTRA}"
 
 _PREFIX: Final = "admission-gateway-"
 
@@ -141,7 +145,7 @@ class WorkerPool:
     def _made(self, worker: Worker) -> Asked:
         """A worker of another transport than gRPC."""
         if worker.queue is not None:
-            return QueueWorker(worker.name, worker.queue, self._limits, redis=self._means.redis, events=self._events)
+            return self._behind_queue(worker.name, worker.queue)
         if worker.webhook is not None:
             access = self._means.webhooks
             return WebhookWorker(worker.name, worker.webhook, self._limits, access=access, events=self._events)
@@ -149,6 +153,15 @@ class WorkerPool:
             self._hooks = self._hooks or HookRunner(hook_limits(self._limits))
             return HookWorker(worker.name, worker.hook, self._limits, events=self._events, runner=self._hooks)
         raise ValueError(f"worker {worker.name!r} has no transport")
+
+    def _behind_queue(self, name: str, queue: QueueTarget) -> Asked:
+        if self._means.redis is None:
+            why = NO_REDIS if has_redis_extra() else NO_REDIS_EXTRA
+            return UnreachableWorker(name, f"queue {queue.stream}", why, self._events)
+        # Who has no queue needs neither the library nor the time that it takes to import it.
+        from gateway.transports.queue.worker import QueueWorker  # noqa: PLC0415
+
+        return QueueWorker(name, queue, self._limits, redis=self._means.redis, events=self._events)
 
     def _reach_grpc(self, worker: Worker, grpc: GrpcTarget, key: _Key) -> ReachedWorker:
         socket = None if grpc.target else self._socket()

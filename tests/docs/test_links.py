@@ -106,7 +106,9 @@ def test_every_environment_variable_exists(name):
 @pytest.mark.parametrize("name", pages())
 def test_every_metric_exists(name):
     """A metric that a page names is one that /metrics shows."""
-    expositions = [made.exposition()[1].decode() for made in (Metrics(), BridgeMetrics((), ()))]
+    metrics = Metrics()
+    metrics.use_redis()
+    expositions = [made.exposition()[1].decode() for made in (metrics, BridgeMetrics((), ()))]
     known = set()
     for family in text_string_to_metric_families("".join(text.removesuffix("# EOF\n") for text in expositions)):
         known |= {

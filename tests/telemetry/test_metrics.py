@@ -27,6 +27,8 @@ from gateway.telemetry.metrics import (
     PATROLLED,
     PATROLS,
     PREFIX,
+    QUEUE_EVENTS,
+    QUEUE_LIMITS,
     REDIS_ERRORS,
     REFUSALS,
     WORKER_EVENTS,
@@ -66,12 +68,12 @@ def test_the_words_of_refusals_are_those_of_the_front():
 def test_the_words_of_limits_are_those_of_the_limits():
     """Each limit that is counted is one of Limits or TransportLimits, or the log's."""
     known = {each.name for limits in (Limits, TransportLimits) for each in fields(limits)}
-    assert set(LIMITS) <= {*known, "log_lines"}
+    assert {*LIMITS, *QUEUE_LIMITS} <= {*known, "log_lines"}
 
 
 def test_the_words_of_worker_events_are_those_of_the_transports():
     """Each event of a worker has its own series."""
-    assert list(WORKER_EVENTS) == sorted(WorkerEvent)
+    assert sorted((*WORKER_EVENTS, *QUEUE_EVENTS)) == sorted(WorkerEvent)
 
 
 def test_counters_start_at_zero(metrics):
@@ -179,6 +181,7 @@ def test_the_cache_counts(metrics):
     """Each event of the cache has its metric."""
     one = policy("one", cache=Cache(ttl=60))
     metrics.know([one])
+    metrics.use_redis()
     events = CacheCounting(metrics)
     for result in LookupResult:
         events.looked_up(one, result)

@@ -6,8 +6,9 @@ from typing import Any, Final
 import click
 
 from gateway.cli.options import ADDRESS, limit_options, option
+from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.limits import TransportLimits
-from gateway.transports.queue.limits import ConsumerLimits
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _LIMITS: Final = ConsumerLimits()
@@ -54,6 +55,8 @@ def bridge(**values: Any) -> None:
 
     TLS to the worker is used as soon as an option says something of it, such as --worker-tls-ca.
     """
+    if not has_redis_extra():
+        raise click.UsageError(f"bridge {NEEDS_REDIS_EXTRA}")
     from gateway.cli.bridge import run
 
     run(**values)

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from gateway.cli.options import option
+from gateway.cli.options import WITH_REDIS, option
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -16,6 +16,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--queue-redis": {
         "metavar": "URL",
+        "section": WITH_REDIS,
         "help": "The Redis that has the workers' queues; for serve, --redis by default.",
     },
     "--webhook-kubeconfig": {

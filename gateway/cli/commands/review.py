@@ -7,10 +7,10 @@ import click
 
 from gateway.cli.commands.reaching import reaching_options
 from gateway.cli.hooks import hooks_options
-from gateway.cli.options import SECONDS, limit_options, option
+from gateway.cli.options import SECONDS, SectionedCommand, limit_options, option
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @option("--policies", type=click.Path(path_type=Path), multiple=True, help="File or directory; repeatable.")
 @hooks_options

@@ -8,7 +8,7 @@ import click
 from gateway.caching.limits import CacheLimits
 from gateway.cli.commands.reaching import reaching_options
 from gateway.cli.hooks import hooks_options, server_options
-from gateway.cli.options import ADDRESS, SECONDS, SHARE, limit_options, option
+from gateway.cli.options import ADDRESS, SECONDS, SHARE, WITH_REDIS, SectionedCommand, limit_options, option
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports.limits import TransportLimits
@@ -17,7 +17,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @option("--policies", type=click.Path(path_type=Path), multiple=True, help="File or directory; repeatable.")
 @hooks_options
 @option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="Where kube-apiserver reaches the gateway, over TLS.")
@@ -34,9 +34,17 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option(
     "--reload-interval", type=SECONDS, default=1.0, help="Seconds from look to look at the files; 0: only on SIGHUP."
 )
-@option("--redis", metavar="URL", help="The Redis by which replicas share verdicts; without it, memory only.")
 @option(
-    "--seal-key-file", type=_FILE, help="Keys that seal entries in Redis: base64 of 32 bytes a line; the first seals."
+    "--redis",
+    metavar="URL",
+    section=WITH_REDIS,
+    help="The Redis by which replicas share verdicts; without it, memory only.",
+)
+@option(
+    "--seal-key-file",
+    type=_FILE,
+    section=WITH_REDIS,
+    help="Keys that seal entries in Redis: base64 of 32 bytes a line; the first seals.",
 )
 @reaching_options
 @option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")

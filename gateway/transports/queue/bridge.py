@@ -15,6 +15,7 @@ import structlog
 from gateway.policies.model import GrpcTarget
 from gateway.policies.targets import socket_path
 from gateway.redis.addresses import RedisAddress
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.events import WorkerEvents
 from gateway.transports.grpc.dialling import Dialler
@@ -22,7 +23,6 @@ from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.consumer import Consumer
 from gateway.transports.queue.judging import ConsumerEvents
-from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.relaying import Relaying, relayed
 from gateway.transports.queue.seals import QueueSeals
 

@@ -22,13 +22,13 @@ from redis import exceptions
 from gateway.redis.addresses import RedisAddress
 from gateway.redis.clients import close_client
 from gateway.redis.homes import home_client
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.queue.answering import Answering
 from gateway.transports.queue.commands import Commands, NoGroupError
 from gateway.transports.queue.consuming import PART, Condition, Consuming
 from gateway.transports.queue.hands import Entry, Hands
 from gateway.transports.queue.heartbeat import Heartbeat
 from gateway.transports.queue.judging import ConsumerEvents, Judging, NoConsumerEvents
-from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.sorting import Sorting

@@ -8,10 +8,10 @@ from typing import Final
 import structlog
 
 from gateway.redis.faults import reason_of
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.hands import Hands
 from gateway.transports.queue.judging import ConsumerEvent, ConsumerEvents, Judging
-from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.seals import QueueSeals
 

@@ -4,7 +4,7 @@ else.
 ====================================================  ======================
 what happens                                          reason
 ====================================================  ======================
-no Redis is given, or the key file cannot be read     CONFIGURATION
+the key file cannot be read                           CONFIGURATION
 Redis is away, or does not take the ask               WORKER_UNAVAILABLE
 Redis is full                                         OVERLOADED
 no bridge is there, or none with that version or key  WORKER_UNAVAILABLE

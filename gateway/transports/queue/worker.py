@@ -43,8 +43,6 @@ _LOG: Final = structlog.get_logger(__name__)
 LONGEST_SECONDS: Final = EXPIRED_MS / 1000 - 1
 """Whatever the deadline of an ask is, it is in the queue no longer: what is older is trimmed."""
 
-NO_REDIS: Final = "it is behind a queue, and no Redis is given; name it by --queue-redis (for serve, --redis will do)"
-
 
 class QueueWorker:
     """Asks one worker.
@@ -53,7 +51,7 @@ class QueueWorker:
         name: the Worker's name, for messages.
         target: its queue.
         limits: see TransportLimits.
-        redis: where the queue is; None: nobody has said.
+        redis: where the queue is.
         events: hears of what happens.
     """
 
@@ -63,13 +61,14 @@ class QueueWorker:
         target: QueueTarget,
         limits: TransportLimits,
         *,
-        redis: RedisAddress | None,
+        redis: RedisAddress,
         events: WorkerEvents | None = None,
     ) -> None:
         self.name = name
         self.target = f"queue {target.stream}"
         self.agreement = Agreement(limits.worker_settle_seconds)
         self.is_doubted = False
+        self.never = ""
         self._limits = limits
         self._events = NoWorkerEvents() if events is None else events
         self._failures = Failures(name, self.target, limits.message_characters)
@@ -81,20 +80,17 @@ class QueueWorker:
         self._is_closed = False
         self._events.arrived(name)
         self._refused = OpenAsks()
-        self._exchange = (
-            None
-            if redis is None
-            else Exchange(
-                names=Names(target.stream),
-                seals=self._seals,
-                address=redis,
-                limits=limits,
-                failures=self._failures,
-                count=self._count,
-                changed=self._look,
-                homeless=lambda ask: self._place(ask, monotonic()),
-                told=lambda length, seconds: self._events.queue(name, length, seconds),
-            )
+        self._events.queue(name, 0, 0.0)
+        self._exchange = Exchange(
+            names=Names(target.stream),
+            seals=self._seals,
+            address=redis,
+            limits=limits,
+            failures=self._failures,
+            count=self._count,
+            changed=self._look,
+            homeless=lambda ask: self._place(ask, monotonic()),
+            told=lambda length, seconds: self._events.queue(name, length, seconds),
         )
 
     # ---------------------------------------------------------------------------------------------- for asks
@@ -145,7 +141,7 @@ class QueueWorker:
         now = monotonic()
         exchange = self._exchange
         refusal = self._refusal(size)
-        asks = self._refused if exchange is None or refusal is not None else exchange.open
+        asks = exchange.open if refusal is None else self._refused
         made = asks.open(
             asker,
             fits=fits,
@@ -154,8 +150,8 @@ class QueueWorker:
             deadline=min(deadline, now + LONGEST_SECONDS),
             may_repeat=may_repeat,
         )
-        if exchange is None or refusal is not None:
-            self._refuse(made, refusal or self._failures.misconfigured(NO_REDIS))
+        if refusal is not None:
+            self._refuse(made, refusal)
         elif not exchange.has_looked:
             self._unplaced[made] = None
             exchange.watch()
@@ -166,7 +162,6 @@ class QueueWorker:
     def _place(self, made: OpenAsk, now: float) -> None:
         """Choose a lane, and put it there, if it may be put there."""
         exchange = self._exchange
-        assert exchange is not None  # noqa: S101 - nothing is open without one
         lanes = exchange.crowd.lanes(made.fits)
         if not lanes:
             self._refuse(made, self._nobody(made.fits))
@@ -192,7 +187,7 @@ class QueueWorker:
 
     def _give_up(self, made: OpenAsk) -> None:
         self._unplaced.pop(made, None)
-        if made.lane and self._exchange is not None:
+        if made.lane:
             self._exchange.give_up(made)
         else:
             self._forget(made)
@@ -200,8 +195,7 @@ class QueueWorker:
     def _forget(self, made: OpenAsk) -> None:
         """One that is not in Redis: it was never put, or has been taken out."""
         self._unplaced.pop(made, None)
-        if self._exchange is not None:
-            self._exchange.open.close(made)
+        self._exchange.open.close(made)
         self._refused.close(made)
 
     # ---------------------------------------------------------------------------------------------- refusals
@@ -209,8 +203,6 @@ class QueueWorker:
     def _refusal(self, size: int) -> Failure | None:
         """Why an ask cannot be taken on, wherever it would go."""
         exchange, limits = self._exchange, self._limits
-        if exchange is None:
-            return self._failures.misconfigured(NO_REDIS)
         if self._seals.why:
             return self._failures.misconfigured(self._seals.why)
         if exchange.link.is_away(limits.queue_redis_seconds):
@@ -226,7 +218,6 @@ class QueueWorker:
 
     def _lane_refusal(self, name: str, left: float) -> Failure | None:
         """Why an ask cannot go by a lane."""
-        assert self._exchange is not None  # noqa: S101 - there is a lane
         lane, limits = self._exchange.outbox.lane(name), self._limits
         if lane.waiting >= limits.queue_length:
             self._count(WorkerEvent.QUEUE_LENGTH)
@@ -247,7 +238,7 @@ class QueueWorker:
 
     def _absence(self) -> Failure:
         """Why nobody is there."""
-        if self._exchange is not None and self._exchange.has_strangers:
+        if self._exchange.has_strangers:
             return self._failures.strangers(self._seals.fingerprints)
         return self._failures.nobody()
 
@@ -256,24 +247,17 @@ class QueueWorker:
     @property
     def live(self) -> tuple[Description, ...]:
         """What those who are there say of themselves; more than one while the worker is being updated."""
-        return () if self._exchange is None else self._exchange.crowd.live
+        return self._exchange.crowd.live
 
     @property
     def why(self) -> str:
         """Why it cannot be asked at all; empty if it can, or if nobody knows yet."""
         exchange = self._exchange
-        if exchange is None:
-            return self._failures.misconfigured(NO_REDIS).message
         if self._seals.why:
             return self._failures.misconfigured(self._seals.why).message
         if exchange.link.why:
             return self._failures.redis_away(exchange.link.why).message
         return self._absence().message if exchange.has_looked and not exchange.crowd.live else ""
-
-    @property
-    def never(self) -> str:
-        """See Introduced."""
-        return self._failures.misconfigured(NO_REDIS).message if self._exchange is None else ""
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever somebody has come, gone, or been described anew."""
@@ -285,14 +269,14 @@ class QueueWorker:
 
     def described(self) -> dict[Description, int]:
         """Which descriptions those have who are there, and how many have each."""
-        return {} if self._exchange is None else self._exchange.crowd.described()
+        return self._exchange.crowd.described()
 
     def all_with(self, description: Description) -> tuple[SettingsJudge, ...]:
         """Whom to ask about settings: whoever in that lane takes the question."""
         return (_LaneJudge(self, description),) if description in self.live else ()
 
     def _look(self) -> None:
-        if self._is_closed or self._exchange is None:
+        if self._is_closed:
             return
         usable = len(self._exchange.crowd.bridges)
         if usable != self._usable:
@@ -317,10 +301,9 @@ class QueueWorker:
 
     async def idle(self) -> None:
         """Return when nothing is open. Each ask has its deadline, so this ends."""
-        while len(self._refused) or (self._exchange is not None and len(self._exchange.open)):
+        while len(self._refused) or len(self._exchange.open):
             await self._refused.idle.wait()
-            if self._exchange is not None:
-                await self._exchange.open.idle.wait()
+            await self._exchange.open.idle.wait()
 
     async def close(self) -> None:
         """Break off what is open, and all connections."""
@@ -328,8 +311,7 @@ class QueueWorker:
         for made in self._refused:
             self._forget(made)
         self._unplaced.clear()
-        if self._exchange is not None:
-            await self._exchange.close()
+        await self._exchange.close()
         self._events.connections(self.name, -self._usable)
         self._events.gone(self.name)
 

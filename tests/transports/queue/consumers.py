@@ -13,11 +13,11 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ConstantBackoff
 
 from gateway.redis.addresses import redis_address
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.consumer import Consumer
 from gateway.transports.queue.judging import Introduced
-from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.names import GROUP, Names, lane_of
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import read_presence, read_replies

@@ -47,9 +47,10 @@ class Gateway:
     def __init__(self, url, key_file, limits):
         self.events = Events()
         target = QueueTarget(stream=STREAM, key_file=key_file.name, directory=str(key_file.parent))
-        address = None if url is None else redis_address(url)
         limits = {"queue_redis_seconds": ANSWER_SECONDS} | limits
-        self.worker = QueueWorker("labels", target, TransportLimits(**limits), redis=address, events=self.events)
+        self.worker = QueueWorker(
+            "labels", target, TransportLimits(**limits), redis=redis_address(url), events=self.events
+        )
         self._ids = 0
 
     async def met(self, number=1):
@@ -99,7 +100,7 @@ class Waiting:
 @asynccontextmanager
 async def gateway(redis, key_file, **limits):
     """A gateway at the queue."""
-    made = Gateway(redis if redis is None or isinstance(redis, str) else redis.url, key_file, limits)
+    made = Gateway(redis if isinstance(redis, str) else redis.url, key_file, limits)
     try:
         yield made
     finally:

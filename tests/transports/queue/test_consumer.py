@@ -6,11 +6,11 @@ import os
 
 import pytest
 
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import consuming as consuming_module
 from gateway.transports.queue import heartbeat
-from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.seals import QueueSeals
 from tests.transports.queue.consumers import (
     ALLOW,

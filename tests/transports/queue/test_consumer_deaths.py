@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.queue import heartbeat
 from gateway.transports.queue.commands import NOBODY
-from gateway.transports.queue.limits import ConsumerLimits
 from gateway.transports.queue.names import GROUP
 from tests.transports.queue.consumers import (
     ALLOW,

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from gateway.redis.addresses import redis_address
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.queue import answering, heartbeat
-from gateway.transports.queue.limits import ConsumerLimits
 from tests.caching import servers
 from tests.docs.pages import blocks
 from tests.transports.queue.consumers import (

@@ -4,9 +4,9 @@ import pytest
 
 from gateway.deciding.verdicts import Allow
 from gateway.reasons import Reason
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import commands, crowd, desertion, exchange
-from gateway.transports.queue.limits import ConsumerLimits
 from tests.transports.queue.consumers import ANSWER_SECONDS, LANE, Judge, consuming, introduced, until
 from tests.transports.queue.gateways import gateway
 

@@ -8,8 +8,8 @@ import pytest
 from gateway.deciding.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
+from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.queue import desertion
-from gateway.transports.queue.limits import ConsumerLimits
 from tests.authorities import Authority
 from tests.caching import servers
 from tests.docs.pages import blocks

@@ -264,16 +264,3 @@ async def test_a_lost_redis_is_told_by_the_name_of_the_queue(redis, key_file, lo
     lost = [entry for entry in log if entry["event"] == "the Redis of a queue is lost"]
     assert [entry["queue"] for entry in lost] == ["test"]
     assert not any("TLS" in str(entry.get("why")) for entry in log)
-
-
-async def test_without_redis_it_says_what_to_give(key_file):
-    """No --queue-redis and no --redis: CONFIGURATION, at once."""
-    async with gateway(None, key_file) as made:
-        failure = await made.ask()
-        assert failure.reason is Reason.CONFIGURATION
-        assert "--queue-redis" in failure.message
-        assert made.worker.live == ()
-        assert "--queue-redis" in made.worker.why
-        assert made.worker.never == made.worker.why
-        await asyncio.wait_for(made.worker.idle(), 10)
-    assert made.events.gone_ == 1

@@ -1,0 +1,63 @@
+"""A worker that this process has been given nothing to reach with: each call fails as CONFIGURATION, and says why."""
+
+import asyncio
+from collections.abc import Callable
+
+from gateway.deciding.steps import Ask
+from gateway.deciding.verdicts import Answer, Failure
+from gateway.reasons import Reason
+from gateway.transports.agreement import Agreement
+from gateway.transports.asked import SettingsJudge
+from gateway.transports.descriptions import Description
+from gateway.transports.events import WorkerEvents
+
+
+class UnreachableWorker:
+    """An ``Introduced`` that describes nothing.
+
+    Args:
+        name: the Worker's name.
+        target: where it is, as people are told.
+        why: why it cannot be called as long as this process lives, and what to do.
+        events: hears that it is there.
+    """
+
+    def __init__(self, name: str, target: str, why: str, events: WorkerEvents) -> None:
+        self._events = events
+        self.name = name
+        self.target = target
+        self.never = self.why = f"worker {name!r} cannot be asked: {why}"
+        self.agreement = Agreement(0.0)
+        self.is_doubted = False
+        self.live: tuple[Description, ...] = ()
+        events.arrived(name)
+
+    def ask(
+        self, ask: Ask, answered: Callable[[Answer], None], fits: frozenset[Description] | None = None
+    ) -> Callable[[], object]:
+        """See Asked."""
+        del ask, fits
+        failure = Failure(reason=Reason.CONFIGURATION, message=self.why)
+        return asyncio.get_running_loop().call_soon(answered, failure).cancel
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """See Introduced: nothing ever changes."""
+
+    def unlisten(self, listener: Callable[[], object]) -> None:
+        """See Introduced."""
+
+    def described(self) -> dict[Description, int]:
+        """See Introduced."""
+        return {}
+
+    def all_with(self, description: Description) -> tuple[SettingsJudge, ...]:
+        """See Introduced."""
+        del description
+        return ()
+
+    async def idle(self) -> None:
+        """See Asked."""
+
+    async def close(self) -> None:
+        """See Asked."""
+        self._events.gone(self.name)

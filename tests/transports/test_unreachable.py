@@ -1,0 +1,25 @@
+"""A worker that cannot be reached as long as the process lives."""
+
+import asyncio
+
+from gateway.reasons import Reason
+from gateway.transports.events import NoWorkerEvents
+from gateway.transports.unreachable import UnreachableWorker
+from tests.transports.reaching import question
+from tests.world import policy
+
+
+async def test_each_call_says_why():
+    """It fails as CONFIGURATION, later and once; one that is cancelled hears nothing."""
+    worker = UnreachableWorker("labels", "queue q", "give it a Redis", NoWorkerEvents())
+    answers = []
+    worker.ask(question(policy("p")), answers.append)
+    worker.ask(question(policy("p")), answers.append)()
+    assert answers == []
+    await asyncio.sleep(0)
+    (failure,) = answers
+    assert failure.reason is Reason.CONFIGURATION
+    assert failure.message == worker.why == worker.never == "worker 'labels' cannot be asked: give it a Redis"
+    assert worker.live == ()
+    await worker.idle()
+    await worker.close()
