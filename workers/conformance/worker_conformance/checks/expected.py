@@ -16,7 +16,8 @@ section = Section("expected")
 AT_ONCE = 20
 """Asks at the same time: what every worker holds in flight."""
 
-NONE = "no ask says what is expected: --asks with some, or --samples for the sample policies"
+NO_VERDICT = "no ask says which verdict is expected: --asks with some, or --samples for the sample policies"
+NO_ERRORS = "no ask says which errors of its settings are expected: --asks with some, or --samples"
 
 
 @section.check(
@@ -28,7 +29,7 @@ async def verdicts(worker: Subject) -> None:
     """All of them, each once."""
     asks = [ask for ask in worker.expected if not ask.expected.errors]
     if not asks:
-        raise NotCheckableError(NONE)
+        raise NotCheckableError(NO_VERDICT)
     differing = []
     for start in range(0, len(asks), AT_ONCE):
         some = asks[start : start + AT_ONCE]
@@ -47,7 +48,7 @@ async def settings_errors(worker: Subject) -> None:
     """What is wrong with them, in order."""
     asks = [ask for ask in worker.expected if ask.expected.errors]
     if not asks:
-        raise NotCheckableError(NONE)
+        raise NotCheckableError(NO_ERRORS)
     differing = []
     for ask in asks:
         found = await validated(worker, ask.policy, ask.settings)
