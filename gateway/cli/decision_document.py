@@ -66,7 +66,7 @@ import msgspec
 
 from gateway.deciding.blame import Blame, digest
 from gateway.deciding.call import Call
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.reasons import Reason
 from gateway.review.request import Request
@@ -75,8 +75,6 @@ from gateway.serving.walk import Visit, Walk
 
 API_VERSION: Final = "admission-gateway.dev/review/v1alpha1"
 KIND: Final = "ReviewDecision"
-
-_VERDICTS: Final = {Allow: "allow", Deny: "deny", Failure: "failure"}
 
 
 def decision_document(source: str, walk: Walk) -> bytes:
@@ -200,7 +198,7 @@ def _answer(call: Call) -> dict[str, Any]:
     if isinstance(answer, Failure):
         reason, message = answer.reason.value, answer.message
     return {
-        "verdict": None if answer is None else _VERDICTS[type(answer)],
+        "verdict": _verdict(answer),
         "reason": reason,
         "message": message,
         "code": code,
@@ -215,3 +213,15 @@ def _operations(operations: Iterable[Operation]) -> list[dict[str, Any]]:
         {"op": each.op, "path": each.path} | ({} if each.op == "remove" else {"value": each.value})
         for each in operations
     ]
+
+
+def _verdict(answer: Answer | None) -> str | None:
+    match answer:
+        case Allow():
+            return "allow"
+        case Deny():
+            return "deny"
+        case Failure():
+            return "failure"
+        case None:
+            return None

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 import click
@@ -58,6 +58,9 @@ def run(**values: Any) -> None:
     sys.exit(0 if answered else COULD_NOT)
 
 
+_ONCE: Final = "Without --once it keeps serving, and says how to send your own reviews."
+
+
 def _reviews(folder: Path) -> list[Path]:
     found = sorted(folder.glob("*.json"))
     if not found:
@@ -90,7 +93,7 @@ async def _show(configuration: Configuration, settings: Settings, reviews: list[
             answered = await _send_all(session, url, reviews, listener)
             decisions = tuple(listener.decisions.values())
             again = [decision async for decision in _both_phases(session, url, _anew(reviews[0]), listener)]
-        for line in (*closing(decisions, again), *farewell(url, ca, admin, reviews[0])):
+        for line in (*closing(decisions, again), *([_ONCE] if once else farewell(url, ca, admin, reviews[0]))):
             click.echo(line)
         if not once:
             # Only from here on: until now Ctrl-C ends it as it ends any program.

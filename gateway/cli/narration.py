@@ -80,7 +80,7 @@ def farewell(url: str, ca: Path, admin: tuple[str, int], example: Path) -> Itera
     yield "Send your own, as kube-apiserver would:"
     yield f"  curl --cacert {ca} -H 'Content-Type: application/json' '{url}/mutate?timeout=10s' \\"
     yield f"    --data-binary @{example}"
-    yield f"Health and metrics: http://{admin[0]}:{admin[1]}/readyz?verbose and /metrics"
+    yield f"Metrics and health: http://{admin[0]}:{admin[1]}/metrics, 'http://{admin[0]}:{admin[1]}/readyz?verbose'"
 
 
 def _told(call: Call) -> Iterator[str]:

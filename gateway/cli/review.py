@@ -40,7 +40,7 @@ from gateway.review.errors import ReviewError
 from gateway.review.request import Request, decode
 from gateway.serving.limits import Limits
 from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.serving.walk import Walk, Walker, after_mutation
+from gateway.serving.walk import UnconvertedError, Walk, Walker, after_mutation
 from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
 from gateway.telemetry.logs import configure_logs
@@ -166,7 +166,7 @@ class _Deciding:
                 if not walk.allowed:
                     return
                 request = after_mutation(walk)
-        except ReviewError as error:
+        except (ReviewError, UnconvertedError) as error:
             self._could_not(source, str(error))
 
     def _decoded(self, body: bytes) -> Request:

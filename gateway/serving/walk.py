@@ -17,6 +17,9 @@ is reinvoked depend on the entries.
   webhooks from manifest files it does, KEP-5793. So the gateway judges whatever it receives; only here are they kept
   from it.)
 
+A policy that is about the resource in another version than the review brings is not told as WRONG_VERSION: the API
+server would convert the object before it calls the entry. What comes of that cannot be said here, so it is an error.
+
 What cannot be known here is left out: the API server's own defaulting, conversion and validation between the phases,
 and what a registration excludes besides (``render``).
 """
@@ -32,10 +35,12 @@ import msgspec
 from gateway.deciding.decision import Decision
 from gateway.deciding.heart import Heart
 from gateway.deciding.plan import make_plan
+from gateway.deciding.verdicts import Failure
 from gateway.patching.difference import Operation, difference
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.entries import Entry
-from gateway.policies.model import Phase, ReinvocationPolicy
+from gateway.policies.model import Phase, Policy, ReinvocationPolicy
+from gateway.reasons import Reason
 from gateway.review.request import Request
 from gateway.review.response import Status, clean_warnings, denial_code
 from gateway.serving.budget import budget
@@ -119,6 +124,10 @@ class Walk:
         return found
 
 
+class UnconvertedError(Exception):
+    """The API server would convert the object before it calls an entry; says which, and what to give instead."""
+
+
 class Walker:
     """Walks requests through the entries of a configuration.
 
@@ -140,6 +149,7 @@ class Walker:
 
         Raises:
             ReviewError: the request cannot be read as far as somebody needs it.
+            UnconvertedError: only the API server can make of the object what a policy would be sent.
         """
         if is_unsent(request):
             return _walk(phase, request, request, ())
@@ -189,7 +199,11 @@ class Walker:
             early_asks=self._early_asks,
         )
         driver = Driver(request.uid, heart, asker=configuration.asker, namespaces=configuration.namespaces)
-        return Visit(entry=entry, round=number, decision=await driver.decide())
+        decision = await driver.decide()
+        for call in decision.calls:
+            if isinstance(call.answer, Failure) and call.answer.reason is Reason.WRONG_VERSION:
+                raise UnconvertedError(_unconverted(entry, call.policy, request))
+        return Visit(entry=entry, round=number, decision=decision)
 
 
 def with_object(request: Request, after: Any) -> Request:
@@ -200,6 +214,23 @@ def with_object(request: Request, after: Any) -> Request:
 def after_mutation(walk: Walk) -> Request:
     """The request as the validating phase sees it, as far as the gateway has changed it."""
     return with_object(walk.request, walk.object) if walk.changes else walk.request
+
+
+def _unconverted(entry: Entry, policy: Policy, request: Request) -> str:
+    resource = request.resource
+    named = {
+        f"{group}/{version}".removeprefix("/")
+        for rule in policy.rules
+        if {resource.resource, "*"} & {each.partition("/")[0] for each in rule.resources}
+        for group in rule.api_groups
+        for version in rule.api_versions
+    }
+    came = f"{resource.group}/{resource.version}".removeprefix("/")
+    return (
+        f"policy {policy.name} is about {resource.resource} in {', '.join(sorted(named)) or 'another version'}, and "
+        f"the review brings it in {came}: the API server would convert the object before it calls entry {entry.name}, "
+        "and review cannot; give it the request in a version that the policy names"
+    )
 
 
 def _walk(phase: Phase, request: Request, after: Request, visits: Sequence[Visit]) -> Walk:

@@ -106,6 +106,16 @@ def test_a_queue_without_a_redis_is_not_waited_for(run_process, file, tmp_path):
     assert "--queue-redis" in done.out + done.err
 
 
+@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
+def test_an_object_that_the_api_server_would_convert_is_not_decided(reviewed, nobody, file, failure_policy):
+    """The cluster sends the policy its own version: a WRONG_VERSION that never happens there is not foretold here."""
+    rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v2"], "resources": ["pods"]}
+    done = reviewed(nobody(rules=[rule], failurePolicy=failure_policy), "--phase", "validate", file(CREATE))
+    assert done.code == COULD_NOT
+    assert "is about pods in v2, and the review brings it in v1: the API server would convert" in done.err
+    assert "WRONG_VERSION" not in done.out + done.err
+
+
 # -------------------------------------------------------------------------------------- the examples, in full
 
 
@@ -216,7 +226,7 @@ def test_nothing_is_left_running(run_process):
 def test_an_interrupted_review_is_no_verdict(nobody, file, number):
     """While it waits for a worker, it says for whom; a signal ends it with exit code 2, and no traceback."""
     process = subprocess.Popen(
-        [COMMAND, "review", "--policies", nobody(), "--worker-wait", "60", file(CREATE)],
+        [COMMAND, "review", "--policies", nobody(inputs=["/object/metadata"]), "--worker-wait", "60", file(CREATE)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -251,7 +261,7 @@ def test_a_failure_under_ignore_is_0(reviewed, nobody, file):
     done = reviewed(nobody(failurePolicy="Ignore"), file(CREATE))
     assert done.code == ALLOWED
     assert "failed, let pass by failurePolicy Ignore" in done.out
-    assert "    warning: judge.test.example.com: not judged" in done.out
+    assert "    warning: judge.test.example.com: could not judge this request: CONFIGURATION" in done.out
 
 
 def test_what_to_do_about_a_failure_is_told(reviewed, nobody, file):
