@@ -1,6 +1,7 @@
 """The JSON shape of a Kubernetes type, and what kube-apiserver's decoder makes of a JSON value that should have it.
 
-The decoder is Go's (sigs.k8s.io/json, case-sensitive). Its rules, which are laxer than a schema's:
+The decoder is Go's (sigs.k8s.io/json, case-sensitive; where a type is ``folded``, encoding/json). Its rules, which are
+laxer than a schema's:
 
 * A member that the type does not know is ignored, and so is every member whose name differs in case.
 * ``null`` is accepted everywhere, and says nothing: the field keeps its zero value; so does an element of a list or a
@@ -13,24 +14,65 @@ A shape is a value, built from the classes below; a type is a table of its field
 """
 
 import base64
-import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, Self
+
+from gateway.base64_text import base64_mistake
 
 Path = tuple[str, ...]
 """Where a value stands: names of fields, and in brackets the keys of maps and indexes of lists."""
 
-_KINDS: Final = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+
+class Repeated(dict[str, Any]):
+    """An object in whose text a member stands more than once; ``pairs`` are all of them, in their order.
+
+    Go decodes them one after another into the same place: a later value replaces an earlier one, two objects are put
+    together, and a wrong type is an error wherever it stands.
+    """
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+class Fraction(float):
+    """A number that is written with a fraction or an exponent, which is no integer to Go; errors repeat its text."""
+
+    def __new__(cls, text: str) -> Self:
+        """The number that the text is."""
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    text: str
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return self.text
+
+
+_KINDS: Final = {
+    dict: "object",
+    Repeated: "object",
+    list: "array",
+    str: "string",
+    bool: "bool",
+    int: "number",
+    float: "number",
+    Fraction: "number",
+}
 _WITH_ARTICLE: Final = {
     dict: "an object",
+    Repeated: "an object",
     list: "an array",
     str: "a string",
     bool: "a boolean",
     int: "a number",
     float: "a number",
+    Fraction: "a number",
 }
 _SHOWN: Final = 64
 """Characters of a map's key, or of a number, that an error repeats: a label's name part has at most 63."""
@@ -130,7 +172,7 @@ class Integer(Shape):
         """The integer."""
         if type(value) is int and self.low <= value <= self.high:
             return value
-        raise at.error("an integer", value, self, literal=type(value) in {int, float})
+        raise at.error("an integer", value, self, literal=type(value) is not bool and isinstance(value, int | float))
 
 
 INT32: Final = Integer("int32", -(2**31), 2**31 - 1)
@@ -161,13 +203,11 @@ class Bytes(Shape):
             return bytes([_BYTE.read(0 if each is None else each, at) for each in value])
         if type(value) is not str:
             raise at.error("a string in base64", value, self)
-        text = value.replace("\r", "").replace("\n", "")
-        try:
-            # Python would read "QQ" with a "=" too few behind it; Go does not.
-            return base64.b64decode(text if len(text) % 4 == 0 else "!", validate=True)
-        except (binascii.Error, ValueError):
-            words = "illegal base64 data"
-            raise ShapeError(at.path, "a string in base64", "one that is not base64", words) from None
+        mistake = base64_mistake(value)
+        if mistake is not None:
+            words = f"illegal base64 data at input byte {mistake}"
+            raise ShapeError(at.path, "a string in base64", "one that is not base64", words)
+        return base64.b64decode(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,30 +274,56 @@ class Entries(Shape):
 
     def read(self, value: Any, at: Place) -> dict[str, Any]:
         """The entries."""
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             raise at.error("an object", value, self)
         read, zero = self.element.read, self.zero
-        return {name: zero if each is None else read(each, at.inside(name)) for name, each in value.items()}
+        return {name: zero if each is None else read(each, at.inside(name)) for name, each in _pairs(value)}
 
 
 @dataclass(frozen=True, slots=True)
 class Struct(Shape):
-    """An object with known members; ``go`` has its package in front, such as ``v1.Status``."""
+    """An object with known members; ``go`` has its package in front, such as ``v1.Status``.
+
+    ``folded``: names are known in any case of letters, as encoding/json has it by itself.
+    """
 
     fields: Mapping[str, Shape] = field(default_factory=dict)
+    folded: bool = False
 
     def read(self, value: Any, at: Place) -> dict[str, Any]:
         """The members that are known and not null."""
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             raise at.error("an object", value, self)
-        struct = self.go.rpartition(".")[2]
-        members = {}
-        for name, each in value.items():
+        package, _, struct = self.go.rpartition(".")
+        members: dict[str, Any] = {}
+        for said, each in _pairs(value):
+            name = self._name(said)
             shape = self.fields.get(name)
-            if shape is not None and each is not None:
-                place = Place(path=(*at.path, name), struct=struct, names=(*at.names, name))
-                members[name] = shape.read(each, place)
+            if shape is None:
+                continue
+            if each is not None:
+                place = Place(path=(*at.path, name), struct=struct if package else "", names=(*at.names, name))
+                members[name] = _again(members.get(name), shape.read(each, place))
+            elif isinstance(members.get(name), dict | list | bytes):
+                del members[name]
         return members
+
+    def _name(self, said: str) -> str:
+        """The field that a member is."""
+        if not self.folded or said in self.fields:
+            return said
+        return next((name for name in self.fields if name.casefold() == said.casefold()), said)
+
+
+def _pairs(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    return value.pairs if isinstance(value, Repeated) else value.items()
+
+
+def _again(old: Any, new: Any) -> Any:
+    """What the second of two members of the same name makes of the first."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return new
+    return {**old, **{name: _again(old.get(name), each) for name, each in new.items()}}
 
 
 STRING: Final = Text()

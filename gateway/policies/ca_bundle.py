@@ -10,8 +10,8 @@ import binascii
 import re
 from typing import Final
 
+from gateway.base64_text import base64_mistake
 from gateway.policies import wording
-from gateway.policies.base64_text import base64_mistake
 from gateway.policies.fields import Field
 
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from gateway.base64_text import base64_mistake
 from gateway.policies import wording
-from gateway.policies.base64_text import base64_mistake
 from gateway.policies.fields import Field
 from gateway.policies.nodes import TOLD, Broken, Duplicate, Node, Value
 from gateway.policies.schema import Bytes, Deferred, Flag, GoType, Integer, ListOf, MapOf, Struct, Text, Time

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from gateway.wording import shown
+from gateway.wording import go_escaped, go_quoted, shown
 
 MAX_FEW: Final = 3
 """Pointers that one message names: enough to see what they have in common."""
@@ -18,20 +18,17 @@ MAX_QUOTED: Final = 4096
 """Characters of a value in a message, where Kubernetes knows no limit. Names have at most 253, label keys 317, an
 expression some hundreds; a message ends in logs and in front of users, and one value may be wrong in several ways."""
 
-_SHORT: Final = {char: "\\" + name for char, name in zip('\a\b\f\n\r\t\v"\\', 'abfnrtv"\\', strict=True)}
 _HTML: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
-_SURROGATE: Final = 0xDC00
-"""Python's ``surrogateescape``: a byte that is no UTF-8 stands as this plus its value."""
 
 
 def quote(text: str) -> str:
     """The text as Go's %q writes it: in quotation marks, on one line, what is not printable escaped."""
-    return '"' + "".join(map(_escape, _cut(text))) + '"'
+    return go_quoted(_cut(text))
 
 
 def one_line(text: str) -> str:
     """The text with everything escaped that would break its line or a terminal."""
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
+    return "".join(char if char.isprintable() else go_escaped(char) for char in text)
 
 
 def go_json(value: object) -> str:
@@ -42,19 +39,6 @@ def go_json(value: object) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
-
-
-def _escape(char: str) -> str:
-    if char in _SHORT:
-        return _SHORT[char]
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if _SURROGATE < code <= _SURROGATE + 0xFF:
-        code -= _SURROGATE
-    if code < 0x80 or ord(char) != code:  # noqa: PLR2004 - where ASCII ends
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the basic plane
 
 
 def few(pointers: Sequence[str]) -> str:

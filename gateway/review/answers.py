@@ -3,7 +3,8 @@
 Three steps, each with its own words in front of an error; all three are errors of the call, so that the webhook's
 failurePolicy applies:
 
-1. The text becomes JSON, and its apiVersion and kind a type. What the text does not say, the type asked for says.
+1. The text becomes JSON, and its apiVersion and kind a type; here, and only here, names are known in any case of
+   letters, so that ``APIVERSION`` chooses a type too. What the text does not say, the type asked for says.
 2. JSON becomes that type, by the rules of ``gateway.shapes``: another case is another name, unknown members are
    ignored, wrong types are errors, in the echoed request as well. Of members with the same name the last counts; two
    objects are put together; a ``null`` leaves a plain value as it was.
@@ -31,8 +32,9 @@ from typing import Any, Final
 
 from gateway.depth import too_deep
 from gateway.review.request import API_VERSIONS, DEPTH
-from gateway.review.types import KIND, REVIEWS, TYPE_META
-from gateway.shapes import ShapeError, read
+from gateway.review.types import KIND, OPTIONS, REVIEWS, TYPE_META, UNVERSIONED
+from gateway.shapes import Fraction, Repeated, ShapeError, read
+from gateway.wording import go_quoted
 
 JSON_PATCH: Final = "JSONPatch"
 """The only patch type there is."""
@@ -156,8 +158,11 @@ def _typed(body: bytes, api_version: str) -> dict[str, Any]:
     if said.count("/") > 1:
         raise AnswerError(f"{_CALL}: unexpected GroupVersion string: {said[:_SHOWN]}")
     actual = _defaulted(said, api_version)
-    if kind == "Status" and actual in {*API_VERSIONS, "v1"}:
-        raise _unconverted("v1.Status", api_version)
+    if actual.endswith("/"):
+        # kube-apiserver repeats all of the answer here.
+        raise AnswerError(f"{_CALL}: Object 'apiVersion' is missing")
+    if kind in UNVERSIONED or (kind in OPTIONS and actual in API_VERSIONS):
+        raise _unconverted(f"v1.{kind}", api_version)
     if actual not in API_VERSIONS or kind != KIND:
         raise AnswerError(
             f"{_CALL}: no kind {_quoted(kind)} is registered for version {_quoted(actual)} in scheme {_quoted(_SCHEME)}"
@@ -179,7 +184,7 @@ def _decoded(body: bytes) -> Any:
         text = body.decode("utf-8-sig", "replace")
         if too_deep(body, DEPTH):
             raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: exceeded max depth of {DEPTH}")
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refused)
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refused, parse_float=Fraction)
     except (ValueError, RecursionError) as error:
         raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: {error}") from None
 
@@ -190,19 +195,7 @@ def _refused(constant: str) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
-    if len(members) == len(pairs):
-        return members
-    members = {}
-    for name, value in pairs:
-        members[name] = _again(members[name], value) if name in members else value
-    return members
-
-
-def _again(old: Any, new: Any) -> Any:
-    """The value of a member that is there twice: Go decodes the second one into what it made of the first."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        return {**old, **{name: _again(old[name], value) if name in old else value for name, value in new.items()}}
-    return old if new is None and not isinstance(old, dict | list) else new
+    return members if len(members) == len(pairs) else Repeated(pairs)
 
 
 def _defaulted(said: str, api_version: str) -> str:
@@ -228,5 +221,4 @@ def _invalid(message: str) -> AnswerError:
 
 
 def _quoted(text: str) -> str:
-    """Go's %q, cut."""
-    return json.dumps(text[:_SHOWN], ensure_ascii=not text.isprintable())
+    return go_quoted(text[:_SHOWN])

@@ -113,5 +113,17 @@ def _review(version: str) -> Struct:
 REVIEWS: Final = {api_version: _review(api_version.rpartition("/")[2]) for api_version in API_VERSIONS}
 """By apiVersion."""
 
-TYPE_META: Final = Struct("metav1.TypeMeta", {"apiVersion": STRING, "kind": STRING})
-"""What is read first, to find the type."""
+TYPE_META: Final = Struct(
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }',
+    {"apiVersion": STRING, "kind": STRING},
+    folded=True,
+)
+"""What is read first, to find the type; by encoding/json, and so in any case of letters."""
+
+OPTIONS: Final = frozenset(
+    {"WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"}
+)
+"""What metav1.AddToGroupVersion registers in each version besides."""
+
+UNVERSIONED: Final = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"})
+"""Kinds that a scheme knows in whatever version (metav1.Unversioned)."""

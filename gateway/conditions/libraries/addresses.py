@@ -10,10 +10,10 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 
 from gateway.conditions.libraries.overloads import Library, function, member
-from gateway.conditions.libraries.quoting import quoted
 from gateway.conditions.values.faults import Fault, no_such_overload
 from gateway.conditions.values.kinds import Opaque
 from gateway.conditions.values.types import written
+from gateway.wording import go_quoted
 
 _BITS: Final = {4: 32, 6: 128}
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
@@ -26,9 +26,9 @@ class Unreadable(Exception):  # noqa: N818 - it is named after what the text is
     """Why a text is no address, in netip's words."""
 
     def __init__(self, text: str, reason: str, at: str = "") -> None:
-        where = f" (at {quoted(at)})" if at else ""
+        where = f" (at {go_quoted(at)})" if at else ""
         super().__init__(reason)
-        self.message = f"ParseAddr({quoted(text)}): {reason}{where}"
+        self.message = f"ParseAddr({go_quoted(text)}): {reason}{where}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +211,11 @@ def _ip_or_error(text: str) -> IP | str:
     try:
         address = read_address(text)
     except Unreadable as error:
-        return f"IP Address {quoted(text)} parse error during conversion from string: {error.message}"
+        return f"IP Address {go_quoted(text)} parse error during conversion from string: {error.message}"
     if address.zone:
-        return f"IP address {quoted(text)} with zone value is not allowed"
+        return f"IP address {go_quoted(text)} with zone value is not allowed"
     if address.mapped:
-        return f"IPv4-mapped IPv6 address {quoted(text)} is not allowed"
+        return f"IPv4-mapped IPv6 address {go_quoted(text)} is not allowed"
     return IP(address)
 
 
@@ -228,7 +228,7 @@ def _ip(text: str) -> IP:
 
 def _cidr_or_error(text: str) -> CIDR | str:  # noqa: PLR0911 - one return for each of netip's complaints
     before, slash, after = text.rpartition("/")
-    wrong = f"network address parse error during conversion from string: netip.ParsePrefix({quoted(text)}): "
+    wrong = f"network address parse error during conversion from string: netip.ParsePrefix({go_quoted(text)}): "
     if not slash:
         return f"{wrong}no '/'"
     try:
@@ -240,11 +240,11 @@ def _cidr_or_error(text: str) -> CIDR | str:  # noqa: PLR0911 - one return for e
     bits = after.lstrip("+-")
     plain = bits.isascii() and bits.isdigit() and len(after) - len(bits) <= 1
     if not plain or (len(after) > 1 and after[0] not in "123456789"):
-        return f"{wrong}bad bits after slash: {quoted(after)}"
+        return f"{wrong}bad bits after slash: {go_quoted(after)}"
     if len(bits) > 3 or int(bits) > _BITS[address.version]:  # noqa: PLR2004 - digits of 128
         return f"{wrong}prefix length out of range"
     if address.mapped:
-        return f"IPv4-mapped IPv6 address {quoted(text)} is not allowed"
+        return f"IPv4-mapped IPv6 address {go_quoted(text)} is not allowed"
     return CIDR(address, int(bits))
 
 

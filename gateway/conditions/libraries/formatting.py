@@ -21,7 +21,6 @@ from typing import Any, Final, Protocol
 from gateway.conditions.libraries.conversions import as_string
 from gateway.conditions.libraries.operators import too_large
 from gateway.conditions.libraries.overloads import Library, member
-from gateway.conditions.libraries.quoting import quoted
 from gateway.conditions.values.containers import is_map, items
 from gateway.conditions.values.equality import Effort
 from gateway.conditions.values.faults import Fault
@@ -29,6 +28,7 @@ from gateway.conditions.values.kinds import named
 from gateway.conditions.values.numbers import adapted
 from gateway.conditions.values.times import Duration, Timestamp
 from gateway.conditions.values.types import Type
+from gateway.wording import go_quoted
 
 _PRECISION: Final = 6
 _SUPERSCRIPTS: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -165,13 +165,13 @@ def _string(value: Any, _precision: int | None = None) -> str:
         try:
             return as_string(value)
         except Fault as fault:
-            raise Malformed(f"could not convert argument {quoted(fault.message)} to string") from fault
+            raise Malformed(f"could not convert argument {go_quoted(fault.message)} to string") from fault
     raise _unfit("s", value)
 
 
 def _key(key: Any) -> str:
     if isinstance(key, str):
-        return quoted(key)
+        return go_quoted(key)
     if isinstance(key, bool | int):
         return as_string(key)
     raise Malformed(f"no formatting function for map key of type {named(key)}")
@@ -180,13 +180,13 @@ def _key(key: Any) -> str:
 def _element(value: Any) -> str:  # noqa: PLR0911 - one return for each kind
     """A value within a list or a map."""
     if isinstance(value, str):
-        return quoted(value)
+        return go_quoted(value)
     if isinstance(value, bytes):
-        return f"b{quoted(_string(value))}"
+        return f"b{go_quoted(_string(value))}"
     if isinstance(value, Timestamp):
-        return f"timestamp({quoted(as_string(value))})"
+        return f"timestamp({go_quoted(as_string(value))})"
     if isinstance(value, Duration):
-        return f"duration({quoted(as_string(value))})"
+        return f"duration({go_quoted(as_string(value))})"
     if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
             return '"NaN"' if math.isnan(value) else ('"+Inf"' if value > 0 else '"-Inf"')

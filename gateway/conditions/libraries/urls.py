@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from gateway.conditions.libraries.addresses import Unreadable, read_address
 from gateway.conditions.libraries.overloads import Library, function, member
-from gateway.conditions.libraries.quoting import quoted
 from gateway.conditions.values.faults import Fault, no_such_overload
 from gateway.conditions.values.kinds import Opaque
 from gateway.conditions.values.types import Type, written
+from gateway.wording import go_quoted
 
 _UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _PATH: Final = _UNRESERVED + b"$&+,/:;=@"
@@ -54,7 +54,7 @@ def _text(url: URL) -> tuple[bytes, ...]:
 
 
 def _wrong(text: bytes, reason: str) -> Fault:
-    shown = quoted(text.decode(errors="replace"))
+    shown = go_quoted(text.decode(errors="replace"))
     return Fault(f"URL parse error during conversion from string: parse {shown}: {reason}")
 
 
@@ -115,7 +115,7 @@ def _host(scheme: bytes, host: bytes) -> bytes:
     if first >= 0:
         start = first if scheme in {b"http", b"https"} else last
         if not _PORT.fullmatch(host[start:]):
-            raise _Invalid(f"invalid port {quoted(host[start:].decode(errors='replace'))} after host")
+            raise _Invalid(f"invalid port {go_quoted(host[start:].decode(errors='replace'))} after host")
     return _unescape_host(host)
 
 
@@ -128,7 +128,7 @@ def _literal(host: bytes) -> bytes:
         raise _Invalid("missing ']' in host")
     port = host[end + 1 :]
     if not _PORT.fullmatch(port):
-        raise _Invalid(f"invalid port {quoted(port.decode(errors='replace'))} after host")
+        raise _Invalid(f"invalid port {go_quoted(port.decode(errors='replace'))} after host")
     name, percent, zone = host[1:end].partition(b"%25")
     name = _unescape_host(name) + (_unescape_zone(percent + zone) if percent else b"")
     try:
@@ -150,7 +150,7 @@ def _unescape_host(text: bytes) -> bytes:
     _check_escapes(text)
     for match in _ESCAPE.finditer(text):
         if int(match[1], 16) < _ASCII_END and match[0] != b"%25":
-            raise _Invalid(f"invalid URL escape {quoted(match[0].decode())}")
+            raise _Invalid(f"invalid URL escape {go_quoted(match[0].decode())}")
     _check_host(text)
     return _unescape(text)
 
@@ -159,7 +159,7 @@ def _unescape_zone(text: bytes) -> bytes:
     _check_escapes(text)
     for match in _ESCAPE.finditer(text):
         if match[0] not in _ZONE_ESCAPES and int(match[1], 16) not in _HOST:
-            raise _Invalid(f"invalid URL escape {quoted(match[0].decode())}")
+            raise _Invalid(f"invalid URL escape {go_quoted(match[0].decode())}")
     _check_host(text)
     return _unescape(text)
 
@@ -168,13 +168,13 @@ def _check_escapes(text: bytes) -> None:
     start = -1
     while (start := text.find(b"%", start + 1)) >= 0:
         if not _ESCAPE.match(text, start):
-            raise _Invalid(f"invalid URL escape {quoted(text[start : start + 3].decode(errors='replace'))}")
+            raise _Invalid(f"invalid URL escape {go_quoted(text[start : start + 3].decode(errors='replace'))}")
 
 
 def _check_host(text: bytes) -> None:
     wrong = _ESCAPE.sub(b"", text).translate(None, _HOST + _NOT_ASCII)
     if wrong:
-        raise _Invalid(f"invalid character {quoted(chr(wrong[0]))} in host name")
+        raise _Invalid(f"invalid character {go_quoted(chr(wrong[0]))} in host name")
 
 
 def _escaped_path(url: URL) -> bytes:
@@ -190,7 +190,7 @@ def check_request_uri(text: str) -> str | None:
     try:
         _parse(raw, request=True)
     except _Invalid as error:
-        return f"parse {quoted(text)}: {error}"
+        return f"parse {go_quoted(text)}: {error}"
     return None
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.conditions.libraries.overloads import Library, function, member
-from gateway.conditions.libraries.quoting import quoted
 from gateway.conditions.values.faults import Fault, no_such_overload
 from gateway.conditions.values.kinds import Opaque
 from gateway.conditions.values.numbers import LARGEST_INT, LARGEST_UINT
 from gateway.conditions.values.types import written
+from gateway.wording import go_quoted
 
 _NUMBERS: Final = re.compile(r"[0-9]*")
 _ALPHANUMERIC: Final = re.compile(r"[0-9A-Za-z-]*")
@@ -47,15 +47,15 @@ def _parse(text: str) -> Semver:
         if not part:
             raise Fault("Build meta data is empty")
         if not _ALPHANUMERIC.fullmatch(part):
-            raise Fault(f"Invalid character(s) found in build meta data {quoted(part)}")
+            raise Fault(f"Invalid character(s) found in build meta data {go_quoted(part)}")
     return Semver((major, minor, number), found)
 
 
 def _number(text: str, name: str) -> int:
     if not _NUMBERS.fullmatch(text):
-        raise Fault(f"Invalid character(s) found in {name.lower()} number {quoted(text)}")
+        raise Fault(f"Invalid character(s) found in {name.lower()} number {go_quoted(text)}")
     if len(text) > 1 and text[0] == "0":
-        raise Fault(f"{name} number must not contain leading zeroes {quoted(text)}")
+        raise Fault(f"{name} number must not contain leading zeroes {go_quoted(text)}")
     return _uint(text)
 
 
@@ -64,7 +64,7 @@ def _uint(text: str) -> int:
     if not text:
         raise Fault('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > 20 or int(text) > LARGEST_UINT:  # noqa: PLR2004 - digits of 2**64
-        raise Fault(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+        raise Fault(f"strconv.ParseUint: parsing {go_quoted(text)}: value out of range")
     return int(text)
 
 
@@ -73,10 +73,10 @@ def _pre_release(text: str) -> int | str:
         raise Fault("Prerelease is empty")
     if _NUMBERS.fullmatch(text):
         if len(text) > 1 and text[0] == "0":
-            raise Fault(f"Numeric PreRelease version must not contain leading zeroes {quoted(text)}")
+            raise Fault(f"Numeric PreRelease version must not contain leading zeroes {go_quoted(text)}")
         return _uint(text)
     if not _ALPHANUMERIC.fullmatch(text):
-        raise Fault(f"Invalid character(s) found in prerelease {quoted(text)}")
+        raise Fault(f"Invalid character(s) found in prerelease {go_quoted(text)}")
     return text
 
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from gateway.conditions.values.faults import Fault
 from gateway.conditions.values.numbers import LARGEST_INT, SMALLEST_INT
-from gateway.wording import quoted
+from gateway.wording import go_quoted
 
 NANOSECONDS: Final = 1_000_000_000
 """In a second."""
@@ -214,15 +214,15 @@ def parse_duration(text: str) -> Duration:
         if not (whole or fraction) or len(digits) > _INT64_DIGITS + 1 or total > -SMALLEST_INT:
             break
         if unit not in _UNITS:
-            wrong = f"unknown unit {quoted(unit)}" if unit else "missing unit"
-            raise DurationError(f"time: {wrong} in duration {quoted(text)}")
+            wrong = f"unknown unit {go_quoted(unit)}" if unit else "missing unit"
+            raise DurationError(f"time: {wrong} in duration {go_quoted(text)}")
         # Go reads the fraction up to what an int64 holds, and multiplies it as a double.
         read = fraction[:_INT64_DIGITS].rstrip("0") or "0"
         total += int(digits or 0) * _UNITS[unit] + int(int(read) * (_UNITS[unit] / 10 ** len(read)))
     else:
         if parts and total <= LARGEST_INT + negative:
             return Duration(-total if negative else total)
-    raise DurationError(f"time: invalid duration {quoted(text)}")
+    raise DurationError(f"time: invalid duration {go_quoted(text)}")
 
 
 _INT64_DIGITS: Final = 18

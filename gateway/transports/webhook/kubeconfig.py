@@ -9,8 +9,8 @@ import base64
 from pathlib import Path
 from typing import Final
 
+from gateway.base64_text import base64_mistake
 from gateway.policies import wording
-from gateway.policies.base64_text import base64_mistake
 from gateway.policies.document import SourceText, read_documents
 from gateway.policies.fields import Field, summary
 from gateway.policies.model import Place

@@ -14,7 +14,7 @@ _QUANTUM: Final = 4
 
 def base64_mistake(text: str) -> int | None:
     """The offset, in bytes of UTF-8, at which Go's decoder gives up; None if the text is base64."""
-    source = text.encode()
+    source = text.encode(errors="replace")
     at = _past(_ALPHABET, source, 0)
     characters = at - source.count(b"\r", 0, at) - source.count(b"\n", 0, at)
     filled = characters % _QUANTUM
