@@ -34,10 +34,12 @@ from gateway.serving.tls import TlsError
 from gateway.sources.files import SourceError, read
 from gateway.telemetry.logs import configure_logs
 
+_ONCE: Final = "Without --once it keeps serving, and says how to send your own reviews."
+
 
 def run(**values: Any) -> None:
     """See the command."""
-    examples: Path = values["examples"]
+    examples: Path = values["examples"] or _own_examples()
     stop_logs = configure_logs(level="warning", form="text")
     answered = False
     try:
@@ -58,13 +60,17 @@ def run(**values: Any) -> None:
     sys.exit(0 if answered else COULD_NOT)
 
 
-_ONCE: Final = "Without --once it keeps serving, and says how to send your own reviews."
+def _own_examples() -> Path:
+    """Beside this module in a wheel, else in the checkout that it is part of; by a short name where it has one."""
+    here = Path(__file__).resolve()
+    found = next(place for place in (here.parent / "examples", here.parents[2] / "examples") if place.is_dir())
+    return found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found
 
 
 def _reviews(folder: Path) -> list[Path]:
     found = sorted(folder.glob("*.json"))
     if not found:
-        raise SourceError(f"there are no reviews in {folder}; run this in the project's folder, or give --examples")
+        raise SourceError(f"there are no reviews in {folder}; give --examples a folder that holds reviews/")
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
+from gateway.cli.hook_policies import UnservedError, serve_hooks
 from gateway.cli.options import chosen_limits
 from gateway.sources.files import SourceError
 from gateway.sources.hooks import HookDirectory
@@ -21,12 +22,6 @@ from gateway.transports.limits import TransportLimits
 
 def run(hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: tuple[str, ...], **limits: Any) -> None:
     """See the command."""
-    try:
-        from gateway.cli.hook_policies import UnservedError, serve_hooks  # noqa: PLC0415 - the SDK may not be installed
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("admission_worker"):
-            raise
-        fail("hook-worker needs the Python SDK of workers; pip install admission-worker", COULD_NOT)
     chosen = hook_limits(*chosen_limits(limits, TransportLimits))
     directory = HookDirectory(hooks_dir, seconds=chosen.config_seconds)
     try:

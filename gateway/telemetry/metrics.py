@@ -15,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from gateway.deciding.decision import Decision, Outcome
 from gateway.deciding.origin import Source
 from gateway.deciding.plan import UnavailableReason
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 
@@ -122,6 +122,7 @@ QUEUE_EVENTS: Final = (
 """What can happen besides with a worker behind a queue."""
 
 _VERDICTS: Final = {Allow: "allow", Deny: "deny", Failure: "failure"}
+
 
 _Metric = TypeVar("_Metric", Counter, Histogram)
 
@@ -398,7 +399,7 @@ class Metrics:
                 continue
             used += call.early and call.source is not Source.MEMO
             name = call.policy.qualified_name
-            self._of(self._verdicts, phase, name, _VERDICTS[type(call.answer)]).inc()
+            self._of(self._verdicts, phase, name, _verdict(call.answer)).inc()
             self._of(self._answers, phase, name, call.source).inc()
             if call.conflicts:
                 self._of(self._conflicts, phase, name).inc(len(call.conflicts))
@@ -517,3 +518,8 @@ class Metrics:
     def exposition(self) -> tuple[str, bytes]:
         """The content type and text of /metrics."""
         return CONTENT_TYPE_LATEST, generate_latest(self.registry)
+
+
+def _verdict(answer: Answer) -> str:
+    """Of which kind it is: a policy that cannot be asked comes to a failure that says more."""
+    return next(word for kind, word in _VERDICTS.items() if isinstance(answer, kind))

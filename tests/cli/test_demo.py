@@ -21,7 +21,7 @@ def demo(run_process, tmp_path):
 
     def command(*flags, env=None):
         ports = {"ADMISSION_GATEWAY_LISTEN": "127.0.0.1:0", "ADMISSION_GATEWAY_ADMIN_LISTEN": "127.0.0.1:0"}
-        return run_process("demo", *flags, env=ports | (env or {}), cwd=tmp_path)
+        return run_process("demo", "--examples", "examples", *flags, env=ports | (env or {}), cwd=tmp_path)
 
     return command
 
@@ -34,7 +34,8 @@ def demo_started(demo, tmp_path):
     def command():
         ports = {"ADMISSION_GATEWAY_LISTEN": "127.0.0.1:0", "ADMISSION_GATEWAY_ADMIN_LISTEN": "127.0.0.1:0"}
         environment = {name: text for name, text in os.environ.items() if name != "CI"} | ports
-        process = subprocess.Popen([COMMAND, "demo"], stdout=subprocess.PIPE, env=environment, cwd=tmp_path)
+        command = [COMMAND, "demo", "--examples", "examples"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=tmp_path)
         lines = Lines(process.stdout)
         started.append((process, lines))
         return process, lines
@@ -78,8 +79,8 @@ def test_an_answer_is_remembered(demo):
     assert re.search(r"^The first one once more: [1-9]\d* of \d+ answers came from the cache", done.out, re.MULTILINE)
 
 
-def test_a_demonstration_elsewhere_says_what_it_lacks(run, tmp_path):
-    """Outside of the project there is nothing to show: exit code 2, one line, and what to do."""
+def test_a_demonstration_of_nothing_says_what_it_lacks(run, tmp_path):
+    """In a folder without reviews there is nothing to show: exit code 2, one line, and what to do."""
     done = run("demo", "--once", "--examples", tmp_path)
     assert (done.code, done.out) == (2, "")
     assert "there are no reviews in" in done.err

@@ -3,9 +3,12 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from admission_worker.samples.sample_worker import VERSION
 
 ROOT = Path(__file__).parents[2]
 WORKER = "admission/worker/v1/worker.proto"
@@ -28,6 +31,12 @@ def test_generated_messages_are_those_of_the_proto(copy, proto, tmp_path):
             r"(?m)^from admission\.", "from gateway.transports.proto.admission.", (tmp_path / name).read_text()
         )
         assert made == (ROOT / copy / name).read_text()
+
+
+def test_the_samples_say_the_version_of_their_sdk():
+    """The gateway's wheel holds both without the metadata that says so."""
+    project = tomllib.loads((ROOT / "workers/python/pyproject.toml").read_text())["project"]
+    assert project["version"] == VERSION
 
 
 def requirements(path):

@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.caching.events import LookupResult
 from gateway.deciding.origin import Source
+from gateway.deciding.plan import Unavailable, UnavailableReason
 from gateway.deciding.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, Phase, Shadow
 from gateway.reasons import Reason
@@ -107,6 +108,12 @@ def test_a_decision_is_counted(metrics, phase, answer, verdict, outcome):
     assert value(metrics, "policy_verdicts_total", **labels, verdict=verdict) == 1
     others = {"allow", "deny", "failure"} - {verdict}
     assert [value(metrics, "policy_verdicts_total", **labels, verdict=other) for other in others] == [0, 0]
+
+
+def test_a_policy_that_cannot_be_asked_is_counted_as_a_failure(metrics):
+    """What it comes to is a failure that says more."""
+    labels = decided(metrics, Unavailable(message="x", why=UnavailableReason.UNDESCRIBED))
+    assert value(metrics, "policy_verdicts_total", **labels, verdict="failure") == 1
 
 
 def test_a_failure_is_counted_by_its_reason(metrics):

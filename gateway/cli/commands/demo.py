@@ -12,7 +12,9 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 
 @click.command()
 @option(
-    "--examples", type=_DIRECTORY, default="examples", help="Holds policies/ and reviews/ (AdmissionReviews as JSON)."
+    "--examples",
+    type=_DIRECTORY,
+    help="Holds policies/ and reviews/ (AdmissionReviews as JSON). Default: those that come with the gateway.",
 )
 @option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="The gateway's address; a free port if it is taken.")
 @option(
