@@ -122,7 +122,7 @@ _FIXED: Final = (
         module="gateway.transports.queue.beat",
         names=("REPLIES_MS", "LANE_MS", "MOST_BRIDGES"),
     ),
-    _Fixed(title="Links to the Redis of a queue", module="gateway.transports.queue.link", names=("PAUSE_SECONDS",)),
+    _Fixed(title="Links to Redis", module="gateway.redis.link", names=("PAUSE_SECONDS", "SETTLED_SECONDS")),
     _Fixed(
         title="Lanes in which nobody is any more",
         module="gateway.transports.queue.desertion",

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from gateway.caching.link import Link, LinkError
+from gateway.caching.link import CacheLink, LinkError
 
 SCAN_COUNT: Final = 1000
 """Names that Redis looks at in one step of a SCAN: about 0.3 ms in which it does nothing else."""
@@ -21,7 +21,7 @@ SCAN_STEPS: Final = 100_000
 class Deletions:
     """The patterns whose names are to be deleted, and the task that does it while there are any."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: CacheLink) -> None:
         self._link = link
         self._patterns: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None

@@ -1,28 +1,23 @@
-"""The link to Redis: up, or skipped. What it costs when Redis is in trouble is decided here, and only here.
+"""The cache's link to Redis: up, or skipped. What it costs when Redis is in trouble is decided here, and only here.
 
-    probing  --two PINGs answered, the second within the budget-->  up
-    up       --a connection is lost-->                              probing, at once
-    up       --so many pipelines late or lost in a row-->           paused
-    probing  --no answer, or too slow an answer-->                  paused
-    paused   --redis_pause_seconds are over-->                      probing
+    connecting  --two PINGs answered, the second within the budget-->  up
+    up          --a connection is lost-->                              connecting
+    up          --so many pipelines late or lost in a row-->           connecting
 
-Only ``up`` asks Redis anything on behalf of a review. It starts with ``probing``, so the first reviews don't wait for
-connections either. The first PING connects (with DNS, Sentinels, TLS, AUTH), the second measures. A connection lost
-soon after coming up counts as a failure like a late pipeline, so that a Redis that accepts and drops connections does
-not keep us probing.
+Only while it is ``up`` (``gateway.redis.link`` says how it gets there) Redis is asked anything on behalf of a review.
+It starts in the background, so the first reviews don't wait for connections either. The first PING connects (with DNS,
+Sentinels, TLS, AUTH), the second measures. A connection lost soon after coming up counts as a failure like a late
+pipeline, so that a Redis that accepts and drops connections is not connected to all the time.
 
-Each probe has a client of its own, made anew: whatever moved (a name in DNS, a master, slots of a cluster) is found
-again. Nothing here raises to anybody; what went wrong is counted by its kind; a change of state is logged once.
-(What is refused while up: ``gateway.caching.refusals``.)
+Nothing here raises to anybody but LinkError; what went wrong is counted by its kind. (What is refused while up:
+``gateway.caching.refusals``.)
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from time import monotonic
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
-import structlog
 from redis import exceptions
 from redis.asyncio import RedisCluster
 
@@ -30,15 +25,10 @@ from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.refusals import Refusals
 from gateway.redis.addresses import RedisAddress
-from gateway.redis.clients import Client, close_client, make_client
-from gateway.redis.faults import RedisFault, fault_of, reason_of
+from gateway.redis.clients import Client, make_client
+from gateway.redis.faults import RedisFault, fault_of
+from gateway.redis.link import BrokenError, Link
 from gateway.redis.pipelines import Command, answers_to
-
-_LOG: Final = structlog.get_logger(__name__)
-
-SETTLED_SECONDS: Final = 10.0
-"""How long the link must have been up for a lost connection to be probed at once. A server that takes connections and
-drops them, or a replica that refuses every write, makes us connect anew six times a minute, and not all the time."""
 
 OTHER_CONNECTIONS: Final = 3
 """Beside those of lookups: one writes entries, one reads and writes the markers of purges, one deletes entries."""
@@ -48,7 +38,7 @@ class LinkError(Exception):
     """No answers: the pipeline as a whole failed, and was counted."""
 
 
-class Link:
+class CacheLink:
     """One process's link to one Redis.
 
     Args:
@@ -68,14 +58,17 @@ class Link:
         self._client: Client | None = None
         self._broken = asyncio.Event()
         self._came_up = asyncio.Event()
-        self._closed = False
-        self._pause = False
         self._failures = 0
         self._refusals = Refusals(address.shown)
-        self._up_since = 0.0
-        self._task: asyncio.Task[None] | None = None
-        self._disposals: set[asyncio.Task[None]] = set()
-        self._uses: dict[Client, set[asyncio.Future[None]]] = {}
+        self._link = Link(
+            connect=self._connect,
+            opened=self._probe,
+            work=self._stay_up,
+            lost=self._told_lost,
+            seconds=limits.redis_answer_seconds,
+            longest=limits.redis_pause_seconds,
+            named={"scheme": address.shown},
+        )
 
     @property
     def up(self) -> bool:
@@ -88,8 +81,8 @@ class Link:
         return self._refusals.now
 
     def start(self) -> None:
-        """Begin to probe, in the background."""
-        self._task = asyncio.create_task(self._keep())
+        """Begin to connect, in the background."""
+        self._link.start()
 
     async def wait(self, seconds: float) -> bool:
         """Wait until the link is up, so long at most. Whether it is."""
@@ -100,14 +93,7 @@ class Link:
 
     async def close(self) -> None:
         """End it, and all connections."""
-        self._closed = True
-        if self._task is not None:
-            self._task.cancel()
-            # Should redis-py swallow the cancellation (see RedisAddress.client), it ends all the same.
-            self._broken.set()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
-        await asyncio.gather(*self._disposals)
+        await self._link.close()
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
         """The answers to all commands, sent in one pipeline that is no transaction; to a cluster, in one for each node.
@@ -123,7 +109,7 @@ class Link:
         if client is None:
             raise LinkError
         try:
-            with self._using(client):
+            with self._link.using(client):
                 async with asyncio.timeout(self._limits.redis_answer_seconds):
                     answers = await answers_to(client, commands)
         except Exception as error:
@@ -140,20 +126,6 @@ class Link:
             return list(client.get_primaries())
         return [] if client is None else [client]
 
-    @contextmanager
-    def _using(self, client: Client) -> Iterator[None]:
-        """While it is used, a client connects, even one that is being disposed of."""
-        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        uses = self._uses.setdefault(client, set())
-        uses.add(ended)
-        try:
-            yield
-        finally:
-            ended.set_result(None)
-            uses.discard(ended)
-            if not uses:
-                del self._uses[client]
-
     async def execute_on(self, master: Any, *command: Any) -> Any:
         """The answer of one server to a command that is not about a name.
 
@@ -165,7 +137,7 @@ class Link:
         if client is None or not any(master is each for each in self.masters()):
             raise LinkError
         try:
-            with self._using(client):
+            with self._link.using(client):
                 async with asyncio.timeout(self._limits.redis_answer_seconds):
                     answer = await master.execute_command(*command)
         except Exception as error:
@@ -186,37 +158,20 @@ class Link:
 
     # ------------------------------------------------------------------------------------------------- states
 
-    async def _keep(self) -> None:
-        while not self._closed:
-            client: Client | None = None
-            try:
-                client = make_client(
-                    self._address,
-                    seconds=self._limits.redis_answer_seconds,
-                    connections=self._limits.redis_connections + OTHER_CONNECTIONS,
-                )
-                await self._probe(client)
-                await self._stay_up(client)
-            except Exception as error:  # noqa: BLE001 - counted and logged; nobody else would probe again
-                self._events.redis_failed(fault_of(error))
-                self._go_down(reason_of(error, has_worked=self._up_since > 0))
-                self._pause = True
-            finally:
-                self._client = None
-                if client is not None:
-                    # In a task of its own: whoever cancels this one must not leave connections behind.
-                    disposal = asyncio.create_task(self._dispose(client))
-                    self._disposals.add(disposal)
-                    disposal.add_done_callback(self._disposals.discard)
-            if self._pause:
-                await asyncio.sleep(self._limits.redis_pause_seconds)
+    async def _connect(self) -> Client:
+        return make_client(
+            self._address,
+            seconds=self._limits.redis_answer_seconds,
+            connections=self._limits.redis_connections + OTHER_CONNECTIONS,
+        )
 
-    async def _probe(self, client: Client) -> None:
+    async def _probe(self, client: Client) -> Client:
         if isinstance(client, RedisCluster):
             async with asyncio.timeout(self._limits.redis_answer_seconds):
                 await client.initialize()
         await self._ping(client, self._limits.redis_answer_seconds)
         await self._ping(client, self._limits.redis_seconds)
+        return client
 
     async def _ping(self, client: Client, seconds: float) -> None:
         """As many at once as there may be pipelines, so that none of them has to connect first.
@@ -246,46 +201,27 @@ class Link:
         raise said[0] if said else TimeoutError(f"no answer to a PING within {seconds} s")
 
     async def _stay_up(self, client: Client) -> None:
-        if self._closed:
-            return
         self._broken.clear()
         self._failures = 0
         self._refusals.renew()
-        self._pause = False
-        self._up_since = monotonic()
         self._client = client
         self._came_up.set()
-        _LOG.info("Redis is used", scheme=self._address.shown)
         self._events.redis_skipped(skipped=False)
         self._changed(True)
-        await self._broken.wait()
-        self._client = None
-        self._go_down("late or lost too often" if self._pause else "a connection was lost")
+        try:
+            await self._broken.wait()
+        finally:
+            self._client = None
+        is_late = self._failures >= self._limits.redis_failures
+        raise BrokenError("late or lost too often" if is_late else "a connection was lost")
 
-    def _go_down(self, why: str) -> None:
-        if self._came_up.is_set():
+    def _told_lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
+        self._events.redis_skipped(skipped=True)
+        if was_up:
             self._came_up.clear()
-            self._events.redis_skipped(skipped=True)
             self._changed(False)
-            _LOG.warning("Redis is skipped until it answers", why=why, scheme=self._address.shown)
-        elif not self._pause:
-            # The first probe after a start or a loss; those after it say nothing new.
-            self._events.redis_skipped(skipped=True)
-            _LOG.warning("Redis cannot be used yet", why=why, scheme=self._address.shown)
-
-    async def _dispose(self, client: Client) -> None:
-        await self._end(client)
-        uses = self._uses.get(client)
-        if uses:
-            # Who was connecting meanwhile has opened what nobody else would close; it has no more time than this.
-            await asyncio.wait(set(uses), timeout=2 * self._limits.redis_answer_seconds)
-            await self._end(client)
-
-    async def _end(self, client: Client) -> None:
-        # Its connections may hang; closing waits for nothing but may itself be interrupted.
-        with suppress(Exception):
-            async with asyncio.timeout(self._limits.redis_answer_seconds):
-                await close_client(client)
+        else:
+            self._events.redis_failed(fault_of(error))
 
     # ----------------------------------------------------------------------------------------------- troubles
 
@@ -307,12 +243,11 @@ class Link:
     def _fail(self, fault: RedisFault) -> None:
         self._failures += 1
         if self._failures >= self._limits.redis_failures:
-            self._pause = True
             self._broken.set()
         elif fault is RedisFault.CONNECTION:
             self._renew()
 
     def _renew(self) -> None:
         """Connect anew, to whatever is the right server now; but not all the time."""
-        if monotonic() - self._up_since > SETTLED_SECONDS:
+        if self._link.is_settled():
             self._broken.set()

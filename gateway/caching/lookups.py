@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from gateway.caching.limits import CacheLimits
-from gateway.caching.link import Link, LinkError
+from gateway.caching.link import CacheLink, LinkError
 from gateway.redis.sealing import SEAL_BYTES
 
 Found = Callable[[list[Any] | None], object]
@@ -58,7 +58,7 @@ class _Tick:
 class Lookups:
     """Collects lookups and sends them."""
 
-    def __init__(self, link: Link, limits: CacheLimits) -> None:
+    def __init__(self, link: CacheLink, limits: CacheLimits) -> None:
         self._link = link
         self._limits = limits
         self._current: _Tick | None = None

@@ -23,7 +23,7 @@ from gateway.caching.deletions import Deletions
 from gateway.caching.entries import Entry, unpacked
 from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
-from gateway.caching.link import Link, LinkError
+from gateway.caching.link import CacheLink, LinkError
 from gateway.caching.lookups import Lookups
 from gateway.caching.names import entries_pattern, entry_name, marker_name, named
 from gateway.caching.purges import Purges
@@ -72,7 +72,7 @@ class RedisStore:
         self._limits = limits
         self._events = events
         self._now = now
-        self._link = Link(address, limits, events, self._changed)
+        self._link = CacheLink(address, limits, events, self._changed)
         self._lookups = Lookups(self._link, limits)
         self._writes = Writes(self._link, limits, events, self._sealed)
         self._deletions = Deletions(self._link)

@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
-from gateway.caching.link import Link, LinkError
+from gateway.caching.link import CacheLink, LinkError
 from gateway.redis.pipelines import Command
 
 PIPELINE_BYTES: Final = 1_000_000
@@ -28,7 +28,7 @@ Sealing = Callable[[bytes, bytes, int], Command]
 class Writes:
     """The queue, and the task that empties it while there is anything in it."""
 
-    def __init__(self, link: Link, limits: CacheLimits, events: CacheEvents, sealing: Sealing) -> None:
+    def __init__(self, link: CacheLink, limits: CacheLimits, events: CacheEvents, sealing: Sealing) -> None:
         self._link = link
         self._limits = limits
         self._events = events

@@ -1,4 +1,4 @@
-"""Several commands in one write, as no transaction; to a cluster, in one write for each of its nodes."""
+"""Several commands in one write; to a cluster, in one write for each of its nodes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,22 +13,25 @@ Command = tuple[Any, ...]
 """A command and its arguments, for a pipeline."""
 
 
-async def answers_to(client: Client, commands: Sequence[Command]) -> list[Any]:
+async def answers_to(client: Client, commands: Sequence[Command], *, transaction: bool = False) -> list[Any]:
     """The answers, each at its command's place; an exception in the place of an answer is an error of that command, or
     of its node.
 
     Args:
         client: a server's or a cluster's.
         commands: each with the name that it is about in the second place.
+        transaction: all are done at once, or none; of one server only.
 
     Raises:
-        Exception: redis-py's, where nobody answers.
+        Exception: redis-py's, where nobody answers, or where a transaction was refused as a whole.
     """
-    return await (_spread(client, commands) if isinstance(client, RedisCluster) else _pipeline(client, commands))
+    if isinstance(client, RedisCluster):
+        return await _spread(client, commands)
+    return await _pipeline(client, commands, transaction=transaction)
 
 
-async def _pipeline(client: Client, commands: Sequence[Command]) -> list[Any]:
-    pipeline = client.pipeline(transaction=False)
+async def _pipeline(client: Client, commands: Sequence[Command], *, transaction: bool = False) -> list[Any]:
+    pipeline = client.pipeline(transaction=transaction)
     for command in commands:
         pipeline.execute_command(*command)
     answers: list[Any] = await pipeline.execute(raise_on_error=False)

@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gateway.caching import link
 from gateway.caching.names import marker_name
 from gateway.caching.questions import mark_of, question_of
 from gateway.deciding.origin import Source
@@ -100,7 +99,7 @@ async def test_a_socket(gateway, tmp_path):
 async def test_a_cluster(gateway, tmp_path, monkeypatch):
     """Entries spread over three masters; purges reach all; when one master dies the others' entries still serve."""
     # Nobody connects anew while sources are counted, however long that takes.
-    monkeypatch.setattr(link, "SETTLED_SECONDS", 3600.0)
+    monkeypatch.setattr("gateway.redis.link.SETTLED_SECONDS", 3600.0)
     with servers.cluster(tmp_path) as nodes:
         url = f"redis+cluster://127.0.0.1:{nodes[0].port},127.0.0.1:{nodes[1].port}"
         first, second, third = await gateway(DENY, url=url), await gateway(url=url), await gateway(ALLOW, url=url)

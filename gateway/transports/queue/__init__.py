@@ -11,7 +11,7 @@ gateway   worker    takes asks, or refuses them; says who is there
           crowd     who is there, by what they say of themselves
           desertion what becomes of asks where nobody is any more
           lane      how much waits, and how fast it goes
-          link      the connections to Redis
+          session   the connections to Redis
 bridge    bridge    a gRPC worker, fed from the queue
           consumer  takes asks, has them answered, writes the answers
           sorting   what becomes of an entry

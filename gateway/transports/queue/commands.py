@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from redis import exceptions
-from redis.asyncio import Redis
 
-from gateway.redis.pipelines import Command
+from gateway.redis.clients import Client
+from gateway.redis.pipelines import Command, answers_to
 from gateway.transports.queue.hands import Entry
 from gateway.transports.queue.names import GROUP, Names
 
@@ -65,7 +65,7 @@ class Commands:
         seconds: how long an answer may take.
     """
 
-    def __init__(self, client: Redis, names: Names, consumer: str, seconds: float) -> None:
+    def __init__(self, client: Client, names: Names, consumer: str, seconds: float) -> None:
         self._client: Any = client
         self._names = names
         self._consumer = consumer
@@ -77,12 +77,8 @@ class Commands:
         Raises:
             Exception: redis-py's, if there are no answers, or if a transaction was refused as a whole.
         """
-        pipeline = self._client.pipeline(transaction=transaction)
-        for command in commands:
-            pipeline.execute_command(*command)
         async with asyncio.timeout(self._seconds):
-            answers: list[Any] = await pipeline.execute(raise_on_error=False)
-        return answers
+            return await answers_to(self._client, commands, transaction=transaction)
 
     async def time(self) -> tuple[int, int]:
         """Redis' clock: seconds, and microseconds of the next."""

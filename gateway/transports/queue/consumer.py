@@ -13,15 +13,16 @@
 import asyncio
 import secrets
 from contextlib import suppress
-from time import monotonic
+from functools import partial
 from typing import Final
 
 import structlog
 from redis import exceptions
 
 from gateway.redis.addresses import RedisAddress
-from gateway.redis.clients import close_client
+from gateway.redis.clients import Client
 from gateway.redis.homes import home_client
+from gateway.redis.link import Link
 from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.queue.answering import Answering
 from gateway.transports.queue.commands import Commands, NoGroupError
@@ -34,12 +35,6 @@ from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.sorting import Sorting
 
 _LOG: Final = structlog.get_logger(__name__)
-
-RECONNECT_SECONDS: Final = (0.1, 1.0)
-"""First and longest pause before Redis is connected to again."""
-
-SETTLED_SECONDS: Final = 10.0
-"""How long a connection must have held for the pause to begin anew with the first."""
 
 _CONNECTIONS: Final = 4
 """One reads, one writes, one beats; one is spare."""
@@ -71,7 +66,6 @@ class Consumer:
         events = NoConsumerEvents() if events is None else events
         # It says nothing of this machine: it can be read in Redis.
         name = secrets.token_hex(16)
-        self._address = address
         self._own = Consuming(
             name=name,
             names=Names(stream),
@@ -86,6 +80,14 @@ class Consumer:
         self._answering = Answering(self._own)
         self._heartbeat = Heartbeat(self._own, self._sorting, self._answering)
         self._lane = ""
+        seconds = limits.answer_seconds
+        self._link = Link(
+            connect=partial(home_client, address, self._own.names.workers, seconds=seconds, connections=_CONNECTIONS),
+            opened=self._opened,
+            work=self._work,
+            lost=self._lost,
+            seconds=seconds,
+        )
         judging.listen(self._changed)
 
     @property
@@ -111,26 +113,8 @@ class Consumer:
 
     async def run(self) -> None:
         """Take work until told to stop. Whatever happens to Redis, it goes on."""
-        pause = RECONNECT_SECONDS[0]
         try:
-            while True:
-                began = monotonic()
-                try:
-                    await self._connect_and_serve()
-                except Exception as error:
-                    if _is_cancelled():
-                        # Python 3.11's TaskGroup forgets it, if one of its tasks fails at the same moment.
-                        raise asyncio.CancelledError from error
-                    # Told, and tried again: nobody else would.
-                    self._lost(error)
-                else:
-                    return
-                self._answering.give_up_late()
-                if self._heartbeat.is_stopping and not self._own.hands.in_hand:
-                    return
-                pause = RECONNECT_SECONDS[0] if monotonic() - began > SETTLED_SECONDS else pause
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, RECONNECT_SECONDS[1])
+            await self._link.run()
         finally:
             await self._sorting.close()
 
@@ -139,28 +123,26 @@ class Consumer:
         self._own.beat.set()
         self._own.takeable.set()
 
-    def _lost(self, error: Exception) -> None:
+    def _lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
+        del was_up
         self._own.condition.lost(error)
         ours = error.split(_REDIS)[1] if isinstance(error, ExceptionGroup) else None
         if ours is not None or not isinstance(error, (*_REDIS, ExceptionGroup)):
             _LOG.error("taking work from a queue failed inside the bridge", exc_info=ours or error)
+        self._answering.give_up_late()
+        if self._heartbeat.is_stopping and not self._own.hands.in_hand:
+            self._link.end()
 
     # --------------------------------------------------------------------------------------------- one session
 
-    async def _connect_and_serve(self) -> None:
-        own = self._own
-        seconds = own.limits.answer_seconds
-        client = await home_client(self._address, own.names.workers, seconds=seconds, connections=_CONNECTIONS)
-        try:
-            redis = Commands(client, own.names, own.name, seconds)
-            await self._heartbeat.begin(redis)
-            await self._serve(redis)
-            with suppress(*_REDIS, NoGroupError):  # what stays is removed by others
-                await self._leave(redis)
-        finally:
-            with suppress(*_REDIS):
-                async with asyncio.timeout(seconds):
-                    await close_client(client)
+    async def _opened(self, client: Client) -> Commands:
+        return Commands(client, self._own.names, self._own.name, self._own.limits.answer_seconds)
+
+    async def _work(self, redis: Commands) -> None:
+        await self._heartbeat.begin(redis)
+        await self._serve(redis)
+        with suppress(*_REDIS, NoGroupError):  # what stays is removed by others
+            await self._leave(redis)
 
     async def _serve(self, redis: Commands) -> None:
         """Take, answer and beat, until told to stop and nothing is in hand."""
@@ -202,11 +184,6 @@ class Consumer:
         await redis.run([("HDEL", self._own.names.workers, self._own.name)])
         if self._lane:
             await redis.leave(self._lane)
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 _REDIS: Final = (exceptions.RedisError, OSError, TimeoutError)

@@ -30,8 +30,8 @@ from redis import exceptions
 from gateway.transports.queue.asks import OpenAsk
 from gateway.transports.queue.commands import is_no_group
 from gateway.transports.queue.lane import Lane
-from gateway.transports.queue.link import Session
 from gateway.transports.queue.names import GROUP, Names
+from gateway.transports.queue.session import Session
 from gateway.transports.queue.wire import DEAD_SECONDS, GONE_MS
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ open and may be repeated. Bridges know an ask by its id, and answer it from memo
 import asyncio
 import secrets
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from time import monotonic
 from typing import Final
@@ -21,6 +22,8 @@ import structlog
 
 from gateway.deciding.verdicts import Failure
 from gateway.redis.addresses import RedisAddress
+from gateway.redis.homes import home_client
+from gateway.redis.link import Link
 from gateway.transports.events import WorkerEvent
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.asks import OpenAsk, OpenAsks
@@ -29,10 +32,10 @@ from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.crowd import Crowd
 from gateway.transports.queue.desertion import Desertion
 from gateway.transports.queue.failures import Failures
-from gateway.transports.queue.link import Link, Session
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.outbox import Outbox
 from gateway.transports.queue.seals import QueueSeals
+from gateway.transports.queue.session import CONNECTIONS, Session, open_session
 from gateway.transports.queue.wire import read_replies
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -119,14 +122,16 @@ class Exchange:
         self._something = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        seconds = limits.queue_redis_seconds
         self.link = Link(
-            address,
-            queue=names.stream,
-            name=names.workers,
-            seconds=limits.queue_redis_seconds,
+            connect=partial(home_client, address, names.workers, seconds=seconds, connections=CONNECTIONS),
+            opened=partial(open_session, seconds=seconds),
             work=self._converse,
             lost=self._lost,
+            seconds=seconds,
+            named={"scheme": address.shown, "queue": names.stream},
         )
+        self.link.start()
 
     # ---------------------------------------------------------------------------------------------- for asks
 
@@ -359,8 +364,8 @@ class Exchange:
 
     # ----------------------------------------------------------------------------------------------- trouble
 
-    def _lost(self, error: Exception) -> None:
-        del error  # the link has logged it
+    def _lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
+        del error, was_up  # the link has logged it
         self._count(WorkerEvent.REDIS_LOST, 1)
         self._changed()
 

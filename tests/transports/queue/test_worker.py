@@ -261,6 +261,6 @@ async def test_a_lost_redis_is_told_by_the_name_of_the_queue(redis, key_file, lo
         await asyncio.to_thread(redis.kill)
         await until(lambda: made.worker.why)
         await until(lambda: any("Redis cannot be used" in entry.get("why", "") for entry in log))
-    lost = [entry for entry in log if entry["event"] == "the Redis of a queue is lost"]
+    lost = [entry for entry in log if entry["event"] == "Redis is lost"]
     assert [entry["queue"] for entry in lost] == ["test"]
     assert not any("TLS" in str(entry.get("why")) for entry in log)
