@@ -57,8 +57,11 @@ def foreign(name):
     return body_of(CASES[38], uid=f"foreign-{name}")
 
 
-def assert_as_recorded(case, answered):
-    """Allowed or not, with which status, and what becomes of the object."""
+def assert_as_recorded(case, answered, *, of_policy=False):
+    """Allowed or not, with which status, and what becomes of the object.
+
+    ``of_policy``: a worker's policy answered, whose denial gets a cause; that of a webhook goes out as it came.
+    """
     expected = case["expected"]["body"]
     assert answered.status == case["expected"]["httpStatus"]
     assert (answered.review["apiVersion"], answered.review["kind"]) == (expected["apiVersion"], expected["kind"])
@@ -67,7 +70,9 @@ def assert_as_recorded(case, answered):
     if response["allowed"]:
         assert "status" not in response
     else:
-        assert response["status"] == _as_kube_apiserver_reads(expected["response"]["status"])
+        status = _as_kube_apiserver_reads(expected["response"]["status"])
+        cause = {"reason": "DENIED", "message": status.get("message") or status["reason"]}
+        assert response["status"] == status | ({"details": {"causes": [cause]}} if of_policy else {})
     patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
     whole = case["request"]["body"]["request"]["object"]
     assert bool(patch) == ("decodedPatch" in case["expected"])

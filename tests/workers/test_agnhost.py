@@ -76,7 +76,7 @@ def test_every_case_is_there():
 @pytest.mark.parametrize("number", JUDGED, ids=lambda number: f"{number}{CASES[number]['route']}")
 def test_a_case_has_agnhosts_answer(answers, number):
     """Allowed or not, with which status, and what becomes of the object."""
-    assert_as_recorded(CASES[number], answers[number])
+    assert_as_recorded(CASES[number], answers[number], of_policy=True)
 
 
 @pytest.mark.parametrize("name", [*FOREIGN, "with-image"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from worker_conformance.asks_file import Asks
 from worker_conformance.checks import CHECKS
 from worker_conformance.launching import Launcher
 from worker_conformance.running import run
@@ -66,7 +67,7 @@ def started(tmp_path_factory, monkeypatch):
         patient = Launcher(command=command, probes=True, folder=tmp_path_factory.mktemp("k"), patience=PATIENCE)
         async with patient.started() as first:
             target = await first.target()
-            report = await run(target, launcher, checks=chosen, asks=(), patience=patience, told=lambda _: None)
+            report = await run(target, launcher, checks=chosen, asks=Asks(), patience=patience, told=lambda _: None)
         return {result.name: result for result in report.checks}
 
     return start
