@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-import click
-
-from gateway.cli.exits import WRONG_CONFIGURATION, fail
+from gateway.cli.exits import WRONG_CONFIGURATION, fail, note
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration, ConfigurationError
@@ -20,7 +18,7 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION, s
     """
     configuration = load(texts)
     for warning in configuration.warnings:
-        click.secho(f"warning: {warning}", fg="yellow", err=True)
+        note(f"warning: {warning}", fg="yellow")
     tell_errors(configuration.errors)
     if configuration.fatal:
         fail(
@@ -28,11 +26,10 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION, s
             unknown,
         )
     if configuration.errors and not strict:
-        click.secho(
+        note(
             "policies with mistakes fail, as their failurePolicy says; the others are served, those with a mistake in "
             "their shadow without it",
             fg="red",
-            err=True,
         )
     return configuration
 
@@ -40,7 +37,7 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION, s
 def tell_errors(errors: Iterable[ConfigurationError]) -> None:
     """Mistakes, in the words of ``check``, a line each."""
     for error in errors:
-        click.secho(f"error: {error}", fg="red", err=True)
+        note(f"error: {error}", fg="red")
 
 
 def counted(mistakes: int) -> str:

@@ -22,7 +22,7 @@ import msgspec
 import uvloop
 
 from gateway.cli.configuration import loaded
-from gateway.cli.exits import COULD_NOT, fail
+from gateway.cli.exits import COULD_NOT, fail, note
 from gateway.cli.narration import closing, farewell, opening, story
 from gateway.deciding.decision import Decision
 from gateway.policies.model import Configuration
@@ -86,7 +86,7 @@ class _Listener:
 
 async def _show(configuration: Configuration, settings: Settings, reviews: list[Path], *, once: bool) -> bool:
     listener = _Listener()
-    click.echo("Starting the gateway and its worker ...", err=True)
+    note("Starting the gateway and its worker ...")
     gateway, (host, port), admin = await _started(configuration, settings, listener)
     try:
         assert gateway.certificates is not None  # noqa: S101 - settings name a directory for them
@@ -167,6 +167,6 @@ async def _send(session: aiohttp.ClientSession, url: str, review: Any, listener:
     async with session.post(f"{url}?timeout=10s", data=msgspec.json.encode(review), headers=headers) as response:
         answer = await response.read()
         if response.status != 200:  # noqa: PLR2004 - HTTP's own number
-            click.secho(f"{url}: {response.status} {answer.decode(errors='replace').strip()}", fg="red", err=True)
+            note(f"{url}: {response.status} {answer.decode(errors='replace').strip()}", fg="red")
             return None
     return listener.decisions[msgspec.json.decode(answer)["response"]["uid"]]

@@ -8,9 +8,7 @@ listen; 2 could not, or wrong usage.
 from pathlib import Path
 from typing import Any
 
-import click
-
-from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
+from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.hook_policies import UnservedError, serve_hooks
 from gateway.cli.options import chosen_limits
 from gateway.sources.files import SourceError
@@ -29,7 +27,7 @@ def run(hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: t
     except SourceError as error:
         fail(str(error), COULD_NOT)
     for mistake in configuration.errors:
-        click.secho(str(mistake), fg="red", err=True)
+        note(str(mistake), fg="red")
     if configuration.errors:
         raise SystemExit(WRONG_CONFIGURATION)
     arguments = [*(("--listen", listen) if listen is not None else ()), *flags]

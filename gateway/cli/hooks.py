@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from gateway.cli.exits import note
 from gateway.cli.options import PREFIX
 from gateway.policies.hooks.names import CONFIGURATION
 from gateway.policies.names import dns_label, dns_subdomain
@@ -163,11 +164,10 @@ def chosen_server(values: dict[str, Any]) -> Server:
     """
     said = {name: values[_parameter(name)] for name in _ALL}
     if said["failure-policy"] == "Ignore":
-        click.secho(
+        note(
             f"warning: {_FLAG}failure-policy Ignore changes nothing: as behind shell-operator, a binding without "
             "failurePolicy has Fail; write failurePolicy: Ignore into those that are to have it",
             fg="yellow",
-            err=True,
         )
     if all(value is None or value == () for value in said.values()):
         return Server()

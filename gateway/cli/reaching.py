@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import click
 
+from gateway.cli.exits import note
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.model import Configuration
 from gateway.policies.wording import few
@@ -44,11 +45,10 @@ def tell_idle_places(configuration: Configuration, means: Means) -> None:
     names = few(sorted({end.target for end in ends})) or "none"
     for host, port in means.webhooks.resolved:
         if (host, port) not in called:
-            click.secho(
+            note(
                 f"warning: --resolve {host}:{port}: no webhook of the configuration is called so, so nothing is "
                 f"dialled there; webhooks that there are: {names}",
                 fg="yellow",
-                err=True,
             )
 
 

@@ -14,7 +14,7 @@ import click
 import yaml
 from cryptography import x509
 
-from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
+from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.hooks import chosen_hooks, chosen_registration, require_policies
 from gateway.policies.entries import make_entries
 from gateway.policies.model import Configuration
@@ -74,14 +74,14 @@ def _refuse_mistakes(configuration: Configuration) -> None:
     for warning in configuration.warnings:
         _warn(str(warning))
     for error in configuration.errors:
-        click.secho(f"error: {error}", fg="red", err=True)
+        note(f"error: {error}", fg="red")
     if configuration.errors:
         count = len(configuration.errors)
         fail(f"{count} {'mistake' if count == 1 else 'mistakes'}: nothing is rendered", WRONG_CONFIGURATION)
 
 
 def _warn(text: str) -> None:
-    click.secho(f"warning: {text}", fg="yellow", err=True)
+    note(f"warning: {text}", fg="yellow")
 
 
 class _Dumper(yaml.SafeDumper):

@@ -28,7 +28,7 @@ import uvloop
 
 from gateway.cli.configuration import loaded
 from gateway.cli.decision_document import decision_document
-from gateway.cli.exits import COULD_NOT, fail
+from gateway.cli.exits import COULD_NOT, fail, note
 from gateway.cli.hooks import chosen_hooks, require_policies
 from gateway.cli.options import chosen_limits
 from gateway.cli.reaching import chosen_means, tell_idle_places
@@ -146,7 +146,7 @@ class _Deciding:
         names = ", ".join(sorted(self._configuration.workers))
         patience = asyncio.get_running_loop().call_later(
             _PATIENCE_SECONDS,
-            lambda: click.echo(f"waiting for the workers: {names} (--log-level info shows what they print)", err=True),
+            lambda: note(f"waiting for the workers: {names} (--log-level info shows what they print)"),
         )
         try:
             await loaded.start(wait_seconds=self._wait_seconds)
@@ -188,4 +188,4 @@ class _Deciding:
 
     def _could_not(self, source: str, why: str) -> None:
         self._code = COULD_NOT
-        click.secho(f"admission-gateway: {source}: {why}", fg="red", err=True)
+        note(f"admission-gateway: {source}: {why}", fg="red")

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from gateway.caching.limits import CacheLimits
 from gateway.cli.configuration import counted, loaded, tell_errors
-from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
+from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.hooks import Server, chosen_hooks, chosen_server, require_policies
 from gateway.cli.options import (
     chosen_limits,
@@ -131,13 +131,14 @@ async def _serve(gateway: Gateway) -> None:
         return
     (host, port), (admin_host, admin_port) = started
     if gateway.certificates is not None:
-        click.echo(f"caBundle: {gateway.certificates.ca_bundle}")
-    click.echo(
-        f"serving https://{_shown(host)}:{port}/mutate and /validate; http://{_shown(admin_host)}:{admin_port}/readyz"
+        note(f"caBundle: {gateway.certificates.ca_bundle}", err=False)
+    note(
+        f"serving https://{_shown(host)}:{port}/mutate and /validate; http://{_shown(admin_host)}:{admin_port}/readyz",
+        err=False,
     )
     if gateway.settings.strict:
         for each in gateway.unavailable:
-            click.secho(f"warning: {each.error.place}: not verified: {each.message}", fg="yellow", err=True)
+            note(f"warning: {each.error.place}: not verified: {each.message}", fg="yellow")
     _quiet_collector()
     await serve_until(stop, gateway)
 

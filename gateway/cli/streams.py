@@ -3,11 +3,11 @@
 * A closed descriptor 0, 1 or 2 is given to the next file or socket that is opened: a report would be written into a
   connection, and libuv ends the process when it is to close one ("Assertion `fd > STDERR_FILENO' failed"). So closed
   ones lead nowhere instead, for this process and for the workers that it starts.
+* A standard error that cannot be written keeps nobody from anything: what is said there is beside the report.
 * An output that cannot be written is no verdict. Click exits with 1 when a pipe's reader has left, and shows a
   traceback when a disk is full; here 1 means mistakes, or a denial. So both are "could not".
 """
 
-import contextlib
 import errno
 import os
 import sys
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.exits import COULD_NOT
+from gateway.cli.exits import COULD_NOT, note
 
 _OUTPUT_ERRORS: Final = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
@@ -30,13 +30,19 @@ class CommandGroup(click.Group):
             # no-color.org: "when present and not an empty string (regardless of its value), prevents ... color".
             ctx.color = False
         try:
+            return self._invoked(ctx)
+        finally:
+            _forget_unwritten()
+
+    def _invoked(self, ctx: click.Context) -> Any:
+        try:
             return super().invoke(ctx)
         except OSError as error:
             # A file's error has its name, and is somebody else's to tell.
             if error.errno not in _OUTPUT_ERRORS or error.filename is not None:
                 raise
             if error.errno != errno.EPIPE:
-                _tell(f"admission-gateway: the output cannot be written: {error.strerror}")
+                note(f"admission-gateway: the output cannot be written: {error.strerror}", fg="red")
         _give_up_output()
         sys.exit(COULD_NOT)
 
@@ -52,10 +58,13 @@ def _open_closed() -> None:
             setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
 
 
-def _tell(message: str) -> None:
-    # It may be the standard error that cannot be written.
-    with contextlib.suppress(OSError):
-        click.secho(message, fg="red", err=True)
+def _forget_unwritten() -> None:
+    """What was said aside and could not be written goes nowhere (``note``); else it would be exit code 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _give_up_output()
 
 
 def _give_up_output() -> None:

@@ -63,11 +63,17 @@ ANSWERS: Final = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unavailable(Failure):
-    """The standing of a policy that cannot be asked: the failure that it comes to, and of which kind that is."""
+class Unavailable:
+    """The standing of a policy that cannot be asked: of which kind the reason is, what it is, and what may help."""
 
-    reason: Reason = Reason.CONFIGURATION
     why: UnavailableReason
+    message: str
+    hint: str = ""
+
+    @property
+    def failure(self) -> Failure:
+        """What each review comes to that the policy matches."""
+        return Failure(reason=Reason.CONFIGURATION, message=self.message, hint=self.hint)
 
 
 Standing = Described | Unavailable
@@ -136,7 +142,7 @@ def make_plan(
 def _member(policy: Policy, label: str, standings: Mapping[str, Standing]) -> Member:
     standing = standing_of(policy, standings)
     if isinstance(standing, Unavailable):
-        return Member(policy=policy, label=label, standing=standing)
+        return Member(policy=policy, label=label, standing=standing.failure)
     return Member(
         policy=policy,
         label=label,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, cast
 import structlog
 
 from gateway.deciding.asking import Reply
-from gateway.deciding.plan import Standing
+from gateway.deciding.plan import Standing, Unavailable
 from gateway.deciding.steps import Ask
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.policies.model import Configuration, Phase, Policy, Worker
@@ -232,7 +232,7 @@ class Workers:
         acquaintance, held = self._acquaintances.get(name), self._held.get(name)
         own = "" if acquaintance is None or held is None else cast("Introduced", held.connection).why
         told = (self._standings.get(policy) for policy in self._policies[name])
-        return own or next((each.message for each in told if isinstance(each, Failure)), "")
+        return own or next((each.message for each in told if isinstance(each, Unavailable)), "")
 
     # ---------------------------------------------------------------------------------------------- standing
 

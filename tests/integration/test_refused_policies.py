@@ -135,6 +135,8 @@ async def test_a_misspelt_name_is_a_new_policy(started, path, trust):
     assert line.startswith("[!]validating policy test/tel.test.example.com fails (unknown_policy): worker 'teller'")
     assert "did you mean 'tell'?" in line
     assert _refusal(process, trust)["code"] == 500
+    failed = {"phase": "validating", "policy": "test/tel.test.example.com"}
+    assert process.metric("policy_failures_total", **failed, reason="CONFIGURATION") == 1
 
 
 async def test_a_worker_that_comes_later_takes_over(started, path, tmp_path, trust):

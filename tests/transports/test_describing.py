@@ -87,7 +87,7 @@ async def test_a_claim_that_is_no_pointer_is_a_configuration_failure():
     """As if it stood in the configuration."""
     async with claiming(inputs=["object"]) as target, working(configured(judge(), labels=target)) as workers:
         failure = standing(workers, judge())
-    assert failure.reason is Reason.CONFIGURATION
+    assert failure.failure.reason is Reason.CONFIGURATION
     assert "worker 'labels' cannot be asked: what it claims for policy 'judge' is no set of places: " in failure.message
     assert "inputs[0]" in failure.message
 
@@ -124,7 +124,7 @@ async def test_another_grant_is_another_question(tmp_path):
         await other.start()
         assert isinstance(standing(same, judge()), Described)
         await until(lambda: standing(other, judge()) is not None)
-        assert standing(other, judge()).reason is Reason.CONFIGURATION
+        assert standing(other, judge()).failure.reason is Reason.CONFIGURATION
     finally:
         for workers in (same, other, before):
             await workers.close()

@@ -96,8 +96,8 @@ async def test_nobody_waits_for_a_shadow():
     ):
         assert standing(workers) == "1"
         assert not described(workers, policy)
-        await until(lambda: isinstance(shadow_standing(workers, policy), Failure))
-        assert shadow_standing(workers, policy).reason is Reason.CONFIGURATION
+        await until(lambda: isinstance(shadow_standing(workers, policy), Unavailable))
+        assert shadow_standing(workers, policy).failure.reason is Reason.CONFIGURATION
 
 
 async def test_a_worker_of_policies_and_shadows_is_waited_for():

@@ -9,6 +9,7 @@ from time import monotonic
 import grpc
 import pytest
 
+from gateway.deciding.plan import UnavailableReason
 from gateway.deciding.verdicts import Deny
 from gateway.policies.model import Configuration, GrpcTarget, HookTarget, Phase, QueueTarget, Worker
 from gateway.reasons import Reason
@@ -89,7 +90,7 @@ async def test_a_policy_that_is_described_twice_cannot_be_asked():
         scripted("judge", "judge", "other") as target,
         working(configured(judge(), judge("other", index=1), labels=target)) as workers,
     ):
-        assert standing(workers).reason is Reason.CONFIGURATION
+        assert standing(workers).failure.reason is Reason.CONFIGURATION
         assert "more than once" in standing(workers).message
         assert standing(workers, "other") == "1"
 
@@ -122,7 +123,7 @@ async def test_all_that_is_wrong_with_settings_is_told():
         working(configured(judge(), labels=target)) as workers,
     ):
         failure = standing(workers)
-    assert failure.reason is Reason.CONFIGURATION
+    assert failure.failure.reason is Reason.CONFIGURATION
     assert "refuses the settings: settings/a/0: not this; settings/a/1: not this" in failure.message
     assert failure.message.isprintable()
     assert len(failure.message) < 1000
@@ -134,7 +135,7 @@ async def test_who_is_away_does_not_stop_the_start(log, tmp_path):
     why = f"worker 'labels' at {target} cannot be reached; see whether it runs: "
     async with working(configured(judge(), labels=target), wait=0.01) as workers:
         await until(lambda: getattr(standing(workers), "message", "").startswith(why))
-        assert standing(workers).reason is Reason.CONFIGURATION
+        assert standing(workers).failure.reason is Reason.CONFIGURATION
     (entry,) = [entry for entry in log if entry["event"].startswith("a worker is not described yet")]
     assert (entry["worker"], entry["target"], entry["log_level"]) == ("labels", target, "warning")
 
@@ -159,17 +160,17 @@ async def test_every_change_of_a_standing_is_told(tmp_path):
     seen = []
     workers = Workers(
         configured(judge(), labels=address),
-        changed=lambda: seen.append(getattr(standing(workers), "reason", standing(workers))),
+        changed=lambda: seen.append(getattr(standing(workers), "why", standing(workers))),
     )
     try:
         await workers.start()
-        await until(lambda: set(seen) == {Reason.CONFIGURATION})
+        await until(lambda: set(seen) == {UnavailableReason.UNDESCRIBED})
         async with scripted("judge", address=address):
             await until(lambda: seen[-1] == "1")
         async with scripted("other", address=address):
-            await until(lambda: seen[-2:] == ["1", Reason.CONFIGURATION])
+            await until(lambda: seen[-2:] == ["1", UnavailableReason.UNKNOWN_POLICY])
         async with scripted("judge", describe=always(description("judge", version="2")), address=address):
-            await until(lambda: seen[-2:] == [Reason.CONFIGURATION, "2"])
+            await until(lambda: seen[-2:] == [UnavailableReason.UNKNOWN_POLICY, "2"])
     finally:
         await workers.close()
 
@@ -308,7 +309,7 @@ async def test_an_unchanged_question_keeps_its_standing(tmp_path):
         assert (standing(second), standing(second, "other")) == ("1", "1")
         await third.start()
         await until(lambda: standing(third, "other") is not None)
-        assert (standing(third), standing(third, "other").reason) == ("1", Reason.CONFIGURATION)
+        assert (standing(third), standing(third, "other").failure.reason) == ("1", Reason.CONFIGURATION)
 
 
 async def test_new_settings_are_validated_anew():
@@ -324,7 +325,7 @@ async def test_new_settings_are_validated_anew():
         async with following(before, after) as (first, second):
             await first.start(wait_seconds=10)
             await second.start(wait_seconds=10)
-            assert (standing(first), standing(second).reason) == ("1", Reason.CONFIGURATION)
+            assert (standing(first), standing(second).failure.reason) == ("1", Reason.CONFIGURATION)
 
 
 async def test_new_settings_that_cannot_be_validated_yet_are_tried_again():
@@ -440,5 +441,5 @@ async def test_a_worker_that_can_never_be_asked_is_not_waited_for():
     worker = Worker(name="labels", queue=QueueTarget(stream="q", key_file="k", directory="/nonexistent"))
     configuration = Configuration(workers={"labels": worker}, validating=(judge(),))
     async with working(configuration, wait=86_400.0) as workers:
-        assert standing(workers).reason is Reason.CONFIGURATION
+        assert standing(workers).failure.reason is Reason.CONFIGURATION
         assert "--queue-redis" in standing(workers).message

@@ -1,0 +1,35 @@
+"""A gateway whose standard error is a file on a full disk starts, serves, and ends as any other."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.running import policy, source
+from tests.integration.test_reload import VALIDATING, Client, post, worker
+
+FULL = Path("/dev/full")
+
+pytestmark = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+
+
+def test_a_full_disk_under_the_standard_error_keeps_nobody_from_starting(serve, tmp_path, trust):
+    """With mistakes to tell, a worker that writes, and a log: what cannot be written is lost, and counted."""
+    path = tmp_path / "policies.yaml"
+    mistaken = policy("other", worker="teller", policy="tell", timeoutSeconds=99, rules=[])
+    tell = policy("tell", worker="teller", settings={"word": "one"})
+    path.write_text(source(workers={"teller": worker()}, validating=[tell, mistaken]))
+    with FULL.open("wb") as full:
+        process = serve("--policies", path, "--worker-wait", 30, stderr=full).ready()
+    with Client(process.port, trust) as client:
+        assert client.send(post(VALIDATING, "/validate?timeout=30s")).response["allowed"]
+    assert process.metric("limit_hits_total", limit="log_lines") > 0
+    process.terminate()
+    assert process.exit_code() == 0
+
+
+def test_a_refused_start_has_its_exit_code(serve, tmp_path):
+    """1 for mistakes, though nobody reads which."""
+    path = tmp_path / "policies.yaml"
+    path.write_text("kind: Pod\napiVersion: v1\n")
+    with FULL.open("wb") as full:
+        assert serve("--policies", path, stderr=full).exit_code() == 1
