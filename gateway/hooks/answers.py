@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.base64_text import base64_mistake
 from gateway.depth import too_deep
+from gateway.gotypes.base64_text import base64_mistake
 
 DENIED_CODE: Final = 403
 """Of a denial by the hook that names no other."""

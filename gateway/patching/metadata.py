@@ -20,64 +20,9 @@ No policy can mean any of these: all of them are refused.
 
 from typing import Any, Final
 
-from gateway.shapes import (
-    ANYTHING,
-    BOOL,
-    INT64,
-    STRING,
-    STRING_MAP,
-    STRINGS,
-    TIME,
-    Items,
-    ShapeError,
-    Struct,
-    read,
-)
-
-_OWNER_REFERENCE: Final = Struct(
-    "v1.OwnerReference",
-    {
-        "apiVersion": STRING,
-        "kind": STRING,
-        "name": STRING,
-        "uid": STRING,
-        "controller": BOOL,
-        "blockOwnerDeletion": BOOL,
-    },
-)
-_MANAGED_FIELDS: Final = Struct(
-    "v1.ManagedFieldsEntry",
-    {
-        "manager": STRING,
-        "operation": STRING,
-        "apiVersion": STRING,
-        "time": TIME,
-        "fieldsType": STRING,
-        "fieldsV1": ANYTHING,
-        "subresource": STRING,
-    },
-)
-OBJECT_META: Final = Struct(
-    "v1.ObjectMeta",
-    {
-        "name": STRING,
-        "generateName": STRING,
-        "namespace": STRING,
-        "selfLink": STRING,
-        "uid": STRING,
-        "resourceVersion": STRING,
-        "generation": INT64,
-        "creationTimestamp": TIME,
-        "deletionTimestamp": TIME,
-        "deletionGracePeriodSeconds": INT64,
-        "labels": STRING_MAP,
-        "annotations": STRING_MAP,
-        "ownerReferences": Items("[]v1.OwnerReference", _OWNER_REFERENCE),
-        "finalizers": STRINGS,
-        "managedFields": Items("[]v1.ManagedFieldsEntry", _MANAGED_FIELDS),
-    },
-)
-"""metav1.ObjectMeta, field by field."""
+from gateway.gotypes.meta import OBJECT_META
+from gateway.gotypes.places import DecodeError
+from gateway.gotypes.types import STRING_MAP, read
 
 _TYPE_META: Final = ("apiVersion", "kind")
 _TEXT: Final = frozenset({str})
@@ -116,7 +61,7 @@ def metadata_fault(metadata: Any) -> str | None:
     """What is wrong with the JSON types of an object's ``metadata``; None if nothing is, or it is null or absent."""
     try:
         read(metadata, OBJECT_META)
-    except ShapeError as error:
+    except DecodeError as error:
         field = f"metadata.{error.field}" if error.path else "metadata"
         return (
             f"{field}: expected {error.expected}, found {error.found}; "

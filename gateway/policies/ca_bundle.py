@@ -10,7 +10,7 @@ import binascii
 import re
 from typing import Final
 
-from gateway.base64_text import base64_mistake
+from gateway.gotypes.base64_text import base64_mistake
 from gateway.policies import wording
 from gateway.policies.fields import Field
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from gateway.gotypes.places import Place
 from gateway.policies import wording
-from gateway.policies.decoding import GoPlace, decode
+from gateway.policies.decoding import decode
 from gateway.policies.fields import Field, Findings
 from gateway.policies.metadata import read_name
 from gateway.policies.model import Phase, Policy, Worker
@@ -35,7 +36,7 @@ class ChainDocument:
         """The same, as its Go type takes it; ours stay as they are."""
         if not self.version:
             return self
-        return replace(self, document=decode(self.document, CONFIGURATIONS[self.phase, self.version], GoPlace()))
+        return replace(self, document=decode(self.document, CONFIGURATIONS[self.phase, self.version], Place()))
 
     def read_name(self) -> str | None:
         """The configuration's name, which decides its place in the chain; mistakes around it are reported."""

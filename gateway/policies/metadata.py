@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
+from gateway.gotypes.meta import OBJECT_META, OWNER_REFERENCE
 from gateway.policies import wording
 from gateway.policies.fields import Field
 from gateway.policies.names import annotation_key, dns_subdomain, label_key, name_prefix
 from gateway.policies.nodes import Scalar
-from gateway.policies.schema import METADATA_FIELDS, OWNER_REFERENCE_FIELDS
 from gateway.policies.selectors import read_labels
 
 MAX_ANNOTATIONS: Final = 256 * 1024
@@ -34,7 +34,7 @@ _FOREGROUND: Final = "foregroundDeletion"
 def read_name(document: Field, syntax: Callable[[str], list[str]] = dns_subdomain) -> str | None:
     """The name of a cluster-scoped object, or None where there is no usable one; mistakes around it are reported."""
     metadata = document.get("metadata")
-    if not metadata.absent and not metadata.mapping(METADATA_FIELDS):
+    if not metadata.absent and not metadata.mapping(OBJECT_META.fields):
         return None
     prefix = metadata.get("generateName").text("") or ""
     if prefix:
@@ -62,7 +62,7 @@ def _check_annotations(field: Field) -> None:
 
 
 def _check_owners(field: Field) -> None:
-    owners = [owner for owner in field.items() or [] if owner.mapping(OWNER_REFERENCE_FIELDS)]
+    owners = [owner for owner in field.items() or [] if owner.mapping(OWNER_REFERENCE.fields)]
     controllers = []
     for owner in owners:
         kind = _check_owner(owner.told_at(field))

@@ -6,8 +6,9 @@ Worker document can be called so, since a name holds no slash.
 
 from dataclasses import dataclass, replace
 
+from gateway.gotypes.places import Place
 from gateway.policies.client_config import read_client_config, read_review_versions
-from gateway.policies.decoding import GoPlace, decode
+from gateway.policies.decoding import decode
 from gateway.policies.fields import Field, Findings
 from gateway.policies.model import Policy, Worker
 from gateway.policies.schema import WEBHOOKS
@@ -45,7 +46,7 @@ def read_native(entry: Field, seat: Seat, kind: str, version: str, warnings: Fin
         warnings: where it goes what is no mistake.
     """
     struct = WEBHOOKS[seat.phase, version]
-    decoded = decode(entry, struct, GoPlace(struct=kind, fields=("webhooks",)))
+    decoded = decode(entry, struct, Place(struct=kind, names=("webhooks",)))
     target = _NativeTarget(fields=tuple(struct.fields), kind=kind, version=NATIVE[version])
     policy = read_webhook(decoded, seat, target.version, target, warnings)
     if policy.fault is not None:

@@ -5,7 +5,7 @@ failurePolicy applies:
 
 1. The text becomes JSON, and its apiVersion and kind a type; here, and only here, names are known in any case of
    letters, so that ``APIVERSION`` chooses a type too. What the text does not say, the type asked for says.
-2. JSON becomes that type, by the rules of ``gateway.shapes``: another case is another name, unknown members are
+2. JSON becomes that type, by the rules of ``gateway.gotypes``: another case is another name, unknown members are
    ignored, wrong types are errors, in the echoed request as well. Of members with the same name the last counts; two
    objects are put together; a ``null`` leaves a plain value as it was.
 3. The type is verified (VerifyAdmissionResponse):
@@ -31,9 +31,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.depth import too_deep
+from gateway.gotypes.places import DecodeError
+from gateway.gotypes.types import read
+from gateway.gotypes.values import Fraction, Repeated
 from gateway.review.request import API_VERSIONS, DEPTH
-from gateway.review.types import KIND, OPTIONS, REVIEWS, TYPE_META, UNVERSIONED
-from gateway.shapes import Fraction, Repeated, ShapeError, read
+from gateway.review.types import KIND, OPTIONS, REVIEWS, UNVERSIONED, VERSION_AND_KIND
 from gateway.wording import go_quoted
 
 JSON_PATCH: Final = "JSONPatch"
@@ -100,7 +102,7 @@ def read_answer(body: bytes, *, uid: str, api_version: str, mutating: bool) -> W
         raise AnswerError(f"{_CALL}: 0-length response")
     try:
         review = _typed(body, api_version)
-    except ShapeError as error:
+    except DecodeError as error:
         raise AnswerError(f"{_CALL}: {error.go}") from None
     response = review.get("response")
     if response is None:
@@ -151,8 +153,8 @@ def _typed(body: bytes, api_version: str) -> dict[str, Any]:
     """The AdmissionReview of the version asked for, its known members only."""
     value = _decoded(body)
     try:
-        meta = read(value, TYPE_META) or {}
-    except ShapeError as error:
+        meta = read(value, VERSION_AND_KIND) or {}
+    except DecodeError as error:
         raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: {error.go}") from None
     said, kind = meta.get("apiVersion", ""), meta.get("kind", "") or KIND
     if said.count("/") > 1:

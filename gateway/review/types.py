@@ -5,8 +5,8 @@ k8s.io/api/admission/v1 and v1beta1 (the same fields), authentication/v1 UserInf
 
 from typing import Final
 
-from gateway.review.request import API_VERSIONS
-from gateway.shapes import (
+from gateway.gotypes.meta import TYPE_META, UID
+from gateway.gotypes.types import (
     ANYTHING,
     BOOL,
     INT32,
@@ -15,15 +15,15 @@ from gateway.shapes import (
     STRING_MAP,
     STRINGS,
     Bytes,
-    Entries,
-    Items,
+    ListOf,
+    MapOf,
     Struct,
     Text,
 )
+from gateway.review.request import API_VERSIONS
 
 KIND: Final = "AdmissionReview"
 
-_UID: Final = Text("types.UID")
 _GROUP_VERSION_KIND: Final = Struct("v1.GroupVersionKind", {"group": STRING, "version": STRING, "kind": STRING})
 _GROUP_VERSION_RESOURCE: Final = Struct(
     "v1.GroupVersionResource", {"group": STRING, "version": STRING, "resource": STRING}
@@ -34,7 +34,7 @@ _USER_INFO: Final = Struct(
         "username": STRING,
         "uid": STRING,
         "groups": STRINGS,
-        "extra": Entries("map[string]v1.ExtraValue", Items("v1.ExtraValue", STRING, "")),
+        "extra": MapOf(ListOf(STRING, "v1.ExtraValue")),
     },
 )
 _LIST_META: Final = Struct(
@@ -54,16 +54,14 @@ _DETAILS: Final = Struct(
         "name": STRING,
         "group": STRING,
         "kind": STRING,
-        "uid": _UID,
-        "causes": Items("[]v1.StatusCause", _CAUSE, {}),
+        "uid": UID,
+        "causes": ListOf(_CAUSE),
         "retryAfterSeconds": INT32,
     },
 )
 _STATUS: Final = Struct(
     "v1.Status",
     {
-        "kind": STRING,
-        "apiVersion": STRING,
         "metadata": _LIST_META,
         "status": STRING,
         "message": STRING,
@@ -71,12 +69,14 @@ _STATUS: Final = Struct(
         "details": _DETAILS,
         "code": INT32,
     },
+    inner="TypeMeta",
+    embedded=TYPE_META,
 )
 
 
 def _review(version: str) -> Struct:
     request = {
-        "uid": _UID,
+        "uid": UID,
         "kind": _GROUP_VERSION_KIND,
         "resource": _GROUP_VERSION_RESOURCE,
         "subResource": STRING,
@@ -93,7 +93,7 @@ def _review(version: str) -> Struct:
         "options": ANYTHING,
     }
     response = {
-        "uid": _UID,
+        "uid": UID,
         "allowed": BOOL,
         "status": _STATUS,
         "patch": Bytes(),
@@ -102,20 +102,18 @@ def _review(version: str) -> Struct:
         "warnings": STRINGS,
     }
     members = {
-        "kind": STRING,
-        "apiVersion": STRING,
         "request": Struct(f"{version}.AdmissionRequest", request),
         "response": Struct(f"{version}.AdmissionResponse", response),
     }
-    return Struct(f"{version}.{KIND}", members)
+    return Struct(f"{version}.{KIND}", members, inner="TypeMeta", embedded=TYPE_META)
 
 
 REVIEWS: Final = {api_version: _review(api_version.rpartition("/")[2]) for api_version in API_VERSIONS}
 """By apiVersion."""
 
-TYPE_META: Final = Struct(
+VERSION_AND_KIND: Final = Struct(
     r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }',
-    {"apiVersion": STRING, "kind": STRING},
+    TYPE_META,
     folded=True,
 )
 """What is read first, to find the type; by encoding/json, and so in any case of letters."""

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.base64_text import base64_mistake
+from gateway.gotypes.base64_text import base64_mistake
+from gateway.gotypes.timestamps import timestamp_mistake
 from gateway.policies import wording
-from gateway.policies.timestamps import timestamp_mistake
 from gateway.policies.urls import Url, UrlError, parse_url
 
 

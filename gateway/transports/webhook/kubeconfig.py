@@ -9,7 +9,7 @@ import base64
 from pathlib import Path
 from typing import Final
 
-from gateway.base64_text import base64_mistake
+from gateway.gotypes.base64_text import base64_mistake
 from gateway.policies import wording
 from gateway.policies.document import SourceText, read_documents
 from gateway.policies.fields import Field, summary

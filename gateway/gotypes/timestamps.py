@@ -8,7 +8,8 @@ import calendar
 import re
 from typing import Final
 
-from gateway.policies.wording import MAX_QUOTED
+_QUOTED: Final = 4096
+"""Characters of a text in a message."""
 
 _LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
 _ELEMENTS: Final = (
@@ -75,7 +76,7 @@ def _out_of_range(element: str, digits: str) -> str | None:
 
 def _quote(text: str) -> str:
     """The package's own quote: every byte that is no ASCII character, or a control character, is escaped."""
-    return '"' + "".join(map(_escape, text[:MAX_QUOTED].encode())) + '"'
+    return '"' + "".join(map(_escape, text[:_QUOTED].encode())) + '"'
 
 
 def _escape(byte: int) -> str:
