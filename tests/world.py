@@ -13,7 +13,8 @@ from gateway.deciding.decision import Decision
 from gateway.deciding.heart import Heart
 from gateway.deciding.origin import Origin, Source
 from gateway.deciding.plan import Described, Plan, make_plan
-from gateway.deciding.steps import Ask, AuthorizationAsk, Lookup, NamespaceLookup, Step
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.steps import AuthorizationAsk, Lookup, NamespaceLookup, Step
 from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Verdict
 from gateway.policies.model import MatchCondition, Phase, Policy, Rule
 from gateway.review.request import Request, decode
@@ -116,7 +117,7 @@ class World:
     authorizations: Mapping[Any, Authorization] = field(default_factory=dict)
     lookup_latency: float = 0.0
     now: float = 100.0
-    asks: list[tuple[float, Ask]] = field(default_factory=list)
+    asks: list[tuple[float, PolicyCall]] = field(default_factory=list)
     cancels: list[tuple[float, int]] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
     events: list[tuple[float, int, Callable[[float], Step]]] = field(default_factory=list)
@@ -139,8 +140,8 @@ class World:
     def follow(self, step: Step, heart: Heart) -> Decision | None:
         """Do what a step says."""
         self.wake_at = step.wake_at
-        self.cancels += [(self.now, cancelled) for cancelled in step.cancels]
-        for ask in step.asks:
+        self.cancels += [(self.now, cancelled.id) for cancelled in step.cancels]
+        for ask in step.calls:
             self.asks.append((self.now, ask))
             if ask.policy.policy in self.fallbacks:
                 self._at(self.now, self._fall_back(heart, ask))
@@ -153,9 +154,9 @@ class World:
                 self._at(self.now + self.lookup_latency, self._find(heart, lookup))
         return step.decision
 
-    def _fall_back(self, heart: Heart, ask: Ask) -> Callable[[float], Step]:
+    def _fall_back(self, heart: Heart, ask: PolicyCall) -> Callable[[float], Step]:
         verdict, age = self.fallbacks[ask.policy.policy]
-        return lambda now: heart.fallback(ask.id, verdict, Origin(source=Source.STALE, age=age), now)
+        return lambda now: heart.fallback(ask, verdict, Origin(source=Source.STALE, age=age), now)
 
     def _find(self, heart: Heart, lookup: Lookup) -> Callable[[float], Step]:
         match lookup:
@@ -165,11 +166,11 @@ class World:
                 fact = self.authorizations.get(check, Authorization())
         return lambda now: heart.found(lookup.id, fact, now)
 
-    def _answer(self, heart: Heart, ask: Ask) -> Callable[[float], Step]:
+    def _answer(self, heart: Heart, ask: PolicyCall) -> Callable[[float], Step]:
         def event(now: float) -> Step:
             behaviour = self.behaviours[ask.policy.policy]
             answer = behaviour(json.loads(ask.document.content)) if callable(behaviour) else behaviour
-            return heart.answered(ask.id, answer, now)
+            return heart.answered(ask, answer, now)
 
         return event
 

@@ -10,21 +10,23 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import time
-from typing import TYPE_CHECKING, Final, Optional
+from typing import TYPE_CHECKING, Final, Optional, Protocol
 
 import structlog
 
+from gateway.caching.cached_workers import CachedWorkers
 from gateway.caching.entries import Entry, life, packed, unpacked
 from gateway.caching.events import CacheEvents, NoEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.memory import Memory
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of, policy_mark
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.policy_caller import CallWaiter
 from gateway.deciding.verdicts import Verdict
 from gateway.policies.model import Cache, Phase, Policy
 
 if TYPE_CHECKING:
-    from gateway.caching.flights import Flight
     from gateway.caching.redis import RedisStore
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -37,6 +39,16 @@ class Kept:
     verdict: Verdict
     age: float
     fresh: bool
+
+
+class OpenFlight(Protocol):
+    """Equal questions that are open (``flights``)."""
+
+    def join(self, call: PolicyCall, waiter: CallWaiter, workers: CachedWorkers) -> Callable[[], object]:
+        """Wait with the others. The result leaves."""
+
+    def offer(self, call: PolicyCall, kept: Kept) -> None:
+        """A stale verdict is at hand for one of them."""
 
 
 class VerdictCache:
@@ -60,7 +72,7 @@ class VerdictCache:
         self.events = events or NoEvents()
         self.now = now
         self.redis = redis
-        self.flights: dict[bytes, Flight] = {}
+        self.flights: dict[bytes, OpenFlight] = {}
         self._memory = Memory(self.limits.memory_bytes, self.events)
         self._purges = Purges(self.limits)
         self._sweeps: set[asyncio.Task[None]] = set()

@@ -9,7 +9,7 @@ import hashlib
 from functools import lru_cache
 from typing import Final
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.key import verdict_key
 from gateway.policies.model import Phase
 
@@ -23,10 +23,10 @@ def policy_mark(phase: Phase, qualified_name: str) -> bytes:
     return hashlib.sha256(f"{phase.value}\0{qualified_name}".encode()).digest()[:POLICY_BYTES]
 
 
-def question_of(ask: Ask) -> bytes:
-    """The question that an ask puts."""
-    policy = ask.policy
-    key = verdict_key(phase=policy.phase, identity=ask.identity, version=ask.version, document=ask.document.digest)
+def question_of(call: PolicyCall) -> bytes:
+    """The question that a call puts."""
+    policy = call.policy
+    key = verdict_key(phase=policy.phase, identity=call.identity, version=call.version, document=call.document.digest)
     return policy_mark(policy.phase, policy.qualified_name) + key
 
 

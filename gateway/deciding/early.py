@@ -2,7 +2,7 @@
 
 They only warm the memo. The walk stays Kubernetes' own, one turn at a time: in its turn a policy is matched on the
 object as it then is, and asked about that; if it is the question that was asked early, the answer is there already, or
-on its way (what becomes of an early ask is told in ``inquiring``). An answer that no turn asks for vanishes.
+on its way (what becomes of an early ask is told in ``call_tracker``). An answer that no turn asks for vanishes.
 
 Never asked early: a policy that has side effects for this request, or that cannot be asked at all. What matching and
 inputs need to know is looked up early as well. Of what was matched early, the outcome holds in the policy's turn too,
@@ -10,8 +10,8 @@ if the object is still the one that came: facts are found once and never change.
 """
 
 from gateway.conditions.condition import NeedsAuthorization
+from gateway.deciding.call_tracker import CallTracker
 from gateway.deciding.documenting import Documenting
-from gateway.deciding.inquiring import Inquiry
 from gateway.deciding.lookups import Lookups
 from gateway.deciding.plan import Plan
 from gateway.documents.document import Document
@@ -25,13 +25,13 @@ class EarlyAsks:
     """Who has been matched and asked early in one review. Places are those in the plan, from 0."""
 
     def __init__(
-        self, request: Request, plan: Plan, *, lookups: Lookups, documents: Documenting, inquiry: Inquiry
+        self, request: Request, plan: Plan, *, lookups: Lookups, documents: Documenting, tracker: CallTracker
     ) -> None:
         self._request = request
         self._members = plan.members
         self._lookups = lookups
         self._documents = documents
-        self._inquiry = inquiry
+        self._tracker = tracker
         self._matchings: dict[int, Matching] = {}
         self._waiting: list[int] = []
 
@@ -39,7 +39,7 @@ class EarlyAsks:
         """Ask early whoever may be asked, from place ``first`` on."""
         for index in range(first, len(self._members)):
             member = self._members[index]
-            if member.standing is None and not self._inquiry.has_side_effects(member.policy):
+            if member.standing is None and not self._tracker.has_side_effects(member.policy):
                 self._try(index, now)
 
     def ask_again(self, first: int, now: float) -> None:
@@ -66,7 +66,7 @@ class EarlyAsks:
                 self._lookups.want(need)
                 self._waiting.append(index)
         if isinstance(document, Document):
-            self._inquiry.ask_early(index, member, document, now)
+            self._tracker.ask_early(index, member, document, now)
 
     def _match(self, index: int) -> Matching:
         known = self._matchings.get(index)

@@ -36,19 +36,20 @@ from typing import Final
 
 from gateway.conditions.condition import NeedsAuthorization
 from gateway.deciding.blame import changed_by
+from gateway.deciding.call_tracker import NOBODY, CallTracker, Heard
 from gateway.deciding.composing import compose
 from gateway.deciding.decision import Decision
 from gateway.deciding.documenting import Documenting
 from gateway.deciding.early import EarlyAsks
 from gateway.deciding.inability import dry_run_unsupported, undecided
-from gateway.deciding.inquiring import NOBODY, Heard, Inquiry
 from gateway.deciding.lateness import Budget
 from gateway.deciding.lookups import Fact, Lookups
 from gateway.deciding.origin import ASKED, Origin
 from gateway.deciding.plan import Plan
-from gateway.deciding.questions import Turn
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.settling import Settling
 from gateway.deciding.steps import Step
+from gateway.deciding.turn import Turn
 from gateway.deciding.verdicts import Answer, Failure, Verdict
 from gateway.deciding.walking import Walk
 from gateway.matching.equivalents import EMPTY, Equivalents
@@ -75,7 +76,7 @@ class Heart:
         limits: of the patches that workers send.
         equivalents: which resources are the same in another version or group, as far as anybody knows.
         early_asks: whether mutating policies may be asked before their turn.
-        traceparent: of W3C Trace Context; goes with each ask.
+        traceparent: of W3C Trace Context; goes with each call.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -103,11 +104,11 @@ class Heart:
         ids = count(1)
         self._lookups = Lookups(request, ids, equivalents)
         self._documents = Documenting(request, self._lookups)
-        self._inquiry = Inquiry(request, self._budget, ids, traceparent)
+        self._tracker = CallTracker(request, self._budget, ids, traceparent)
         self._early: EarlyAsks | None = None
         if early_asks and not self._parallel and len(plan.members) > 1:
             self._early = EarlyAsks(
-                request, plan, lookups=self._lookups, documents=self._documents, inquiry=self._inquiry
+                request, plan, lookups=self._lookups, documents=self._documents, tracker=self._tracker
             )
 
     # ------------------------------------------------------------------------------------------------ events
@@ -120,15 +121,15 @@ class Heart:
             self._early.ask(self._walk.first_to_come, now)
         return self._concluded(now)
 
-    def answered(self, ask_id: int, answer: Answer, now: float, origin: Origin = ASKED) -> Step:
-        """An ask has its answer, or its transport says why there is none."""
-        for heard in self._inquiry.answered(ask_id, answer, origin, now):
+    def answered(self, call: PolicyCall, answer: Answer, now: float, origin: Origin = ASKED) -> Step:
+        """A call has its answer, or its transport says why there is none."""
+        for heard in self._tracker.answered(call, answer, origin, now):
             self._settle(heard, now)
         return self._step(now)
 
-    def fallback(self, ask_id: int, verdict: Verdict, origin: Origin, now: float) -> Step:
-        """A stale verdict is at hand, should the ask fail; ``origin.age`` is its age at this moment."""
-        self._inquiry.fallback(ask_id, verdict, origin, now)
+    def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin, now: float) -> Step:
+        """A stale verdict is at hand, should the call fail; ``origin.age`` is its age at this moment."""
+        self._tracker.fallback(call, verdict, origin, now)
         return self._step(now)
 
     def found(self, lookup_id: int, fact: Fact, now: float) -> Step:
@@ -142,7 +143,7 @@ class Heart:
 
     def expired(self, now: float) -> Step:
         """Time has passed: ``wake_at`` has come (or nearly: a clock may be coarse, then the next Step says when)."""
-        for heard in self._inquiry.expired(now):
+        for heard in self._tracker.expired(now):
             self._settle(heard, now)
         for turn, lookup in self._lookups.late(now):
             self._cannot_tell(turn, self._budget.lookup_late(turn, lookup), now)
@@ -178,12 +179,12 @@ class Heart:
             return self._flush(None, None)
         if not self._walk.active:
             return self._flush(self._decide(now), None)
-        early = self._inquiry.wake_at() if self._early is not None else None
+        early = self._tracker.wake_at() if self._early is not None else None
         return self._flush(None, self._walk.ends if early is None else min(self._walk.ends, early))
 
     def _flush(self, decision: Decision | None, wake_at: float | None) -> Step:
-        asks, cancels = self._inquiry.taken()
-        return Step(asks=asks, lookups=self._lookups.taken(), cancels=cancels, wake_at=wake_at, decision=decision)
+        calls, cancels = self._tracker.taken()
+        return Step(calls=calls, lookups=self._lookups.taken(), cancels=cancels, wake_at=wake_at, decision=decision)
 
     def _begin_turns(self, now: float) -> None:
         if not self._finished:
@@ -236,7 +237,7 @@ class Heart:
                 self._lookups.wait(turn, need)
             case document:
                 # What had to be looked up is not the worker's time: timeoutSeconds begins here.
-                heard = self._inquiry.ask(turn, document, now)
+                heard = self._tracker.ask(turn, document, now)
                 if heard is not None:
                     self._settle(heard, now)
 
@@ -256,10 +257,10 @@ class Heart:
 
     def _end(self, turn: Turn) -> None:
         self._walk.end(turn)
-        self._inquiry.release(turn.index)
+        self._tracker.release(turn.index)
 
     def _give_up(self) -> None:
-        self._inquiry.give_up()
+        self._tracker.give_up()
         self._lookups.give_up()
 
     def _decide(self, now: float) -> Decision:
@@ -282,7 +283,7 @@ class Heart:
             changed_object=self._object.after,
             calls=calls,
             evolved=self._object,
-            early_asks=self._inquiry.early_asks,
+            early_asks=self._tracker.early_asks,
             started=self._budget.started,
             ended=now,
             ends=self._budget.ends,

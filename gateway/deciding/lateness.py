@@ -10,8 +10,8 @@ API server says its timeout itself, whatever was answered here.
 from typing import Final
 
 from gateway.conditions.authorization import AuthorizationCheck
-from gateway.deciding.questions import Turn
 from gateway.deciding.steps import AuthorizationAsk, Lookup, NamespaceLookup
+from gateway.deciding.turn import Turn
 from gateway.deciding.verdicts import Failure
 from gateway.policies.model import Policy
 from gateway.reasons import Reason

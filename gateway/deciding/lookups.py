@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from gateway.conditions.authorization import Authorization, AuthorizationCheck
 from gateway.conditions.condition import NeedsAuthorization
-from gateway.deciding.questions import Turn
 from gateway.deciding.steps import AuthorizationAsk, Lookup, NamespaceLookup
+from gateway.deciding.turn import Turn
 from gateway.matching.equivalents import EMPTY, Equivalents
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import NeedsNamespace

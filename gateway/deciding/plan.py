@@ -18,8 +18,8 @@ class Described:
     """The standing of a policy that can be asked: what its worker said of it, held against what is granted.
 
     ``version`` is the worker's version of the policy. ``inputs`` and ``writes`` are the grants as far as the worker
-    claims them; None: all that is granted. ``identity``: see ``Ask``. ``late`` is what is said when the policy's own
-    time ends, where the worker's kind has words of its own for that.
+    claims them; None: all that is granted. ``identity``: see ``PolicyCall``. ``late`` is what is said when the policy's
+    own time ends, where the worker's kind has words of its own for that.
     """
 
     version: str

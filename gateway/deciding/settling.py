@@ -12,12 +12,12 @@ from typing import Final
 
 from gateway.deciding.applying import EvolvingObject
 from gateway.deciding.call import Call, refuses
+from gateway.deciding.call_tracker import Heard
 from gateway.deciding.conflicts import Conflict, conflict_failure, conflicts_of
-from gateway.deciding.inquiring import Heard
 from gateway.deciding.origin import Source
 from gateway.deciding.plan import Plan
-from gateway.deciding.questions import Turn
 from gateway.deciding.reinvoking import Reinvocation
+from gateway.deciding.turn import Turn
 from gateway.deciding.verdicts import Allow, Answer, Failure
 from gateway.patching.difference import Operation
 from gateway.patching.limits import PatchLimits

@@ -10,8 +10,8 @@ from typing import Final
 
 from gateway.deciding.lateness import Budget
 from gateway.deciding.plan import Plan
-from gateway.deciding.questions import Turn
 from gateway.deciding.settling import Settling
+from gateway.deciding.turn import Turn
 from gateway.policies.model import Phase
 
 ROUNDS: Final = 2

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from gateway.caching.asker import CachingAsker
 from gateway.caching.cache import VerdictCache
+from gateway.caching.caller import CachingCaller
 from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
-from gateway.deciding.asking import Asker
+from gateway.deciding.policy_caller import PolicyCaller
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.model import Policy
 from gateway.serving.loaded_configuration import LoadedConfiguration
@@ -91,9 +91,9 @@ class ServedCache:
             )
         return RedisStore(address, self._keys, limits, events)
 
-    def asker(self, workers: Workers) -> Asker:
+    def asker(self, workers: Workers) -> PolicyCaller:
         """Asks the workers of a configuration, where the cache has no answer."""
-        return CachingAsker(workers, self._cache)
+        return CachingCaller(workers, self._cache)
 
     def policies(self) -> list[Policy]:
         """The policies that have a cache."""

@@ -17,11 +17,12 @@ from typing import Final, Protocol
 import structlog
 
 from gateway.conditions.authorization import Authorization
-from gateway.deciding.asking import Asker
 from gateway.deciding.decision import Decision
 from gateway.deciding.heart import Heart
 from gateway.deciding.origin import ASKED, Origin
-from gateway.deciding.steps import Ask, AuthorizationAsk, Lookup, NamespaceLookup, Step
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.policy_caller import PolicyCaller
+from gateway.deciding.steps import AuthorizationAsk, Lookup, NamespaceLookup, Step
 from gateway.deciding.verdicts import Answer, Failure, Verdict
 from gateway.reasons import Reason
 from gateway.review.errors import ReviewError
@@ -53,31 +54,13 @@ class NotInCluster:
         asyncio.get_running_loop().call_soon(found, Authorization(error=error))
 
 
-class _Reply:
-    """One ask's: makes events of what comes."""
-
-    __slots__ = ("_ask_id", "_driver")
-
-    def __init__(self, driver: "Driver", ask_id: int) -> None:
-        self._driver = driver
-        self._ask_id = ask_id
-
-    def answered(self, answer: Answer, origin: Origin = ASKED) -> None:
-        """See Reply."""
-        self._driver.answered(self._ask_id, answer, origin)
-
-    def fallback(self, verdict: Verdict, origin: Origin) -> None:
-        """See Reply."""
-        self._driver.fallback(self._ask_id, verdict, origin)
-
-
 class Driver:
-    """Decides one review.
+    """Decides one review. It is the CallWaiter of its calls.
 
     Args:
         uid: the review's, for the log.
         heart: not started yet; its clock is ``time.monotonic``.
-        asker: asks the workers.
+        asker: calls the workers.
         namespaces: the labels of the namespaces that are known.
         authorizer: is asked what matchConditions ask of ``authorizer``.
     """
@@ -87,7 +70,7 @@ class Driver:
         uid: str,
         heart: Heart,
         *,
-        asker: Asker,
+        asker: PolicyCaller,
         namespaces: Namespaces,
         authorizer: Authorizer | None = None,
     ) -> None:
@@ -98,12 +81,12 @@ class Driver:
         self._authorizer = authorizer or NotInCluster()
         self._loop = asyncio.get_running_loop()
         self._decided: asyncio.Future[Decision] = self._loop.create_future()
-        self._cancels: dict[int, Callable[[], object]] = {}
+        self._cancels: dict[PolicyCall, Callable[[], object]] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._wake_at: float | None = None
 
     async def decide(self) -> Decision:
-        """The decision. When cancelled (the API server hung up), the asks are cancelled too.
+        """The decision. When cancelled (the API server hung up), the calls are cancelled too.
 
         Raises:
             ReviewError: the request turned out to be unreadable when somebody looked.
@@ -131,12 +114,14 @@ class Driver:
     def _event(self, event: Callable[[], Step]) -> None:
         """Tell the heart, and do what it says; what it says may be an event in turn."""
         events = deque([event])
-        unknown: dict[int, Ask] = {}
+        unknown: dict[PolicyCall, None] = {}
         wake_at: float | None = None
         while events or unknown:
             if not events:
-                # Everything that this process knows was told first: a denial among it spares the other asks.
-                events += self._ask(unknown.pop(next(iter(unknown))))
+                # Everything that this process knows was told first: a denial among it spares the other calls.
+                call = next(iter(unknown))
+                del unknown[call]
+                events += self._call(call)
                 continue
             step = self._tell(events.popleft())
             if step is None:
@@ -145,17 +130,19 @@ class Driver:
             wake_at = step.wake_at
         self._set_alarm(wake_at)
 
-    def _carry_out(self, step: Step, unknown: dict[int, Ask]) -> Iterator[Callable[[], Step]]:
-        """Do what a Step says; what is known at once comes as events, and asks that are to be put are kept."""
-        for ask_id in step.cancels:
-            if unknown.pop(ask_id, None) is None:
-                self._cancel(ask_id)
-        for ask in step.asks:
-            known = self._known(ask)
-            if known is None:
-                unknown[ask.id] = ask
+    def _carry_out(self, step: Step, unknown: dict[PolicyCall, None]) -> Iterator[Callable[[], Step]]:
+        """Do what a Step says; what is known at once comes as events, and calls that are to be made are kept."""
+        for call in step.cancels:
+            if call in unknown:
+                del unknown[call]
             else:
-                yield partial(self._heart.answered, ask.id, known[0], monotonic(), known[1])
+                self._cancel(call)
+        for call in step.calls:
+            known = self._known(call)
+            if known is None:
+                unknown[call] = None
+            else:
+                yield partial(self._heart.answered, call, known[0], monotonic(), known[1])
         for lookup in step.lookups:
             found = self._look_up(lookup)
             if found is not None:
@@ -165,34 +152,34 @@ class Driver:
             if not self._decided.done():
                 self._decided.set_result(step.decision)
 
-    def _known(self, ask: Ask) -> tuple[Answer, Origin] | None:
+    def _known(self, call: PolicyCall) -> tuple[Answer, Origin] | None:
         """What is known at once."""
         try:
-            known = self._asker.known(ask)
+            known = self._asker.known(call)
             if known is None:
                 return None
             verdict, origin = known
-        except Exception as error:  # noqa: BLE001 - as in _ask
-            return self._broken(ask, error), ASKED
+        except Exception as error:  # noqa: BLE001 - as in _call
+            return self._broken(call, error), ASKED
         return verdict, origin
 
-    def _ask(self, ask: Ask) -> Iterator[Callable[[], Step]]:
-        """Put it to its worker; where that is not possible, that is an event."""
+    def _call(self, call: PolicyCall) -> Iterator[Callable[[], Step]]:
+        """Call its worker; where that is not possible, that is an event."""
         try:
-            cancel = self._asker.ask(ask, _Reply(self, ask.id))
+            cancel = self._asker.call(call, self)
         except Exception as error:  # noqa: BLE001 - logged; an exception of our own is a failure INTERNAL, never a hung review
-            yield partial(self._heart.answered, ask.id, self._broken(ask, error), monotonic())
+            yield partial(self._heart.answered, call, self._broken(call, error), monotonic())
             return
-        if ask.cancellable:
-            self._cancels[ask.id] = cancel
+        if call.cancellable:
+            self._cancels[call] = cancel
 
-    def _broken(self, ask: Ask, error: Exception) -> Failure:
-        _LOG.error("asking a worker failed inside the gateway", worker=ask.policy.worker, uid=ask.uid, exc_info=error)
-        message = f"asking worker {ask.policy.worker!r}: {type(error).__name__}; see the gateway's log"
+    def _broken(self, call: PolicyCall, error: Exception) -> Failure:
+        _LOG.error("asking a worker failed inside the gateway", worker=call.policy.worker, uid=call.uid, exc_info=error)
+        message = f"asking worker {call.policy.worker!r}: {type(error).__name__}; see the gateway's log"
         return Failure(reason=Reason.INTERNAL, message=message)
 
-    def _cancel(self, ask_id: int) -> None:
-        cancel = self._cancels.pop(ask_id, None)
+    def _cancel(self, call: PolicyCall) -> None:
+        cancel = self._cancels.pop(call, None)
         if cancel is None:
             return
         try:
@@ -231,21 +218,23 @@ class Driver:
         return None
 
     def _give_up(self, error: Exception) -> None:
-        for ask_id in tuple(self._cancels):
-            self._cancel(ask_id)
+        for call in tuple(self._cancels):
+            self._cancel(call)
         if not self._decided.done():
             self._decided.set_exception(error)
 
-    def answered(self, ask_id: int, answer: Answer, origin: Origin) -> None:
-        """An ask has its answer."""
-        self._cancels.pop(ask_id, None)
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:
+        """See CallWaiter."""
+        self._cancels.pop(call, None)
         if not self._decided.done():
-            self._event(partial(self._heart.answered, ask_id, answer, monotonic(), origin))
+            self._event(partial(self._heart.answered, call, answer, monotonic(), origin))
+        if not isinstance(answer, Failure) and answer.version not in ("", call.version):
+            self._asker.disagreed(call, answer.version)
 
-    def fallback(self, ask_id: int, verdict: Verdict, origin: Origin) -> None:
-        """A stale verdict is at hand for an ask."""
+    def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
+        """See CallWaiter."""
         if not self._decided.done():
-            self._event(partial(self._heart.fallback, ask_id, verdict, origin, monotonic()))
+            self._event(partial(self._heart.fallback, call, verdict, origin, monotonic()))
 
     def _set_alarm(self, wake_at: float | None) -> None:
         if self._alarm is not None:

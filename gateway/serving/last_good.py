@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from gateway.deciding.asking import Asker, Reply
 from gateway.deciding.origin import Origin
 from gateway.deciding.plan import Described
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.policy_caller import CallWaiter, PolicyCaller
 from gateway.deciding.verdicts import Verdict
 from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.transports.workers import Workers
@@ -48,13 +48,13 @@ class LastGood:
         self,
         versions: Iterable[PolicyVersion],
         workers: Callable[[Configuration], Workers],
-        asking: Callable[[Workers], Asker] | None,
+        asking: Callable[[Workers], PolicyCaller] | None,
     ) -> None:
         by_worker: dict[Worker, list[Policy]] = {}
         for version in versions:
             by_worker.setdefault(version.worker, []).append(replace(version.policy, shadow=None))
         self._versions: dict[Phase, dict[str, tuple[PolicyVersion, Workers]]] = {phase: {} for phase in Phase}
-        self._askers: dict[int, Asker] = {}
+        self._callers: dict[int, PolicyCaller] = {}
         self.workers: list[Workers] = []
         for worker, policies in by_worker.items():
             reaching = workers(_configuration(worker, policies))
@@ -63,7 +63,7 @@ class LastGood:
             for policy in policies:
                 version = PolicyVersion(policy=policy, worker=worker)
                 self._versions[policy.phase][policy.qualified_name] = version, reaching
-                self._askers[id(policy)] = asker
+                self._callers[id(policy)] = asker
 
     async def start(self) -> None:
         """Hold their workers, which whoever is in force now holds too: what these have described is known at once."""
@@ -87,27 +87,34 @@ class LastGood:
             if isinstance(standing := workers.standings(phase).get(name), Described)
         }
 
-    def in_front_of(self, others: Asker) -> Asker:
+    def in_front_of(self, others: PolicyCaller) -> PolicyCaller:
         """Asks the right workers about each version, and ``others`` about all other policies."""
-        return _Askers(self._askers, others)
+        return _Callers(self._callers, others)
 
 
-class _Askers:
-    """An Asker: each policy's own. Told apart as objects, because versions of one policy have one name."""
+class _Callers:
+    """A PolicyCaller: each policy's own. Told apart as objects, because versions of one policy have one name."""
 
-    __slots__ = ("_askers", "_others")
+    __slots__ = ("_callers", "_others")
 
-    def __init__(self, askers: dict[int, Asker], others: Asker) -> None:
-        self._askers: Final = askers
+    def __init__(self, askers: dict[int, PolicyCaller], others: PolicyCaller) -> None:
+        self._callers: Final = askers
         self._others: Final = others
 
-    def known(self, ask: Ask) -> tuple[Verdict, Origin] | None:
+    def known(self, call: PolicyCall) -> tuple[Verdict, Origin] | None:
         """What its own knows."""
-        return self._askers.get(id(ask.policy), self._others).known(ask)
+        return self._of(call).known(call)
 
-    def ask(self, ask: Ask, reply: Reply) -> Callable[[], object]:
-        """Ask its own."""
-        return self._askers.get(id(ask.policy), self._others).ask(ask, reply)
+    def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
+        """Call its own."""
+        return self._of(call).call(call, waiter)
+
+    def disagreed(self, call: PolicyCall, version: str) -> None:
+        """Tell its own."""
+        self._of(call).disagreed(call, version)
+
+    def _of(self, call: PolicyCall) -> PolicyCaller:
+        return self._callers.get(id(call.policy), self._others)
 
 
 def _configuration(worker: Worker, policies: Sequence[Policy]) -> Configuration:

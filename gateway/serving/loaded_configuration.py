@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, Optional
 
-from gateway.deciding.asking import Asker
 from gateway.deciding.availability import UnavailablePolicy, unavailable_policies
 from gateway.deciding.plan import Described, Plan, make_plan
+from gateway.deciding.policy_caller import PolicyCaller
 from gateway.policies.document import SourceText
 from gateway.policies.entries import Entries, make_entries
 from gateway.policies.model import Configuration, Phase, Policy
@@ -58,7 +58,7 @@ class LoadedConfiguration:
         texts: Sequence[SourceText] = (),
         loaded: datetime | None = None,
         before: Optional["LoadedConfiguration"] = None,
-        asking: Callable[[Workers], Asker] | None = None,
+        asking: Callable[[Workers], PolicyCaller] | None = None,
         changed: Callable[[], object] = lambda: None,
     ) -> None:
         if configuration.fatal:
@@ -79,7 +79,7 @@ class LoadedConfiguration:
         self._names = {
             phase: {policy.qualified_name: policy for policy in configuration.policies(phase)} for phase in Phase
         }
-        self.asker: Asker = self.workers if asking is None else asking(self.workers)
+        self.asker: PolicyCaller = self.workers if asking is None else asking(self.workers)
         self._changed = changed
         self._plans: dict[Target, Plan] = {}
         self._shadows = tuple(
@@ -112,7 +112,7 @@ class LoadedConfiguration:
         return self._plans.get(target)
 
     @property
-    def shadows(self) -> Asker:
+    def shadows(self) -> PolicyCaller:
         """Asks the workers of the policies' shadows."""
         return self.workers.shadows
 

@@ -24,11 +24,11 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from gateway.deciding.asking import Asker
 from gateway.deciding.call import Call
 from gateway.deciding.decision import Decision
 from gateway.deciding.heart import Heart
 from gateway.deciding.plan import Plan
+from gateway.deciding.policy_caller import PolicyCaller
 from gateway.patching.application import apply_json_patch
 from gateway.patching.difference import Operation, encode_patch
 from gateway.patching.errors import PatchError
@@ -102,7 +102,7 @@ class Replay:
         request = self.decision.request
         return request if current is request.object else with_object(request, current)
 
-    async def decide(self, request: Request, plan: Plan, asker: Asker) -> Decision:
+    async def decide(self, request: Request, plan: Plan, asker: PolicyCaller) -> Decision:
         """What the policies of ``plan`` come to, called through ``asker``. Raises ReviewError."""
         heart = Heart(request, plan, ends=self.ends, limits=self.limits)
         driver = Driver(request.uid, heart, asker=asker, namespaces=self.configuration.namespaces)

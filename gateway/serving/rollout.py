@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding.asking import Asker
+from gateway.deciding.policy_caller import PolicyCaller
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
 from gateway.serving.loaded_configuration import LoadedConfiguration
@@ -70,7 +70,7 @@ class Rollout:
         limits: TransportLimits,
         wait_seconds: float,
         events: RolloutEvents,
-        asking: Callable[[Workers], Asker] | None = None,
+        asking: Callable[[Workers], PolicyCaller] | None = None,
         worker_events: WorkerEvents | None = None,
         means: Means | None = None,
     ) -> None:

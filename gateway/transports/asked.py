@@ -7,11 +7,14 @@ All of them are ``Asked``. Those that hold several policies and say what these a
 from collections.abc import Callable
 from typing import Protocol
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+
+Answered = Callable[[PolicyCall, Answer], object]
+"""Told the answer to a call."""
 
 
 class SettingsJudge(Protocol):
@@ -37,7 +40,7 @@ class Asked(Protocol):
         """Where it is, as people are told."""
 
     def ask(
-        self, ask: Ask, answered: Callable[[Answer], None], fits: frozenset[Description] | None = None
+        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
         """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
 

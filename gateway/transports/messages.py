@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
@@ -47,11 +47,11 @@ its three texts. What they stand in has a dozen."""
 _NEVER: Final = 0.0
 """``reuse`` of a verdict that must not be reused."""
 
-Meaningless = Callable[[Ask, str], object]
+Meaningless = Callable[[PolicyCall, str], object]
 """Told of a cache hint that means nothing: in the answer to which ask, and what it is."""
 
 
-def _unheard(_ask: Ask, _observed: str) -> None:
+def _unheard(_ask: PolicyCall, _observed: str) -> None:
     """Nobody wants to know."""
 
 
@@ -62,7 +62,7 @@ def one_line(text: str, characters: int) -> str:
     return line + "…" if len(text) > characters else line
 
 
-def review_request(ask: Ask) -> bytes:
+def review_request(ask: PolicyCall) -> bytes:
     """The ``ReviewRequest`` that puts ``ask``, serialized."""
     return pb.ReviewRequest(
         ask=pb.Ask(
@@ -78,12 +78,12 @@ def review_request(ask: Ask) -> bytes:
 class Reading(Protocol):
     """Makes an answer of an Outcome, as ``outcome_answer`` does."""
 
-    def __call__(self, ask: Ask, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
+    def __call__(self, ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
         """What it says."""
 
 
 def review_answer(
-    ask: Ask,
+    ask: PolicyCall,
     content: bytes,
     *,
     characters: int,
@@ -107,7 +107,9 @@ def review_answer(
     return (reading or outcome_answer)(ask, response.outcome, characters=characters, meaningless=meaningless)
 
 
-def outcome_answer(ask: Ask, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard) -> Answer:
+def outcome_answer(
+    ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard
+) -> Answer:
     """What an ``Outcome`` says; ``characters`` and ``meaningless`` as for ``review_answer``."""
     sayings = len(outcome.warnings) + len(outcome.audit_annotations) + len(outcome.deny.details.causes)
     if sayings > MOST_SAYINGS:
@@ -152,7 +154,7 @@ def _change(allow: pb.Allow) -> Change | None:
             return None
 
 
-def _reuse(ask: Ask, outcome: pb.Outcome, meaningless: Meaningless) -> float | None:
+def _reuse(ask: PolicyCall, outcome: pb.Outcome, meaningless: Meaningless) -> float | None:
     """For how many seconds at most the verdict may be reused; None: as configured."""
     if not outcome.HasField("cache"):
         return None
@@ -205,7 +207,7 @@ def _details(details: pb.StatusDetails) -> dict[str, Any]:
     return {key: value for key, value in members.items() if value}
 
 
-def _invalid(ask: Ask, observed: str) -> Failure:
+def _invalid(ask: PolicyCall, observed: str) -> Failure:
     return Failure(
         reason=Reason.INVALID_RESPONSE,
         message=f"worker {ask.policy.worker!r} answered policy {ask.policy.policy!r} with {observed}",

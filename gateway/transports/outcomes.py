@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Allow, Answer, Failure
 from gateway.transports.messages import Reading, outcome_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -45,7 +45,7 @@ class Outcomes:
         self._verdicts: dict[bytes, Allow] = {}
         self._told_of: set[str] = set()
 
-    def read(self, ask: Ask, outcome: pb.Outcome) -> Answer:
+    def read(self, ask: PolicyCall, outcome: pb.Outcome) -> Answer:
         """The answer that an outcome is."""
         content = outcome.SerializeToString()
         known = self._verdicts.get(content)
@@ -62,7 +62,7 @@ class Outcomes:
             self._verdicts[content] = answer
         return answer
 
-    def meaningless(self, ask: Ask, observed: str) -> None:
+    def meaningless(self, ask: PolicyCall, observed: str) -> None:
         """A cache hint means nothing. Told once for each policy: one that says so once says so with every answer."""
         if ask.policy.policy not in self._told_of:
             self._told_of.add(ask.policy.policy)

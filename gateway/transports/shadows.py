@@ -13,9 +13,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from gateway.deciding.asking import Reply
 from gateway.deciding.plan import Standing
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.policy_caller import CallWaiter
 from gateway.policies.model import Phase, Policy, Worker
 from gateway.policies.shadows import shadow_of
 from gateway.transports.acquaintance import Acquaintance, known_before
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Shadows:
-    """Knows the shadows, and asks them. An Asker.
+    """Knows the shadows, and calls them. A PolicyCaller.
 
     Args:
         policies: of the configuration.
@@ -60,15 +60,18 @@ class Shadows:
         """
         return self._standings.of(phase)
 
-    def known(self, ask: Ask) -> None:
-        """Nothing is: a shadow is asked."""
+    def known(self, call: PolicyCall) -> None:
+        """Nothing is: a shadow is called."""
 
-    def ask(self, ask: Ask, reply: Reply) -> Callable[[], object]:
-        """Put ``ask`` to the shadow's worker, as Workers does."""
-        name = ask.policy.worker
+    def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
+        """Call the shadow's worker, as Workers does."""
+        name = call.policy.worker
         acquaintance = self._acquaintances.get(name)
-        fits = None if acquaintance is None else acquaintance.fits(ask.policy, ask.version)
-        return self._held[name].connection.ask(ask, reply.answered, fits)
+        fits = None if acquaintance is None else acquaintance.fits(call.policy, call.version)
+        return self._held[name].connection.ask(call, waiter.answered, fits)
+
+    def disagreed(self, call: PolicyCall, version: str) -> None:
+        """It is not held against the worker."""
 
     def reached(self, worker: Worker, reached: "ReachedWorker", before: Sequence["Shadows"]) -> None:
         """A worker can be asked from now on; ``before`` knows the shadows that there were until now.

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable
 
-from gateway.deciding.steps import Ask
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.verdicts import Failure
 from gateway.reasons import Reason
 from gateway.transports.agreement import Agreement
-from gateway.transports.asked import SettingsJudge
+from gateway.transports.asked import Answered, SettingsJudge
 from gateway.transports.descriptions import Description
 from gateway.transports.events import WorkerEvents
 
@@ -33,12 +33,12 @@ class UnreachableWorker:
         events.arrived(name)
 
     def ask(
-        self, ask: Ask, answered: Callable[[Answer], None], fits: frozenset[Description] | None = None
+        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
         """See Asked."""
-        del ask, fits
+        del fits
         failure = Failure(reason=Reason.CONFIGURATION, message=self.why)
-        return asyncio.get_running_loop().call_soon(answered, failure).cancel
+        return asyncio.get_running_loop().call_soon(answered, ask, failure).cancel
 
     def listen(self, listener: Callable[[], object]) -> None:
         """See Introduced: nothing ever changes."""

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 
-from gateway.deciding.asking import Reply
 from gateway.deciding.plan import Standing, Unavailable
-from gateway.deciding.steps import Ask
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.policy_caller import CallWaiter
 from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.transports.acquaintance import Acquaintance, known_before
 from gateway.transports.describing import undescribed, webhook_standing
@@ -41,7 +40,7 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class Workers:
-    """Reaches the workers of a configuration.
+    """Reaches the workers of a configuration. A PolicyCaller.
 
     Args:
         configuration: whose workers are connected and whose policies are put to them.
@@ -84,45 +83,39 @@ class Workers:
         """
         return self._standings.of(phase)
 
-    def known(self, ask: Ask) -> None:
-        """Nothing is: a worker has to be asked."""
+    def known(self, call: PolicyCall) -> None:
+        """Nothing is: a worker has to be called."""
 
-    def ask(self, ask: Ask, reply: Reply) -> Callable[[], object]:
-        """Put ``ask`` to its policy's worker, as GrpcWorker.ask does."""
-
-        def answered(answer: Answer) -> None:
-            if not isinstance(answer, Failure) and answer.version not in ("", ask.version):
-                self.disagreed(ask, answer.version)
-            reply.answered(answer)
-
-        name = ask.policy.worker
+    def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
+        """Call the policy's worker, as its transport does."""
+        name = call.policy.worker
         acquaintance = self._acquaintances.get(name)
-        fits = None if acquaintance is None else acquaintance.fits(ask.policy, ask.version)
-        return self._held[name].connection.ask(ask, answered, fits)
+        fits = None if acquaintance is None else acquaintance.fits(call.policy, call.version)
+        return self._held[name].connection.ask(call, waiter.answered, fits)
 
-    def settled(self, ask: Ask) -> bool:
-        """Whether everybody who can answer ``ask`` is known to be of ``ask.version``: verdicts may be reused."""
-        name = ask.policy.worker
+    def settled(self, call: PolicyCall) -> bool:
+        """Whether everybody who can answer ``call`` is known to be of ``call.version``: verdicts may be reused."""
+        name = call.policy.worker
         acquaintance = self._acquaintances.get(name)
         if acquaintance is None:
             # A webhook says nothing of itself: it is one that is configured so, and that is all anybody knows.
             return name in self._held
-        return acquaintance.is_settled(ask.policy, ask.version)
+        return acquaintance.is_settled(call.policy, call.version)
 
-    def disagreed(self, ask: Ask, version: str) -> None:
-        """An answer to ``ask`` is of ``version``. If that is what nobody has described, the worker is described again
+    def disagreed(self, call: PolicyCall, version: str) -> None:
+        """An answer to ``call`` is of ``version``. If that is what nobody has described, the worker is described again
         at once, and its policies are not settled for a while (``TransportLimits.worker_settle_seconds``).
         """
-        acquaintance = self._acquaintances.get(ask.policy.worker)
-        if acquaintance is None or version == "" or acquaintance.is_known(ask.policy, version):
+        acquaintance = self._acquaintances.get(call.policy.worker)
+        if acquaintance is None or version == "" or acquaintance.is_known(call.policy, version):
             return
-        standing = self._standings.described(ask.policy)
-        described = ask.version if standing is None else standing.version
+        standing = self._standings.described(call.policy)
+        described = call.version if standing is None else standing.version
         if acquaintance.disagreed():
             _LOG.warning(
                 "a worker answers in two versions: is it being updated? its verdicts are not cached until it settles",
-                worker=ask.policy.worker,
-                policy=ask.policy.qualified_name,
+                worker=call.policy.worker,
+                policy=call.policy.qualified_name,
                 described=one_line(described, self._limits.message_characters),
                 answered=one_line(version, self._limits.message_characters),
                 settles_in=self._limits.worker_settle_seconds,

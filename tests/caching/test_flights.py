@@ -107,11 +107,11 @@ async def test_a_reply_that_breaks_costs_the_others_nothing():
     """An exception of one review does not keep the verdict from the others."""
 
     class Broken(Reply):
-        def answered(self, answer, origin=None):
+        def answered(self, call, answer, origin=None):
             raise RuntimeError
 
     gateway = Gateway()
-    gateway.asker.ask(ask(), Broken())
+    gateway.asker.call(ask(), Broken())
     second, _ = gateway.put(ask())
     gateway.workers.answer(gateway.workers.asks[0], ALLOW)
     assert second.only == (ALLOW, Source.SHARED)
@@ -121,7 +121,7 @@ async def test_asking_breaks_at_once():
     """What the workers raise reaches the driver, and nobody waits for a call that was never made."""
 
     class Broken(Workers):
-        def ask(self, ask, reply):
+        def call(self, ask, reply):
             raise RuntimeError("broken")
 
     gateway = Gateway()

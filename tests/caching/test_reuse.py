@@ -146,10 +146,20 @@ async def test_versions_that_part_while_asked():
 
 
 async def test_another_version_is_reported():
-    """An answer of another version than was asked for is told to the workers."""
-    gateway = Gateway(Allow(version="2"))
-    await gateway.answer(ask())
-    assert gateway.workers.disagreements == ["2"]
+    """An answer of another version than was asked for is told to the workers by whoever waits for it; where the one
+    that called has left, by the cache.
+    """
+    gateway = Gateway()
+    gateway.put(ask())
+    gateway.workers.answer(gateway.workers.asks[0], Allow(version="2"))
+    assert gateway.workers.disagreements == []
+    _, leave = gateway.put(ask())
+    gateway.put(ask())
+    leave()
+    gateway.workers.answer(gateway.workers.asks[1], Allow(version="3"))
+    assert gateway.workers.disagreements == ["3"]
+    gateway.asker.disagreed(ask(), "4")
+    assert gateway.workers.disagreements == ["3", "4"]
 
 
 async def test_an_equal_question_of_another_policy_name():

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.caching.asker import CachingAsker
 from gateway.caching.cache import VerdictCache
+from gateway.caching.caller import CachingCaller
 from gateway.caching.events import LookupResult
 from gateway.caching.limits import CacheLimits
 from gateway.deciding.origin import ASKED, Origin, Source
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Allow, Answer, Verdict
 from gateway.documents.document import Document
 from gateway.policies.model import Cache, Phase
@@ -25,7 +25,7 @@ PATIENCE = 60
 """Seconds. A Sentinel that has stood still for two seconds looks on for thirty, and does nothing (TILT)."""
 
 
-def ask(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATING, **fields: Any) -> Ask:
+def ask(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATING, **fields: Any) -> PolicyCall:
     """A question to policy NAME about a document; cached for 60 s unless told otherwise."""
     defaults: dict[str, Any] = {
         "id": next(IDS),
@@ -38,7 +38,7 @@ def ask(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATIN
         "identity": b"i",
         "cache": Cache(ttl=60.0),
     }
-    return Ask(**(defaults | fields))
+    return PolicyCall(**(defaults | fields))
 
 
 @dataclass
@@ -100,12 +100,12 @@ class Reply:
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     then: Callable[[], object] = lambda: None
 
-    def answered(self, answer: Answer, origin: Origin = ASKED) -> None:
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:
         self.answers.append((answer, origin))
         self.arrived.set()
         self.then()
 
-    def fallback(self, verdict: Verdict, origin: Origin) -> None:
+    def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
         assert not self.answers, "a fallback after the answer"
         self.fallbacks.append((verdict, origin))
 
@@ -126,17 +126,17 @@ class Reply:
 class Workers:
     """Keeps asks open until a test answers them, or answers with ``verdict`` at once."""
 
-    verdict: Callable[[Ask], Answer] | Answer | None = None
+    verdict: Callable[[PolicyCall], Answer] | Answer | None = None
     agreed: bool = True
-    asks: list[Ask] = field(default_factory=list)
+    asks: list[PolicyCall] = field(default_factory=list)
     open: dict[int, Any] = field(default_factory=dict)
     cancelled: list[int] = field(default_factory=list)
     disagreements: list[str] = field(default_factory=list)
 
-    def known(self, ask: Ask) -> None:
+    def known(self, ask: PolicyCall) -> None:
         return None
 
-    def ask(self, ask: Ask, reply: Any) -> Callable[[], object]:
+    def call(self, ask: PolicyCall, reply: Any) -> Callable[[], object]:
         self.asks.append(ask)
         self.open[ask.id] = reply
         if self.verdict is not None:
@@ -144,18 +144,18 @@ class Workers:
             asyncio.get_running_loop().call_soon(self.answer, ask, verdict)
         return lambda: self._cancel(ask)
 
-    def answer(self, ask: Ask, answer: Answer) -> None:
+    def answer(self, ask: PolicyCall, answer: Answer) -> None:
         reply = self.open.pop(ask.id, None)
         if reply is not None:
-            reply.answered(answer)
+            reply.answered(ask, answer)
 
-    def settled(self, ask: Ask) -> bool:
+    def settled(self, ask: PolicyCall) -> bool:
         return self.agreed
 
-    def disagreed(self, ask: Ask, version: str) -> None:
+    def disagreed(self, ask: PolicyCall, version: str) -> None:
         self.disagreements.append(version)
 
-    def _cancel(self, ask: Ask) -> None:
+    def _cancel(self, ask: PolicyCall) -> None:
         if self.open.pop(ask.id, None) is not None:
             self.cancelled.append(ask.id)
 
@@ -170,18 +170,18 @@ class Gateway:
         self.workers = Workers(verdict)
         self.store = redis(self.limits, self.events, self.clock) if redis is not None else None
         self.cache = VerdictCache(self.limits, self.events, self.store, self.clock)
-        self.asker = CachingAsker(self.workers, self.cache)
+        self.asker = CachingCaller(self.workers, self.cache)
 
-    def put(self, question: Ask) -> tuple[Reply, Callable[[], object]]:
+    def put(self, question: PolicyCall) -> tuple[Reply, Callable[[], object]]:
         """Put a question as the driver does; the answer comes later."""
         reply = Reply()
         known = self.asker.known(question)
         if known is not None:
-            reply.answered(*known)
+            reply.answered(question, *known)
             return reply, lambda: None
-        return reply, self.asker.ask(question, reply)
+        return reply, self.asker.call(question, reply)
 
-    async def answer(self, question: Ask) -> tuple[Answer, Source]:
+    async def answer(self, question: PolicyCall) -> tuple[Answer, Source]:
         """Put a question and wait."""
         return await self.put(question)[0].wait()
 

@@ -184,11 +184,11 @@ def test_a_turn_whose_early_ask_fails_asks_again_as_long_as_the_serial_chain_wou
 def test_a_turn_whose_early_ask_failed_takes_a_verdict_that_comes_in_that_time():
     """It may have failed only because so many were asked at once."""
     heart = Heart(request(), plan(policy("a"), policy("b", index=1)), ends=200.0)
-    first, ahead = heart.start(100.0).asks
-    heart.answered(first.id, Allow(), 101.0)
-    again = heart.answered(ahead.id, BROKEN, 101.5).asks[0]
+    first, ahead = heart.start(100.0).calls
+    heart.answered(first, Allow(), 101.0)
+    again = heart.answered(ahead, BROKEN, 101.5).calls[0]
     assert again.deadline == 102.5
-    assert heart.answered(again.id, Allow(), 101.6).decision.outcome is Outcome.ALLOWED
+    assert heart.answered(again, Allow(), 101.6).decision.outcome is Outcome.ALLOWED
 
 
 def test_answers_that_are_there_count_after_the_end_of_the_budget():
@@ -301,7 +301,7 @@ def test_an_ask_says_which_question_it_is():
     chain = [policy("a", cache=cache), policy("b", index=1, cache=cache, side_effects=SideEffects.SOME)]
     standings = {each.qualified_name: Described(version="7", identity=b"id") for each in chain}
     heart = Heart(request(), make_plan(Phase.MUTATING, chain, standings), ends=200.0)
-    first = heart.start(100.0).asks[0]
-    second = heart.answered(first.id, Allow(), 101.0).asks[0]
+    first = heart.start(100.0).calls[0]
+    second = heart.answered(first, Allow(), 101.0).calls[0]
     assert (first.version, first.identity, first.cache) == ("7", b"id", cache)
     assert second.cache is None

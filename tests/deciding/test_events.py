@@ -16,8 +16,10 @@ from hypothesis import settings
 from gateway.conditions.authorization import Authorization, AuthorizationCheck
 from gateway.deciding.heart import Heart
 from gateway.deciding.origin import Origin, Source
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.steps import NamespaceLookup
 from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.documents.document import Document
 from gateway.patching.equality import equal
 from gateway.policies.model import (
     Cache,
@@ -41,6 +43,14 @@ ENDS = 10.0
 CHECK = AuthorizationCheck(verb="get", resource="pods")
 REASONS = (Reason.WORKER_FAILURE, Reason.WORKER_TIMEOUT, Reason.OVERLOADED, Reason.INTERNAL)
 CACHED = {Source.MEMORY, Source.REDIS, Source.STALE}
+FOREIGN = PolicyCall(
+    id=1,
+    policy=policy("foreign"),
+    document=Document(content=b"{}"),
+    deadline=ENDS,
+    uid="another review's",
+    cancellable=True,
+)
 BOTH = pytest.mark.parametrize("phase", list(Phase))
 
 
@@ -82,17 +92,18 @@ class Chaos:
 
     def take(self, step: Any) -> None:
         if self.over:
-            assert (step.decision, step.asks, step.lookups, step.cancels) == (None, (), (), ())
+            assert (step.decision, step.calls, step.lookups, step.cancels) == (None, (), (), ())
             return
-        for ask_id in step.cancels:
-            assert self.asks[ask_id].cancellable
-            assert ask_id not in self.cancelled | self.answered
-            self.cancelled.add(ask_id)
-        for each in (*step.asks, *step.lookups):
+        for call in step.cancels:
+            assert self.asks[call.id] is call
+            assert call.cancellable
+            assert call.id not in self.cancelled | self.answered
+            self.cancelled.add(call.id)
+        for each in (*step.calls, *step.lookups):
             assert each.id not in self.asks | self.lookups
-        self.asks |= {ask.id: ask for ask in step.asks}
+        self.asks |= {ask.id: ask for ask in step.calls}
         self.lookups |= {lookup.id: lookup for lookup in step.lookups}
-        assert all(self.now < ask.deadline <= ENDS for ask in step.asks)
+        assert all(self.now < ask.deadline <= ENDS for ask in step.calls)
         self.wake_at, self.decision = step.wake_at, step.decision
         self.over = step.decision is not None
         assert (self.wake_at is None) is self.over
@@ -109,7 +120,7 @@ class Chaos:
         source = self.rng.choice(sources)
         origin = Origin(source=source, age=0.0 if source is Source.ASKED else 3.0)
         said = self.said()
-        self.take(self.heart.answered(ask_id, said, self.now, origin))
+        self.take(self.heart.answered(ask or FOREIGN, said, self.now, origin))
         self.answered.add(ask_id)
 
     def said(self) -> Any:
@@ -124,7 +135,7 @@ class Chaos:
         ask = self.asks.get(ask_id)
         if ask is None or ask.cache is not None:
             origin = Origin(source=Source.STALE, age=9.0)
-            self.take(self.heart.fallback(ask_id, self.rng.choice([Allow(), label("x")]), origin, self.now))
+            self.take(self.heart.fallback(ask or FOREIGN, self.rng.choice([Allow(), label("x")]), origin, self.now))
 
     def find(self) -> None:
         lookup_id = self.some(self.lookups)
@@ -242,8 +253,8 @@ def test_who_hangs_up_leaves_nothing_open_and_no_more_is_asked(phase):
             continue
         step = world.heart.abandoned()
         left = world.asks.keys() - world.answered - world.cancelled
-        assert set(step.cancels) == {ask_id for ask_id in left if world.asks[ask_id].cancellable}
-        assert (step.asks, step.lookups, step.wake_at, step.decision) == ((), (), None, None)
+        assert {call.id for call in step.cancels} == {ask_id for ask_id in left if world.asks[ask_id].cancellable}
+        assert (step.calls, step.lookups, step.wake_at, step.decision) == ((), (), None, None)
         world.over = True
         world.afterwards()
 
@@ -276,5 +287,5 @@ def test_what_was_not_asked_yet_when_a_mistake_of_our_own_happens_is_not_asked_a
     with pytest.raises(RuntimeError):
         heart.start(0.0)
     step = heart.broken("a mistake", 0.0)
-    assert (step.asks, step.lookups, step.cancels) == ((), (), ())
+    assert (step.calls, step.lookups, step.cancels) == ((), (), ())
     assert [call.answer.reason for call in step.decision.calls] == [Reason.INTERNAL] * (1 + (phase is Phase.VALIDATING))

@@ -133,8 +133,8 @@ def test_a_failing_standing_keeps_the_chains_order():
     step = run(chain, {chain[0].qualified_name: Described(version="1")})
     decision = None
     heart = Heart(request(), plan(*chain, standings={chain[0].qualified_name: Described(version="1")}), ends=110.0)
-    ask = heart.start(100.0).asks[0]
-    decision = heart.answered(ask.id, Deny(message="no"), 100.1).decision
+    ask = heart.start(100.0).calls[0]
+    decision = heart.answered(ask, Deny(message="no"), 100.1).decision
     assert step.decision is None
     assert [call.label for call in decision.calls] == ["a.test.example.com"]
 
@@ -156,10 +156,10 @@ def test_when_the_heart_breaks_every_policy_not_yet_judged_fails_internal():
     """What was judged stays judged."""
     chain = [policy(name, index=index, **IGNORE) for index, name in enumerate("abc")]
     heart = Heart(request(), plan(*chain), ends=200.0, early_asks=False)
-    first = heart.start(100.0).asks[0]
-    second = heart.answered(first.id, label("one"), 100.1).asks[0]
+    first = heart.start(100.0).calls[0]
+    second = heart.answered(first, label("one"), 100.1).calls[0]
     step = heart.broken("KeyError", 100.2)
-    assert step.cancels == (second.id,)
+    assert step.cancels == (second,)
     assert [getattr(call.answer, "reason", None) for call in step.decision.calls] == [
         None,
         Reason.INTERNAL,
@@ -181,9 +181,9 @@ def test_a_broken_heart_with_a_policy_under_fail_refuses(phase):
 def test_a_heart_that_breaks_while_it_applies_a_change_has_not_judged_that_policy(monkeypatch):
     """An allow whose change was never applied is no allow."""
     heart = Heart(request(), plan(policy("a"), policy("b", index=1, **IGNORE)), ends=200.0)
-    ask = heart.start(100.0).asks[0]
+    ask = heart.start(100.0).calls[0]
     monkeypatch.setattr("gateway.deciding.applying.apply_change", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        heart.answered(ask.id, label("one"), 100.1)
+        heart.answered(ask, label("one"), 100.1)
     decision = heart.broken("ZeroDivisionError", 100.2).decision
     assert (decision.outcome, decision.calls[0].answer.reason) == (Outcome.FAILED, Reason.INTERNAL)

@@ -135,9 +135,9 @@ def test_a_follower_whose_own_ask_fails_takes_the_verdict_that_another_has_had_f
     """
     trio = [validating(name, index, timeout=5.0, **SAME) for index, name in enumerate("xyz")]
     heart = Heart(request(), plan(*trio), ends=2.0)
-    (shared,) = heart.start(0.0).asks
-    one, _ = heart.answered(shared.id, BROKEN, 0.5).asks
-    heart.answered(one.id, Allow(), 1.0)
+    (shared,) = heart.start(0.0).calls
+    one, _ = heart.answered(shared, BROKEN, 0.5).calls
+    heart.answered(one, Allow(), 1.0)
     decision = heart.expired(2.0).decision
     assert [type(call.answer) for call in decision.calls] == [Failure, Allow, Allow]
     assert [call.source for call in decision.calls] == [Source.ASKED, Source.ASKED, Source.MEMO]

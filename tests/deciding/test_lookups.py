@@ -154,4 +154,4 @@ def test_when_the_api_server_hangs_up_what_is_found_changes_nothing():
     (lookup,) = heart.start(100.0).lookups
     heart.abandoned()
     step = heart.found(lookup.id, Authorization(allowed=True), 101.0)
-    assert (step.asks, step.decision) == ((), None)
+    assert (step.calls, step.decision) == ((), None)

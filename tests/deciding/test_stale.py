@@ -95,14 +95,14 @@ def test_a_verdict_of_the_cache_has_its_source_and_age():
     """And another turn with the same question has it from the memo, as old."""
     same = {"worker": "one", "policy": "same"}
     heart = Heart(request(), plan(policy("a", **same), policy("b", index=1, **same)), ends=200.0)
-    ask = heart.start(100.0).asks[0]
-    decision = heart.answered(ask.id, Allow(), 100.0, Origin(source=Source.REDIS, age=7.0)).decision
+    ask = heart.start(100.0).calls[0]
+    decision = heart.answered(ask, Allow(), 100.0, Origin(source=Source.REDIS, age=7.0)).decision
     assert [(call.source, call.age) for call in decision.calls] == [(Source.REDIS, 7.0), (Source.MEMO, 7.0)]
 
 
 def test_a_fallback_for_an_ask_that_was_given_up_changes_nothing():
     """The driver cannot always cancel in time."""
     heart = Heart(request(), plan(policy("a", timeout=1.0, failure_policy=FailurePolicy.IGNORE)), ends=200.0)
-    ask = heart.start(100.0).asks[0]
+    ask = heart.start(100.0).calls[0]
     assert heart.expired(101.0).decision.calls[0].instead_of is None
-    assert heart.fallback(ask.id, Allow(), Origin(source=Source.STALE, age=1.0), 101.1).decision is None
+    assert heart.fallback(ask, Allow(), Origin(source=Source.STALE, age=1.0), 101.1).decision is None

@@ -28,9 +28,9 @@ def test_a_timeout_is_said_in_the_words_of_the_workers_kind_whoever_notices_firs
     late = Failure(reason=Reason.WORKER_TIMEOUT, message="context deadline exceeded")
     one = policy("a", timeout=1.0)
     heart = Heart(request(), plan(one, standings={one.qualified_name: Described(version="1", late=late)}), ends=200.0)
-    ask = heart.start(100.0).asks[0]
+    ask = heart.start(100.0).calls[0]
     told = Failure(reason=Reason.WORKER_TIMEOUT, message="in other words")
-    step = heart.expired(101.0) if first == "heart" else heart.answered(ask.id, told, 101.0)
+    step = heart.expired(101.0) if first == "heart" else heart.answered(ask, told, 101.0)
     assert step.decision.calls[0].answer == late
 
 
@@ -99,8 +99,8 @@ def test_answers_that_are_there_count_when_the_budget_ends():
 def test_an_answer_after_its_deadline_is_no_answer():
     """Even if it reaches the heart before the timer does."""
     heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=200.0)
-    ask = heart.start(100.0).asks[0]
-    decision = heart.answered(ask.id, Allow(), 101.5).decision
+    ask = heart.start(100.0).calls[0]
+    decision = heart.answered(ask, Allow(), 101.5).decision
     assert decision.calls[0].answer.reason is Reason.WORKER_TIMEOUT
 
 
@@ -116,27 +116,27 @@ def test_answers_to_asks_that_were_given_up_change_nothing():
     """The driver cannot always cancel in time."""
     pair = plan(policy("a", timeout=1.0, **IGNORE), policy("b", index=1))
     heart = Heart(request(), pair, ends=200.0, early_asks=False)
-    first = heart.start(100.0).asks[0]
-    second = heart.expired(101.0).asks[0]
-    assert heart.answered(first.id, Deny(), 101.1).decision is None
-    assert heart.answered(second.id, Allow(), 101.2).decision.outcome is Outcome.ALLOWED
-    assert heart.answered(second.id, Deny(), 101.3).decision is None
+    first = heart.start(100.0).calls[0]
+    second = heart.expired(101.0).calls[0]
+    assert heart.answered(first, Deny(), 101.1).decision is None
+    assert heart.answered(second, Allow(), 101.2).decision.outcome is Outcome.ALLOWED
+    assert heart.answered(second, Deny(), 101.3).decision is None
 
 
 def test_a_policys_time_runs_from_its_turn_not_from_when_the_request_came():
     """A body that took three seconds to arrive leaves a policy of one second its second."""
     heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=110.0, came=97.0)
     step = heart.start(100.0)
-    assert step.asks[0].deadline == 101.0
+    assert step.calls[0].deadline == 101.0
     assert heart.expired(101.0).decision.started == 97.0
 
 
 def test_an_asks_deadline_is_the_policys_or_the_budgets_end():
     """min(asked + its timeout, end of budget)."""
     heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=100.4)
-    assert heart.start(100.0).asks[0].deadline == 100.4
+    assert heart.start(100.0).calls[0].deadline == 100.4
     heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=200.0)
-    assert heart.start(100.0).asks[0].deadline == 101.0
+    assert heart.start(100.0).calls[0].deadline == 101.0
 
 
 def test_a_review_that_comes_with_no_time_left_is_decided_at_once():
@@ -153,10 +153,10 @@ def test_when_the_api_server_hangs_up_all_asks_are_cancelled_but_those_with_side
         policy("b", index=1, phase=Phase.VALIDATING, side_effects=SideEffects.NONE_ON_DRY_RUN),
     ]
     heart = Heart(request(), plan(*pair), ends=200.0)
-    asks = heart.start(100.0).asks
+    asks = heart.start(100.0).calls
     step = heart.abandoned()
-    assert step.cancels == (asks[0].id,)
-    assert heart.answered(asks[1].id, Allow(), 101.0).decision is None
+    assert step.cancels == (asks[0],)
+    assert heart.answered(asks[1], Allow(), 101.0).decision is None
 
 
 # ------------------------------------------------------------------------------------------------ namespaces

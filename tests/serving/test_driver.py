@@ -19,17 +19,23 @@ from tests.world import condition, plan, policy, request, when_authorized
 
 
 class Silent:
-    """Workers that never answer; keeps which asks are open."""
+    """Workers that never answer; keeps which calls are open, and which there were, by id."""
 
     def __init__(self):
         self.open = set()
+        self.calls = {}
+        self.disagreements = []
 
     def known(self, ask):
         return None
 
-    def ask(self, ask, reply):
+    def call(self, ask, reply):
         self.open.add(ask.id)
+        self.calls[ask.id] = ask
         return lambda: self.open.discard(ask.id)
+
+    def disagreed(self, call, version):
+        self.disagreements.append((call.id, version))
 
 
 class Prompt:
@@ -38,8 +44,8 @@ class Prompt:
     def known(self, ask):
         return None
 
-    def ask(self, ask, reply):
-        return asyncio.get_running_loop().call_soon(reply.answered, Allow()).cancel
+    def call(self, ask, reply):
+        return asyncio.get_running_loop().call_soon(reply.answered, ask, Allow()).cancel
 
 
 class Knowing:
@@ -52,18 +58,18 @@ class Knowing:
 class Tardy(Prompt):
     """Workers that fail in the next turn of the loop, behind a cache that has a stale verdict."""
 
-    def ask(self, ask, reply):
+    def call(self, ask, reply):
         loop = asyncio.get_running_loop()
-        loop.call_soon(reply.fallback, Allow(), Origin(source=Source.STALE, age=60.0))
-        return loop.call_soon(reply.answered, Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")).cancel
+        loop.call_soon(reply.fallback, ask, Allow(), Origin(source=Source.STALE, age=60.0))
+        return loop.call_soon(reply.answered, ask, Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")).cancel
 
 
 class Misshapen:
     """An asker with a mistake in it: each method does what the test says."""
 
-    def __init__(self, known=lambda ask: None, ask=lambda ask, reply: None):
+    def __init__(self, known=lambda ask: None, call=lambda ask, reply: None):
         self.known = known
-        self.ask = ask
+        self.call = call
 
 
 def _raise(*_):
@@ -124,7 +130,7 @@ async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     assert asker.open == {1, 2, 3}
-    driving.answered(1, Deny(message="no"), Origin(source=Source.ASKED))
+    driving.answered(asker.calls[1], Deny(message="no"))
     assert asker.open == {1}
     assert not (await deciding).response.allowed
     assert driving._alarm is None
@@ -133,17 +139,33 @@ async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
 async def test_the_timer_is_set_anew_only_where_its_time_is_another():
     """An answer to an early ask that nobody waits for yet changes nothing."""
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
-    driving = Driver("u1", Heart(request(), chain, ends=monotonic() + 9), asker=Silent(), namespaces={})
+    asker = Silent()
+    driving = Driver("u1", Heart(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     alarm = driving._alarm
-    driving.answered(2, Allow(), Origin(source=Source.ASKED))
+    driving.answered(asker.calls[2], Allow())
     assert driving._alarm is alarm
-    driving.answered(1, Allow(), Origin(source=Source.ASKED))
+    driving.answered(asker.calls[1], Allow())
     assert not alarm.cancelled()
-    driving.answered(3, Allow(), Origin(source=Source.ASKED))
+    driving.answered(asker.calls[3], Allow())
     assert alarm.cancelled()
     assert (await deciding).response.allowed
+
+
+async def test_an_answer_in_another_version_is_told_to_whoever_called():
+    """Also where the review is decided by it, or was before; a failure, and an answer that names none, are of none."""
+    asker = Silent()
+    chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three", "four"))))
+    driving = Driver("u1", Heart(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
+    deciding = asyncio.create_task(driving.decide())
+    await asyncio.sleep(0)
+    driving.answered(asker.calls[3], Allow())
+    driving.answered(asker.calls[4], Failure(reason=Reason.WORKER_FAILURE, message="no"))
+    driving.answered(asker.calls[1], Deny(version="new"))
+    assert (await deciding).calls[0].version == "new"
+    driving.answered(asker.calls[2], Allow(version="newer"))
+    assert asker.disagreements == [(1, "new"), (2, "newer")]
 
 
 async def test_a_known_verdict_decides_at_once():
@@ -164,9 +186,9 @@ class Half(Silent):
     def known(self, ask):
         return (Deny(), Origin(source=Source.MEMORY)) if ask.policy.policy == self.policy else None
 
-    def ask(self, ask, reply):
+    def call(self, ask, reply):
         self.asked.append(ask.policy.policy)
-        return super().ask(ask, reply)
+        return super().call(ask, reply)
 
 
 async def test_what_is_known_spares_the_other_asks():
@@ -191,8 +213,8 @@ async def test_a_stale_verdict_stands_in_for_a_failure():
         object(),
         Misshapen(known=_raise),
         Misshapen(known=lambda ask: 5),
-        Misshapen(ask=lambda ask: None),
-        Misshapen(ask=_raise),
+        Misshapen(call=lambda ask: None),
+        Misshapen(call=_raise),
     ],
     ids=["no asker", "known raises", "known is odd", "ask has another shape", "ask raises"],
 )

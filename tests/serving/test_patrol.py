@@ -30,13 +30,13 @@ class Workers:
     def known(self, ask):
         return None
 
-    def ask(self, ask, reply):
+    def call(self, ask, reply):
         self.asked.append(ask.policy.policy)
         behaviour = self.behaviours[ask.policy.policy]
         answer = behaviour(json.loads(ask.document.content)) if callable(behaviour) else behaviour
         if answer is None:
             return lambda: None
-        return asyncio.get_running_loop().call_soon(reply.answered, answer).cancel
+        return asyncio.get_running_loop().call_soon(reply.answered, ask, answer).cancel
 
 
 class Configuration:

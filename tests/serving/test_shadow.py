@@ -69,14 +69,17 @@ class Configuration:
     def known(self, ask):
         return None
 
-    def ask(self, ask, reply):
+    def call(self, ask, reply):
         document = json.loads(ask.document.content)
         self.asked.append((ask.policy.policy, document))
         behaviour = self.behaviours[ask.policy.policy]
         answer = behaviour(document) if callable(behaviour) else behaviour
         if answer is None:
             return self._cancel
-        return asyncio.get_running_loop().call_soon(reply.answered, answer).cancel
+        return asyncio.get_running_loop().call_soon(reply.answered, ask, answer).cancel
+
+    def disagreed(self, call, version):
+        pass
 
     def _cancel(self):
         self.cancelled += 1
@@ -183,9 +186,9 @@ async def test_the_document_is_the_very_same():
     contents = []
 
     class Recording(Configuration):
-        def ask(self, ask, reply):
+        def call(self, ask, reply):
             contents.append(ask.document.content)
-            return super().ask(ask, reply)
+            return super().call(ask, reply)
 
     loaded = Recording([chosen], {"a-next": Allow()})
     await compare(decision, loaded)

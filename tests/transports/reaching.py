@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 from gateway.deciding.origin import ASKED
 from gateway.deciding.plan import Described
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.verdicts import Failure
 from gateway.documents.document import Document
 from gateway.policies.model import Configuration, GrpcTarget, Phase, Worker
 from gateway.transports.limits import TransportLimits
@@ -48,7 +49,9 @@ def standing(workers, name="judge"):
 
 def question(about, *, deadline=FAR_AWAY, version="1", content=b"{}"):
     document = Document(content=content)
-    return Ask(id=1, policy=about, document=document, deadline=deadline, uid="u1", cancellable=True, version=version)
+    return PolicyCall(
+        id=1, policy=about, document=document, deadline=deadline, uid="u1", cancellable=True, version=version
+    )
 
 
 class Reply:
@@ -58,12 +61,12 @@ class Reply:
         self.answers = []
         self._came = asyncio.Event()
 
-    def answered(self, answer, origin=ASKED):
+    def answered(self, call, answer, origin=ASKED):
         assert origin is ASKED
         self.answers.append(answer)
         self._came.set()
 
-    def fallback(self, verdict, origin):
+    def fallback(self, call, verdict, origin):
         raise AssertionError("a worker has no stale verdicts")
 
     async def first(self):
@@ -72,7 +75,10 @@ class Reply:
 
 
 async def asked(workers, about, **fields):
-    """Put a question, and wait for its answer."""
-    reply = Reply()
-    workers.ask(question(about, **fields), reply)
-    return await asyncio.wait_for(reply.first(), PATIENCE)
+    """Put a question, wait for its answer, and tell, as the driver does, if it is of another version."""
+    reply, call = Reply(), question(about, **fields)
+    workers.call(call, reply)
+    answer = await asyncio.wait_for(reply.first(), PATIENCE)
+    if not isinstance(answer, Failure) and answer.version not in ("", call.version):
+        workers.disagreed(call, answer.version)
+    return answer

@@ -214,7 +214,7 @@ async def test_a_shadow_whose_call_hangs_is_broken_off_with_it():
         working(configured(policy, labels=labels, next=other)) as workers,
     ):
         await until(lambda: described(workers, policy))
-        cancel = workers.shadows.ask(question(shadow_of(policy)), Reply())
+        cancel = workers.shadows.call(question(shadow_of(policy)), Reply())
         await asyncio.wait_for(hanging.asked.wait(), 10)
         cancel()
         await asyncio.wait_for(hanging.cancelled.wait(), 10)

@@ -208,7 +208,7 @@ async def test_an_answer_comes_after_the_question():
         working(configured(judge(), labels=target)) as workers,
     ):
         reply = Reply()
-        workers.ask(question(judge()), reply)
+        workers.call(question(judge()), reply)
         assert reply.answers == []
         await until(lambda: reply.answers)
         assert [answer.message for answer in reply.answers] == ["no"]
@@ -218,7 +218,7 @@ async def test_a_cancelled_question_has_no_answer():
     """After a cancel the worker's call is cancelled, and ``answered`` is not called."""
     review, reply = Hanging(), Reply()
     async with scripted("judge", review=review) as target, working(configured(judge(), labels=target)) as workers:
-        cancel = workers.ask(question(judge()), reply)
+        cancel = workers.call(question(judge()), reply)
         await asyncio.wait_for(review.asked.wait(), 10)
         cancel()
         await asyncio.wait_for(review.cancelled.wait(), 10)
@@ -243,7 +243,7 @@ async def test_closing_breaks_off_what_is_open():
     review, reply = Gate(), Reply()
     async with scripted("judge", review=review) as target:
         async with working(configured(judge(), labels=target)) as workers:
-            workers.ask(question(judge()), reply)
+            workers.call(question(judge()), reply)
             await asyncio.wait_for(review.asked.wait(), 10)
         review.open.set()
     assert reply.answers == []
@@ -357,7 +357,7 @@ async def test_a_worker_is_given_up_when_its_last_call_has_ended():
         async with following(known, Configuration()) as (first, second):
             await first.start(wait_seconds=10)
             connection = first._held["labels"].connection
-            first.ask(question(judge()), reply)
+            first.call(question(judge()), reply)
             await asyncio.wait_for(review.asked.wait(), 10)
             await second.start()
             await first.close()
@@ -376,7 +376,7 @@ async def test_a_worker_that_is_named_again_is_not_given_up():
         async with following(known, known) as (first, second):
             await first.start(wait_seconds=10)
             connection = first._held["labels"].connection
-            first.ask(question(judge()), reply)
+            first.call(question(judge()), reply)
             await asyncio.wait_for(review.asked.wait(), 10)
             await first.close()
             await second.start()

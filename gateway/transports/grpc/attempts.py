@@ -15,7 +15,7 @@ LATE     its deadline is over                                        never: no t
 from enum import Enum
 from typing import Protocol
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
 
 
@@ -31,7 +31,9 @@ class Ending(Enum):
 class Attempt(Protocol):
     """Waits for the answer of one connection. One of its methods is called, once, unless it was cancelled before."""
 
-    ask: Ask
+    ask: PolicyCall
+    number: int
+    """Its id on the stream, if it is made on one; the connection writes it down."""
 
     def answered(self, answer: Answer) -> None:
         """The worker's answer, if only that it failed."""

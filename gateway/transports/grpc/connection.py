@@ -17,7 +17,7 @@ An ask goes over the stream of the connection, except:
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from enum import Enum
 from time import monotonic
 from typing import Any, Final, Protocol
@@ -27,7 +27,7 @@ import grpc.aio
 import structlog
 from google.protobuf.message import DecodeError
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description, Descriptions
@@ -83,10 +83,10 @@ class Owner(Protocol):
     def stream_broke(self, connection: "Connection", why: str, *, flooded: bool) -> None:
         """Its stream ended, and not because it should; ``flooded``: for answers that nobody asked for."""
 
-    def read(self, ask: Ask, outcome: pb.Outcome) -> Answer:
+    def read(self, ask: PolicyCall, outcome: pb.Outcome) -> Answer:
         """The answer that an outcome is."""
 
-    def meaningless(self, ask: Ask, observed: str) -> None:
+    def meaningless(self, ask: PolicyCall, observed: str) -> None:
         """A cache hint means nothing."""
 
 
@@ -162,7 +162,7 @@ class Connection:
         """Whether it has been writing one message for too long: the worker does not read, or the document is large."""
         return self._stream is not None and self._stream.is_behind(now)
 
-    def ask(self, attempt: Attempt, *, alone: bool) -> Callable[[], object]:
+    def ask(self, attempt: Attempt, *, alone: bool) -> "asyncio.Task[None] | ReviewStream":
         """Put an ask; the attempt is told later, never inside this call.
 
         Args:
@@ -170,7 +170,7 @@ class Connection:
             alone: as a call of its own.
 
         Returns:
-            What cancels it.
+            What carries it out: the task of a call of its own, or the stream, on which it is ``attempt.number``.
         """
         ask = attempt.ask
         stream = self._stream
@@ -181,9 +181,9 @@ class Connection:
             or not ask.cancellable
             or len(ask.document.content) > self._limits.worker_stream_bytes
         ):
-            return self._begin(self._call_review(attempt)).cancel
-        number = stream.ask(attempt)
-        return lambda: stream.cancel(number)
+            return self._begin(self._call_review(attempt))
+        attempt.number = stream.ask(attempt)
+        return stream
 
     async def _call_review(self, attempt: Attempt) -> None:
         ask = attempt.ask

@@ -11,14 +11,14 @@ A call is sent twice at most, so that one that kills its worker does not go on t
 effects is sent once.
 """
 
-from collections.abc import Callable
 from time import monotonic
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
+from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description
 from gateway.transports.events import WorkerEvent
 from gateway.transports.grpc.attempts import Ending
@@ -26,6 +26,10 @@ from gateway.transports.grpc.connection import Connection
 from gateway.transports.grpc.failures import CLOCKS_SECONDS
 from gateway.transports.grpc.replica import Replica
 from gateway.transports.grpc.retry_budget import RetryBudget
+from gateway.transports.grpc.stream import ReviewStream
+
+if TYPE_CHECKING:
+    import asyncio
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -46,7 +50,7 @@ class Endpoints(Protocol):
     retries: RetryBudget
 
     def pick(self, call: "RetryingCall", *, untried: bool = False) -> tuple[Replica, Connection] | None:
-        """Who is called next; ``untried``: only an endpoint that this call has not been made to."""
+        """Who is called next; ``untried``: only one at which this call has not failed."""
 
     def put_or_wait(self, call: "RetryingCall") -> bool:
         """Make the call, or let it wait for a connection. Whether there is hope."""
@@ -71,30 +75,31 @@ class RetryingCall:
     """One call, and its present attempt: what the connection answers to (see Attempt).
 
     ``fits`` are the descriptions of which a connection must have one to be called; None: any. ``tried`` are the
-    endpoints that it was made to.
+    endpoints at which it has failed. ``number`` is its id on the stream.
     """
 
     __slots__ = (
         "_alone",
         "_answered",
         "_began",
-        "_break_off",
         "_connection",
         "_endpoints",
         "_replica",
         "_sent",
+        "_under_way",
         "_unsent",
         "ask",
         "fits",
         "is_done",
+        "number",
         "tried",
     )
 
     def __init__(
         self,
         endpoints: Endpoints,
-        ask: Ask,
-        answered: Callable[[Answer], None],
+        ask: PolicyCall,
+        answered: Answered,
         fits: frozenset[Description] | None,
     ) -> None:
         self._endpoints = endpoints
@@ -109,8 +114,9 @@ class RetryingCall:
         # Of the attempt that is under way; None: there is none.
         self._replica: Replica | None = None
         self._connection: Connection | None = None
-        self._break_off: Callable[[], object] | None = None
+        self._under_way: asyncio.Task[None] | ReviewStream | None = None
         self._began = 0.0
+        self.number = 0
 
     def put(self, replica: Replica, connection: Connection) -> None:
         """Make it over a connection."""
@@ -118,9 +124,8 @@ class RetryingCall:
         if not replica.is_untroubled:
             replica.entered(self.ask.policy.qualified_name, now)
         self._replica, self._connection = replica, connection
-        self.tried = (*self.tried, replica)
         self._sent += 1
-        self._break_off = connection.ask(self, alone=self._alone)
+        self._under_way = connection.ask(self, alone=self._alone)
 
     def answered(self, answer: Answer) -> None:
         """See Attempt."""
@@ -135,6 +140,7 @@ class RetryingCall:
     def ended(self, failure: Failure, ending: Ending) -> None:
         """See Attempt."""
         replica = self._over()
+        self.tried = (*self.tried, replica)
         now = monotonic()
         self._blame(replica, ending, now)
         if ending is Ending.UNSENT:
@@ -203,22 +209,26 @@ class RetryingCall:
 
     def _over(self) -> Replica:
         """The attempt is over; to whom it was made."""
-        replica, self._replica, self._break_off = self._replica, None, None
+        replica, self._replica, self._under_way = self._replica, None, None
         assert replica is not None  # noqa: S101 - a connection tells of an attempt that was made
         return replica
 
     def _let_go(self) -> None:
         """Break off the attempt, if there is one. A review gives up at its deadline: then the endpoint was late."""
-        break_off = self._break_off
-        if break_off is not None:
-            replica = self._over()
-            break_off()
-            self._blame(replica, Ending.LATE, monotonic())
+        under_way = self._under_way
+        if under_way is None:
+            return
+        replica = self._over()
+        if isinstance(under_way, ReviewStream):
+            under_way.cancel(self.number)
+        else:
+            under_way.cancel()
+        self._blame(replica, Ending.LATE, monotonic())
 
     def _finish(self, answer: Answer) -> None:
         self.is_done = True
         self._endpoints.left(self)
         try:
-            self._answered(answer)
+            self._answered(self.ask, answer)
         except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
             _LOG.exception("telling an answer failed inside the gateway", uid=self.ask.uid)

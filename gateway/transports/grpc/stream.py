@@ -22,7 +22,7 @@ import structlog
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.policies.model import Policy
 from gateway.transports.grpc.attempts import Attempt, Ending
@@ -82,7 +82,7 @@ class ReviewStream:
         limits: TransportLimits,
         backlog: Backlog,
         failures: Failures,
-        read: Callable[[Ask, pb.Outcome], Answer],
+        read: Callable[[PolicyCall, pb.Outcome], Answer],
         strayed: Callable[[int], object],
         gone: Callable[["ReviewStream"], object],
     ) -> None:
@@ -331,11 +331,11 @@ class ReviewStream:
             attempt.ended(failure, ending if unsent is None else Ending.UNSENT)
 
 
-def _size(ask: Ask) -> int:
+def _size(ask: PolicyCall) -> int:
     return len(ask.document.content) + len(ask.policy.settings)
 
 
-def _of_review(ask: Ask, now: float) -> bytes:
+def _of_review(ask: PolicyCall, now: float) -> bytes:
     """What all asks of a review have in common that are put now, serialized."""
     left = max(ask.deadline - now, 0.0)
     seconds = int(left)

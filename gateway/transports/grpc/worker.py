@@ -17,9 +17,10 @@ from typing import Final
 import grpc.aio
 import structlog
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.transports.agreement import Agreement
+from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.grpc.addresses import resolve
@@ -112,7 +113,7 @@ class GrpcWorker:
     # ---------------------------------------------------------------------------------------------- for asks
 
     def ask(
-        self, ask: Ask, answered: Callable[[Answer], None], fits: frozenset[Description] | None = None
+        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
         """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
 
@@ -140,7 +141,7 @@ class GrpcWorker:
             asyncio.get_running_loop().call_soon(self._wait_or_fail, asking)
         return asking.cancel
 
-    def _refusal(self, ask: Ask) -> Failure | None:
+    def _refusal(self, ask: PolicyCall) -> Failure | None:
         """Why it cannot be taken on."""
         if len(self._open) >= self._limits.worker_in_flight:
             self.count(WorkerEvent.IN_FLIGHT)
@@ -155,7 +156,7 @@ class GrpcWorker:
 
         Args:
             asking: who asks.
-            untried: only a replica that has not been asked.
+            untried: only a replica at which it has not failed.
         """
         ring = self._ring
         count = len(ring)
@@ -283,11 +284,11 @@ class GrpcWorker:
         self.count(WorkerEvent.FLOODED if flooded else WorkerEvent.STREAM_BROKE)
         _LOG.warning("a stream to a worker broke", worker=self.name, address=connection.address, next=why)
 
-    def read(self, ask: Ask, outcome: pb.Outcome) -> Answer:
+    def read(self, ask: PolicyCall, outcome: pb.Outcome) -> Answer:
         """See Owner."""
         return self._outcomes.read(ask, outcome)
 
-    def meaningless(self, ask: Ask, observed: str) -> None:
+    def meaningless(self, ask: PolicyCall, observed: str) -> None:
         """See Owner."""
         self._outcomes.meaningless(ask, observed)
 

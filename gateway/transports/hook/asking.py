@@ -5,24 +5,45 @@ process, unless the policy has side effects: then the process goes on, until the
 """
 
 import asyncio
-from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer
 from gateway.hooks import failures
+from gateway.hooks.running import RunEvents
+from gateway.transports.asked import Answered
 from gateway.transports.events import WorkerEvent
-
-if TYPE_CHECKING:
-    from gateway.transports.hook.worker import HookWorker
 
 _LOG: Final = structlog.get_logger(__name__)
 
 _LONGEST_SECONDS: Final = 86_400.0
 """As far as a timer reaches: a day is longer than any ask."""
+
+
+class Hook(Protocol):
+    """The worker that is asked, as one ask to it sees it."""
+
+    name: str
+    target: str
+
+    @property
+    def seats(self) -> int:
+        """How many hooks run at the same time in this process."""
+
+    async def judge(self, ask: PolicyCall, events: RunEvents) -> Answer:
+        """What the hook says to an ask; ``events`` hears of its process."""
+
+    def left(self, asking: "HookAsking") -> None:
+        """Nothing of an ask is left."""
+
+    def count(self, event: WorkerEvent) -> None:
+        """Something happened."""
+
+    def processes(self, change: int) -> None:
+        """So many more processes run."""
 
 
 class HookAsking:
@@ -34,10 +55,10 @@ class HookAsking:
         answered: called once with the answer, unless it is cancelled.
     """
 
-    def __init__(self, worker: "HookWorker", ask: Ask, answered: Callable[[Answer], None]) -> None:
+    def __init__(self, worker: Hook, ask: PolicyCall, answered: Answered) -> None:
         self._worker = worker
         self._ask = ask
-        self._answered: Callable[[Answer], None] | None = answered
+        self._answered: Answered | None = answered
         self._has_started = False
         left = min(max(ask.deadline - monotonic(), 0.0), _LONGEST_SECONDS)
         self._alarm = asyncio.get_running_loop().call_later(left, self._late)
@@ -95,7 +116,7 @@ class HookAsking:
     def _tell(self, answer: Answer) -> None:
         answered, self._answered = self._answered, None
         if answered is not None:
-            answered(answer)
+            answered(self._ask, answer)
 
     def _ended(self, _task: object) -> None:
         self._alarm.cancel()

@@ -13,13 +13,14 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.hooks.description import HookChangingError, HookDescription, HookError, Stamp, describe, hook_path, stamp
 from gateway.hooks.running import HookRunner, Question, RunEvents
 from gateway.policies.model import HookTarget
 from gateway.reasons import Reason
 from gateway.transports.agreement import Agreement
+from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.hook.asking import HookAsking
@@ -90,7 +91,7 @@ class HookWorker:
     # ---------------------------------------------------------------------------------------------- for asks
 
     def ask(
-        self, ask: Ask, answered: Callable[[Answer], None], fits: frozenset[Description] | None = None
+        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
         """See Asked. It claims nothing, so that any document fits, whatever it was described as."""
         del fits
@@ -99,7 +100,7 @@ class HookWorker:
         self._idle.clear()
         return asking.cancel
 
-    async def judge(self, ask: Ask, events: RunEvents) -> Answer:
+    async def judge(self, ask: PolicyCall, events: RunEvents) -> Answer:
         """What the hook says to an ask; ``events`` hears of its process."""
         known = self._known
         if known is None or self._is_closed:

@@ -6,19 +6,21 @@ lost has been worked on.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
+from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description
 from gateway.transports.errors import WorkerError
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.failures import Failures
-from gateway.transports.queue.wire import Requests
+from gateway.transports.queue.wire import Requests, settings_request
 
 if TYPE_CHECKING:
     from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -26,24 +28,8 @@ if TYPE_CHECKING:
 _LOG: Final = structlog.get_logger(__name__)
 
 
-class Asker(Protocol):
-    """Whoever waits for an answer."""
-
-    def request(self, requests: Requests) -> bytes:
-        """What is asked, a Request."""
-
-    def told(self, reply: q.Reply) -> None:
-        """The answer is there."""
-
-    def failed(self, failure: Failure) -> None:
-        """There will be none."""
-
-    def broken_off(self) -> None:
-        """The worker is closed: nobody listens to it any more."""
-
-
-class OpenAsk:
-    """One of them.
+class OpenAsk(ABC):
+    """One of them. ``number`` is its id, b"" until it is among the open ones.
 
     ``fits`` are the descriptions of which somebody must have one where it goes; None: any. ``lane`` is where it goes,
     "" while nobody knows who is there. ``is_sent``: it was written to Redis, or part of it, and has not to be again.
@@ -52,7 +38,6 @@ class OpenAsk:
     """
 
     __slots__ = (
-        "asker",
         "deadline",
         "entry",
         "expiry",
@@ -68,19 +53,16 @@ class OpenAsk:
         "was_taken",
     )
 
-    def __init__(  # noqa: PLR0913 - all by name
+    def __init__(
         self,
         *,
-        number: bytes,
-        asker: Asker,
         fits: frozenset[Description] | None,
         size: int,
         since: float,
         deadline: float,
         may_repeat: bool,
     ) -> None:
-        self.number = number
-        self.asker = asker
+        self.number = b""
         self.fits = fits
         self.size = size
         self.since = since
@@ -101,6 +83,22 @@ class OpenAsk:
         """
         return self.is_sent and not self.may_repeat
 
+    @abstractmethod
+    def request(self, requests: Requests) -> bytes:
+        """What is asked, a Request."""
+
+    @abstractmethod
+    def told(self, reply: q.Reply) -> None:
+        """The answer is there."""
+
+    @abstractmethod
+    def failed(self, failure: Failure) -> None:
+        """There will be none."""
+
+    @abstractmethod
+    def broken_off(self) -> None:
+        """The worker is closed: nothing listens to it any more."""
+
 
 class OpenAsks:
     """All of them, by id. ``bytes`` is what they hold."""
@@ -120,32 +118,13 @@ class OpenAsks:
     def __iter__(self) -> Iterator[OpenAsk]:
         return iter(tuple(self._by_number.values()))
 
-    def open(
-        self,
-        asker: Asker,
-        *,
-        fits: frozenset[Description] | None,
-        size: int,
-        since: float,
-        deadline: float,
-        may_repeat: bool,
-    ) -> OpenAsk:
+    def add(self, ask: OpenAsk) -> None:
         """One more."""
         self._last += 1
-        number = self._last.to_bytes(8, "big")
-        made = OpenAsk(
-            number=number,
-            asker=asker,
-            fits=fits,
-            size=size,
-            since=since,
-            deadline=deadline,
-            may_repeat=may_repeat,
-        )
-        self._by_number[number] = made
-        self.bytes += size
+        ask.number = self._last.to_bytes(8, "big")
+        self._by_number[ask.number] = ask
+        self.bytes += ask.size
         self.idle.clear()
-        return made
 
     def answered(self, reply: q.Reply) -> OpenAsk | None:
         """Which one a reply answers; None: none that is open."""
@@ -168,19 +147,34 @@ class OpenAsks:
         return None if first is None else first.since
 
 
-class Reviewing:
-    """Waits for a policy's answer.
+class OpenReview(OpenAsk):
+    """A call of a policy.
 
     Args:
-        ask: the question.
+        ask: the call.
         answered: told the answer, once, unless it is silenced.
         outcomes: reads it.
         failures: names what goes wrong.
+        fits: see OpenAsk.
+        since: when it was made.
+        deadline: when it ends.
     """
 
     __slots__ = ("_answered", "_ask", "_failures", "_outcomes", "is_silenced")
 
-    def __init__(self, ask: Ask, answered: Callable[[Answer], None], outcomes: Outcomes, failures: Failures) -> None:
+    def __init__(  # noqa: PLR0913 - all but the first two by name
+        self,
+        ask: PolicyCall,
+        answered: Answered,
+        *,
+        outcomes: Outcomes,
+        failures: Failures,
+        fits: frozenset[Description] | None,
+        since: float,
+        deadline: float,
+    ) -> None:
+        size = len(ask.document.content) + len(ask.policy.settings)
+        super().__init__(fits=fits, size=size, since=since, deadline=deadline, may_repeat=ask.cancellable)
         self._ask = ask
         self._answered = answered
         self._outcomes = outcomes
@@ -188,11 +182,11 @@ class Reviewing:
         self.is_silenced = False
 
     def request(self, requests: Requests) -> bytes:
-        """See Asker."""
+        """See OpenAsk."""
         return requests.of(self._ask)
 
     def told(self, reply: q.Reply) -> None:
-        """See Asker."""
+        """See OpenAsk."""
         match reply.WhichOneof("outcome"):
             case "verdict":
                 self._tell(self._outcomes.read(self._ask, reply.verdict))
@@ -202,43 +196,57 @@ class Reviewing:
                 self._tell(self._failures.meaningless("a Reply that holds no verdict"))
 
     def failed(self, failure: Failure) -> None:
-        """See Asker."""
+        """See OpenAsk."""
         self._tell(failure)
 
     def broken_off(self) -> None:
-        """See Asker."""
+        """See OpenAsk."""
         self.is_silenced = True
 
     def _tell(self, answer: Answer) -> None:
         if self.is_silenced:
             return
         try:
-            self._answered(answer)
+            self._answered(self._ask, answer)
         except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
             _LOG.exception("telling an answer failed inside the gateway", uid=self._ask.uid)
 
 
-class ValidatingSettings:
-    """Waits for a word on settings. ``result`` is it, or a WorkerError.
+class OpenSettings(OpenAsk):
+    """A question about settings. ``result`` is the word on them, or a WorkerError.
 
     Args:
-        request: what is asked, a Request.
+        policy: whose they are, by its name in the worker.
+        settings: the settings.
         failures: names what goes wrong.
+        fits: see OpenAsk.
+        since: when it was made.
+        deadline: when it ends.
     """
 
     __slots__ = ("_failures", "_request", "result")
 
-    def __init__(self, request: bytes, failures: Failures) -> None:
-        self._request = request
+    def __init__(
+        self,
+        policy: str,
+        settings: bytes,
+        *,
+        failures: Failures,
+        fits: frozenset[Description] | None,
+        since: float,
+        deadline: float,
+    ) -> None:
+        super().__init__(fits=fits, size=len(settings), since=since, deadline=deadline, may_repeat=True)
+        self._request = settings_request(policy, settings)
         self._failures = failures
         self.result: asyncio.Future[pb.ValidateSettingsResponse] = asyncio.get_running_loop().create_future()
 
-    def request(self, requests: Requests) -> bytes:  # noqa: ARG002 - as Asker has it
-        """See Asker."""
+    def request(self, requests: Requests) -> bytes:  # noqa: ARG002 - as OpenAsk has it
+        """See OpenAsk."""
         return self._request
 
     def told(self, reply: q.Reply) -> None:
-        """See Asker."""
+        """See OpenAsk."""
         match reply.WhichOneof("outcome"):
             case "settings":
                 if not self.result.done():
@@ -249,10 +257,10 @@ class ValidatingSettings:
                 self.failed(self._failures.meaningless("a Reply that says nothing of settings"))
 
     def failed(self, failure: Failure) -> None:
-        """See Asker."""
+        """See OpenAsk."""
         if not self.result.done():
             self.result.set_exception(WorkerError(failure.message))
 
     def broken_off(self) -> None:
-        """See Asker."""
+        """See OpenAsk."""
         self.result.cancel()

@@ -150,7 +150,7 @@ class Exchange:
         """It will not be answered."""
         if not ask.is_done:
             self._take_back(ask)
-            ask.asker.failed(failure)
+            ask.failed(failure)
 
     def give_up(self, ask: OpenAsk) -> None:
         """Nobody waits for it."""
@@ -162,7 +162,7 @@ class Exchange:
         if self._sweeping is not None:
             self._sweeping.cancel()
         for ask in self.open:
-            ask.asker.broken_off()
+            ask.broken_off()
             if ask.may_repeat:
                 self.give_up(ask)
             else:
@@ -286,7 +286,7 @@ class Exchange:
                 continue
             self.open.close(ask)
             self.outbox.answered(ask)
-            ask.asker.told(reply)
+            ask.told(reply)
         if strays or not replies.replies:
             self._count(WorkerEvent.STRAY, max(strays, 1))
 

@@ -159,7 +159,7 @@ class Outbox:
             lane = ask.lane
             if not ask.expiry:
                 ask.expiry = self._clock.at(ask.deadline)
-            content = ask.asker.request(self._requests)
+            content = ask.request(self._requests)
             sealed = self._seals.seal_ask(lane, instance, (ask.number, ask.expiry), content)
             # What has expired is removed by whoever comes next; "~": as far as that costs nothing.
             trim: Command = ("*",) if lane in trimmed else ("MINID", "~", now - EXPIRED_MS, "*")

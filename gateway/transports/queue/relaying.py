@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Allow, Answer, Failure
 from gateway.documents.document import Document
 from gateway.policies.model import Phase, Policy
@@ -60,7 +60,7 @@ class _Document(Document):
         object.__setattr__(self, "digest", b"")
 
 
-def relayed(ask: Ask, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
+def relayed(ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
     """An outcome as it is: a ``Reading`` for ``GrpcWorker``."""
     del ask, characters, meaningless
     if outcome.WhichOneof("verdict") in {None, "failure"}:
@@ -127,7 +127,7 @@ class Relaying:
             return
         description = self._description
         self._asked += 1
-        made = Ask(
+        made = PolicyCall(
             id=self._asked,
             policy=self._policy(ask, until - monotonic()),
             document=self._document_of(ask.document),
@@ -138,7 +138,7 @@ class Relaying:
         )
         # Without a description nobody fits, and the worker says why.
         fits = frozenset(() if description is None else (description,))
-        self._worker.ask(made, lambda answer: answered(self._said(made, answer, description)), fits)
+        self._worker.ask(made, lambda _, answer: answered(self._said(made, answer, description)), fits)
 
     def _document_of(self, content: bytes) -> Document:
         """Asks of one review come one after another; they go the same way, and there their document travels once."""
@@ -166,7 +166,7 @@ class Relaying:
             )
         return known
 
-    def _said(self, ask: Ask, answer: Answer, description: Description | None) -> Said:
+    def _said(self, ask: PolicyCall, answer: Answer, description: Description | None) -> Said:
         if not isinstance(answer, _Verdict | _NoVerdict):
             assert isinstance(answer, Failure)  # noqa: S101 - every verdict was read by ``relayed``
             return q.Error(reason=answer.reason, message=answer.message)

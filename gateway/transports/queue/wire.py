@@ -10,7 +10,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.policies.model import Policy
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
@@ -56,7 +56,7 @@ class Requests:
         self._beginnings: dict[int, tuple[Policy, bytes]] = {}
         self._last: tuple[bytes, str, str, bytes] | None = None
 
-    def of(self, ask: Ask) -> bytes:
+    def of(self, ask: PolicyCall) -> bytes:
         """The Request that puts an ask. It is put together of parts that are serialized once: "parsing the
         concatenation" of two messages is as merging them.
         """

@@ -14,29 +14,30 @@ versions. That all of them claim the same is certain; that all of them accept th
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 import structlog
 
-from gateway.deciding.steps import Ask
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.verdicts import Failure
 from gateway.policies.model import QueueTarget
 from gateway.redis.addresses import RedisAddress
 from gateway.transports.agreement import Agreement
-from gateway.transports.asked import SettingsJudge
+from gateway.transports.asked import Answered, SettingsJudge
 from gateway.transports.descriptions import Description
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.limits import TransportLimits
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue.asks import Asker, OpenAsk, OpenAsks, Reviewing, ValidatingSettings
+from gateway.transports.queue.asks import OpenAsk, OpenAsks, OpenReview, OpenSettings
 from gateway.transports.queue.exchange import Exchange
 from gateway.transports.queue.failures import Failures
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.seals import QueueSeals
-from gateway.transports.queue.wire import EXPIRED_MS, settings_request
+from gateway.transports.queue.wire import EXPIRED_MS
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -96,7 +97,7 @@ class QueueWorker:
     # ---------------------------------------------------------------------------------------------- for asks
 
     def ask(
-        self, ask: Ask, answered: Callable[[Answer], None], fits: frozenset[Description] | None = None
+        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
         """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
 
@@ -108,16 +109,23 @@ class QueueWorker:
         Returns:
             What cancels the ask. Then ``answered`` is not called any more.
         """
-        reviewing = Reviewing(ask, answered, self._outcomes, self._failures)
-        size = len(ask.document.content) + len(ask.policy.settings)
-        made = self._put(reviewing, size=size, deadline=ask.deadline, may_repeat=ask.cancellable, fits=fits)
+        now = monotonic()
+        made = OpenReview(
+            ask,
+            answered,
+            outcomes=self._outcomes,
+            failures=self._failures,
+            fits=fits,
+            since=now,
+            deadline=min(ask.deadline, now + LONGEST_SECONDS),
+        )
+        self._put(made)
+        return partial(self._cancel, made)
 
-        def cancel() -> None:
-            reviewing.is_silenced = True
-            if made.may_repeat:
-                self._give_up(made)
-
-        return cancel
+    def _cancel(self, made: OpenReview) -> None:
+        made.is_silenced = True
+        if made.may_repeat:
+            self._give_up(made)
 
     async def validate_settings(
         self, policy: str, settings: bytes, fits: frozenset[Description] | None = None
@@ -127,37 +135,27 @@ class QueueWorker:
         Raises:
             WorkerError: nobody answers, or with something else.
         """
-        asking = ValidatingSettings(settings_request(policy, settings), self._failures)
-        deadline = monotonic() + self._limits.describe_seconds
-        made = self._put(asking, size=len(settings), deadline=deadline, may_repeat=True, fits=fits)
+        now = monotonic()
+        deadline = now + self._limits.describe_seconds
+        made = OpenSettings(policy, settings, failures=self._failures, fits=fits, since=now, deadline=deadline)
+        self._put(made)
         try:
-            return await asking.result
+            return await made.result
         finally:
             self._give_up(made)
 
-    def _put(
-        self, asker: Asker, *, size: int, deadline: float, may_repeat: bool, fits: frozenset[Description] | None
-    ) -> OpenAsk:
-        now = monotonic()
+    def _put(self, made: OpenAsk) -> None:
         exchange = self._exchange
-        refusal = self._refusal(size)
+        refusal = self._refusal(made.size)
         asks = exchange.open if refusal is None else self._refused
-        made = asks.open(
-            asker,
-            fits=fits,
-            size=size,
-            since=now,
-            deadline=min(deadline, now + LONGEST_SECONDS),
-            may_repeat=may_repeat,
-        )
+        asks.add(made)
         if refusal is not None:
             self._refuse(made, refusal)
         elif not exchange.has_looked:
             self._unplaced[made] = None
             exchange.watch()
         else:
-            self._place(made, now)
-        return made
+            self._place(made, made.since)
 
     def _place(self, made: OpenAsk, now: float) -> None:
         """Choose a lane, and put it there, if it may be put there."""
@@ -183,7 +181,7 @@ class QueueWorker:
         if made.is_done:
             return
         self._forget(made)
-        made.asker.failed(failure)
+        made.failed(failure)
 
     def _give_up(self, made: OpenAsk) -> None:
         self._unplaced.pop(made, None)

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Final
 from uuid import uuid4
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.transports.limits import TransportLimits
 from gateway.transports.reviews import review_answer
@@ -65,7 +65,14 @@ class Conversation:
     """
 
     def __init__(
-        self, *, ask: Ask, version: str, endpoint: Endpoint, client: Client, failures: Failures, limits: TransportLimits
+        self,
+        *,
+        ask: PolicyCall,
+        version: str,
+        endpoint: Endpoint,
+        client: Client,
+        failures: Failures,
+        limits: TransportLimits,
     ) -> None:
         self._ask = ask
         self._name = ask.policy.name

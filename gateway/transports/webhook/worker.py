@@ -11,9 +11,10 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.policies.model import Phase, WebhookTarget
+from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description
 from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.grpc.backlog import Backlog
@@ -91,8 +92,8 @@ class WebhookWorker:
 
     def ask(
         self,
-        ask: Ask,
-        answered: Callable[[Answer], None],
+        ask: PolicyCall,
+        answered: Answered,
         fits: frozenset[Description] | None = None,  # noqa: ARG002 - a webhook describes nothing
     ) -> Callable[[], object]:
         """See Asked."""
@@ -101,7 +102,7 @@ class WebhookWorker:
         self._idle.clear()
         return asking.cancel
 
-    def _refusal(self, ask: Ask) -> Failure | None:
+    def _refusal(self, ask: PolicyCall) -> Failure | None:
         """Why it cannot be taken on."""
         if not self._version:
             return self._failures.no_version(ask.policy.name)
@@ -115,7 +116,7 @@ class WebhookWorker:
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
         return None
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: PolicyCall) -> Answer:
         """What the webhook says to an ask, or why it says nothing."""
         line = self._line_of[ask.policy.phase]
         conversation = Conversation(
@@ -145,7 +146,7 @@ class WebhookWorker:
             if conversation.again:
                 self._events.happened(self.name, WorkerEvent.RETRY, conversation.again)
 
-    def internal(self, ask: Ask, error: Exception) -> Failure:
+    def internal(self, ask: PolicyCall, error: Exception) -> Failure:
         """A mistake of ours."""
         _LOG.exception("calling a webhook failed inside the gateway", worker=self.name, uid=ask.uid)
         return self._failures.internal(error)
@@ -203,9 +204,7 @@ class _Line:
 class _Asking:
     """One ask while it is open."""
 
-    def __init__(
-        self, worker: WebhookWorker, ask: Ask, answered: Callable[[Answer], None], refusal: Failure | None
-    ) -> None:
+    def __init__(self, worker: WebhookWorker, ask: PolicyCall, answered: Answered, refusal: Failure | None) -> None:
         self._worker = worker
         self._ask = ask
         self._answered = answered
@@ -235,6 +234,6 @@ class _Asking:
         if not self._is_heard:
             return
         try:
-            self._answered(answer)
+            self._answered(self._ask, answer)
         except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
             _LOG.exception("telling an answer failed inside the gateway", uid=self._ask.uid)

@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import grpc.aio
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.document import Document
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.connection import SERVICE
@@ -24,7 +24,7 @@ class Attempt:
 
     def __init__(self, about=JUDGE, *, document=DOCUMENT, deadline=FAR_AWAY, told=lambda: None, **fields):
         given = {"id": 1, "uid": "u1", "cancellable": True, "version": "1"} | fields
-        self.ask = Ask(policy=about, document=document, deadline=deadline, **given)
+        self.ask = PolicyCall(policy=about, document=document, deadline=deadline, **given)
         self.answer = self.failure = self.ending = None
         self._told = told
 

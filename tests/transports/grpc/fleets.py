@@ -67,7 +67,7 @@ class Played:
         self.open.append(attempt)
         if alone:
             self.alone.append(attempt)
-        return attempt.cancel
+        return attempt
 
     def drain(self):
         self.is_draining = True
@@ -130,7 +130,7 @@ class Asked:
         self.ask = ask
         self.cancel = fleet.worker.ask(ask, self._answered, fits)
 
-    def _answered(self, answer):
+    def _answered(self, _call, answer):
         self.answers.append(answer)
         self._told()
 

@@ -57,7 +57,7 @@ async def put(workers, *policies, content=b"{}"):
     """Put a question about one document to each of them in one turn, and wait for all answers."""
     replies, document = [Reply() for _ in policies], Document(content=content)
     for about, reply in zip(policies, replies, strict=True):
-        workers.ask(changed(question(about), document=document), reply)
+        workers.call(changed(question(about), document=document), reply)
     return await asyncio.wait_for(asyncio.gather(*(reply.first() for reply in replies)), 20)
 
 
@@ -90,7 +90,7 @@ async def test_side_effects_go_by_call():
     review.open.set()
     async with reached(judge(), review=review, stream=streams) as workers:
         reply = Reply()
-        workers.ask(changed(question(judge()), cancellable=False), reply)
+        workers.call(changed(question(judge()), cancellable=False), reply)
         assert (await asyncio.wait_for(reply.first(), 10)).message == "by call"
     assert streams.policies == []
 
@@ -105,7 +105,7 @@ async def test_a_call_that_a_worker_cancels_at_its_deadline_is_late(monkeypatch,
     monkeypatch.setattr(failures, "CLOCKS_SECONDS", clocks)
     async with reached(judge(), review=review) as workers:
         reply = Reply()
-        workers.ask(changed(question(judge()), cancellable=False), reply)
+        workers.call(changed(question(judge()), cancellable=False), reply)
         assert (await asyncio.wait_for(reply.first(), 10)).reason is reason
 
 
@@ -292,13 +292,13 @@ async def test_more_asks_than_may_be_open_are_refused_at_once():
     """One more than worker_in_flight is OVERLOADED; when one has ended, the next is taken."""
     streams = Streams(answering(judge=silence))
     async with reached(judge(), stream=streams, limits={"worker_in_flight": 2}) as workers:
-        cancels = [workers.ask(question(judge()), Reply()) for _ in range(2)]
+        cancels = [workers.call(question(judge()), Reply()) for _ in range(2)]
         refused = await asked(workers, judge())
         assert refused.reason is Reason.OVERLOADED
         assert "has 2 asks open, which is the limit worker_in_flight" in refused.message
         cancels[0]()
         reply = Reply()
-        workers.ask(question(judge()), reply)
+        workers.call(question(judge()), reply)
         await until(lambda: len(streams.last.items) == 3)
         assert reply.answers == []
 
@@ -317,7 +317,7 @@ async def test_a_worker_that_does_not_read_is_not_written_to_for_ever(by):
 
         def refused():
             replies.append(Reply())
-            workers.ask(question(judge(), content=bytes(size)), replies[-1])
+            workers.call(question(judge(), content=bytes(size)), replies[-1])
             return any(reply.answers for reply in replies)
 
         await until(refused)
@@ -333,7 +333,7 @@ async def test_the_backlog_is_empty_again():
     async with reached(judge(), stream=streams, limits=limits) as workers:
         for content in (b"{}", bytes(1000)):
             await put(workers, *[judge()] * 5, content=content)
-            workers.ask(question(judge(), content=content), Reply())()
+            workers.call(question(judge(), content=content), Reply())()
         backlog = workers._held["labels"].connection._backlog
         await until(lambda: backlog.bytes == 0)
 
@@ -353,7 +353,7 @@ async def test_who_is_not_serving_is_not_asked():
     streams = Streams(answering(judge=slowly))
     async with reached(judge(), stream=streams, health=health) as workers:
         reply = Reply()
-        workers.ask(question(judge()), reply)
+        workers.call(question(judge()), reply)
         await until(lambda: streams.conversations and streams.last.items)
         health.become(Health.NOT_SERVING)
         await until(lambda: not connection(workers).is_serving)

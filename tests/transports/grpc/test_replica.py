@@ -209,7 +209,7 @@ async def test_asks_about_the_same_document_go_the_same_way():
         for _ in range(2):
             first = Asked(fleet, judge("one"))
             for name in ("two", "three"):
-                fleet.worker.ask(_about(first.ask, name), lambda _: None)
+                fleet.worker.ask(_about(first.ask, name), lambda *_: None)
         assert [len(place.attempts) for place in fleet.made] == [3, 3]
 
 

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.document import Document
 from gateway.policies.model import HookTarget, Phase
 from gateway.transports.events import NoWorkerEvents
@@ -48,7 +48,7 @@ async def hooked(path, *, events=None, objects=(), described=True, **limits):
 
 
 def question(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=PATIENCE, cancellable=True, content=b"{}"):
-    return Ask(
+    return PolicyCall(
         id=1,
         policy=policy("judge", phase=phase, worker="hook", policy=binding),
         document=Document(content=content),
@@ -62,6 +62,6 @@ def question(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=PATIENCE, ca
 async def asked(worker, ask=None):
     """What a worker answers."""
     answer = asyncio.get_running_loop().create_future()
-    worker.ask(ask or question(), answer.set_result)
+    worker.ask(ask or question(), lambda _, said: answer.set_result(said))
     async with asyncio.timeout(2 * PATIENCE):
         return await answer

@@ -97,7 +97,7 @@ async def test_behind_the_gateway_its_policies_stand(tmp_path):
         standing = workers.standings(Phase.VALIDATING)[judge.qualified_name]
         assert standing == Described(version=standing.version, identity=verdict_identity(judge, configured))
         reply = Reply()
-        workers.ask(question(), reply)
+        workers.call(question(), reply)
         assert await reply.first() == Allow(version=standing.version)
 
 
@@ -253,7 +253,7 @@ async def test_cancelled_it_is_ended(tmp_path):
     """And nobody is told."""
     answers = []
     async with hooked(bash_hook(tmp_path, "echo $$ > own; sleep 1e6")) as worker:
-        cancel = worker.ask(question(), answers.append)
+        cancel = worker.ask(question(), lambda _, answer: answers.append(answer))
         pid = await pid_in(tmp_path / "own")
         cancel()
         await worker.idle()
@@ -267,7 +267,7 @@ async def test_one_with_side_effects_is_not_broken_off(tmp_path):
     async with hooked(
         bash_hook(tmp_path, "touch started; until test -e go; do sleep 0.01; done; touch done")
     ) as worker:
-        cancel = worker.ask(question(cancellable=False), answers.append)
+        cancel = worker.ask(question(cancellable=False), lambda _, answer: answers.append(answer))
         await until((tmp_path / "started").exists)
         cancel()
         (tmp_path / "go").touch()
@@ -291,7 +291,7 @@ async def test_closing_leaves_nothing(tmp_path):
     body = "echo $$ > own.$$; (setsid sh -c 'echo $$ > away.$$; exec sleep 1e6' &); sleep 1e6"
     async with hooked(bash_hook(tmp_path, body), hook_processes=4) as worker:
         for cancellable in (True, False):
-            worker.ask(question(cancellable=cancellable), answers.append)
+            worker.ask(question(cancellable=cancellable), lambda _, answer: answers.append(answer))
         files = await until(lambda: (found := [*tmp_path.glob("own.*"), *tmp_path.glob("away.*")])[3:] and found)
     for path in files:
         await gone(int(path.suffix[1:]))

@@ -5,7 +5,7 @@ from collections import Counter
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.document import Document
 from gateway.policies.model import Phase, QueueTarget
 from gateway.redis.addresses import redis_address
@@ -61,7 +61,7 @@ class Gateway:
     def put(self, document=b"{}", *, seconds=30.0, once=False, fits=None, about=POLICY):
         """Put a question; who waits for its answer."""
         self._ids += 1
-        ask = Ask(
+        ask = PolicyCall(
             id=self._ids,
             policy=about,
             document=Document(content=document),
@@ -86,7 +86,7 @@ class Waiting:
         self.cancel = worker.ask(ask, self._answered, fits)
         assert not self.answers
 
-    def _answered(self, answer):
+    def _answered(self, _call, answer):
         self.answers.append(answer)
         self._came.set()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
-from gateway.transports.queue.asks import OpenAsks
+from gateway.transports.queue.asks import OpenAsk, OpenAsks
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.outbox import Outbox
@@ -11,11 +11,20 @@ from gateway.transports.queue.seals import QueueSeals
 from tests.transports.queue.consumers import LANE, STREAM
 
 
-class Asking:
-    """An Asker."""
+class Asking(OpenAsk):
+    """An ask of nothing."""
 
     def request(self, requests):
         return b""
+
+    def told(self, reply):
+        raise AssertionError(reply)
+
+    def failed(self, failure):
+        raise AssertionError(failure)
+
+    def broken_off(self):
+        raise AssertionError
 
 
 @pytest.fixture
@@ -38,7 +47,8 @@ def asks():
 
 def opened(asks, outbox):
     """An ask that waits to be written."""
-    made = asks.open(Asking(), fits=None, size=1, since=0.0, deadline=10.0, may_repeat=True)
+    made = Asking(fits=None, size=1, since=0.0, deadline=10.0, may_repeat=True)
+    asks.add(made)
     made.lane = LANE
     outbox.put(made)
     return made

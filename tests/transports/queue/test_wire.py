@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.document import Document
 from gateway.policies.model import Phase
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
@@ -54,7 +54,7 @@ def test_a_request_is_what_was_asked(seals, document, settings, names, cancellab
     """Put together of parts, it is the message that protobuf would have made."""
     name, uid, traceparent = names
     about = policy("one", phase=Phase.MUTATING, policy=name, settings=settings)
-    asked = Ask(
+    asked = PolicyCall(
         id=1,
         policy=about,
         document=Document(content=document),
@@ -80,7 +80,7 @@ def test_policies_of_one_review_and_reviews_of_one_policy_are_not_mixed_up():
         for document in documents:
             for about in policies:
                 for uid in ("u", "v"):
-                    asked = Ask(id=1, policy=about, document=document, deadline=1.0, uid=uid, cancellable=True)
+                    asked = PolicyCall(id=1, policy=about, document=document, deadline=1.0, uid=uid, cancellable=True)
                     found = q.Request.FromString(requests.of(asked)).ask
                     assert (found.policy, found.document, found.uid) == (about.policy, document.content, uid)
 

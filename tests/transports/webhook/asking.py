@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.document import Document
 from gateway.policies.model import Phase, WebhookTarget
 from gateway.transports.limits import TransportLimits
@@ -20,7 +20,7 @@ def question(
     document=DOCUMENT, *, phase=Phase.MUTATING, seconds=PATIENCE, cancellable=True, timeout=30.0, traceparent=""
 ):
     """An ask with so much time."""
-    return Ask(
+    return PolicyCall(
         id=1,
         policy=policy("judge", phase=phase, worker="hooks", policy="", timeout=timeout),
         document=Document(content=document),
@@ -69,7 +69,7 @@ class Asker:
     def put(self, ask):
         """A future for the answer, and what cancels it."""
         answer = asyncio.get_running_loop().create_future()
-        cancel = self.worker.ask(ask, answer.set_result)
+        cancel = self.worker.ask(ask, lambda _, said: answer.set_result(said))
         return asyncio.wait_for(answer, PATIENCE), cancel
 
 

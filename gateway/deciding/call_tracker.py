@@ -1,4 +1,4 @@
-"""The asks of one review: who asks, who follows, what is asked early, who asks again, what is cancelled.
+"""The calls of one review: who asks, who follows, what is asked early, who asks again, what is cancelled.
 
 * The memo comes first, whatever the time: a verdict that is there counts, even after the end of the budget.
 * A turn whose question is open follows that ask, unless it was given less time than the turn's policy has: then the
@@ -21,10 +21,11 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.deciding.lateness import Budget
+from gateway.deciding.memo import Fallback, Memo
 from gateway.deciding.origin import ASKED, Origin, Source
 from gateway.deciding.plan import Member
-from gateway.deciding.questions import Fallback, OpenAsk, Question, Questions, Turn
-from gateway.deciding.steps import Ask
+from gateway.deciding.policy_call import PolicyCall
+from gateway.deciding.turn import CacheKey, Turn
 from gateway.deciding.verdicts import Answer, Failure, Verdict
 from gateway.documents.document import Document
 from gateway.policies.model import Policy, SideEffects
@@ -50,14 +51,14 @@ class Heard(Struct, frozen=True, kw_only=True):
     early: bool = False
 
 
-class Inquiry:
-    """Keeps what is asked.
+class CallTracker:
+    """Keeps which calls are open, and what they came to.
 
     Args:
         request: the review's.
         budget: the review's.
         ids: gives the next id.
-        traceparent: goes with each ask.
+        traceparent: goes with each call.
     """
 
     def __init__(self, request: Request, budget: Budget, ids: Iterator[int], traceparent: str = "") -> None:
@@ -65,11 +66,11 @@ class Inquiry:
         self._request = request
         self._budget = budget
         self._ids = ids
-        self._questions = Questions()
-        self._claims: dict[int, OpenAsk] = {}
+        self._memo = Memo()
+        self._claims: dict[int, PolicyCall] = {}
         self.early_asks = 0
-        self._new: list[Ask] = []
-        self._cancels: list[int] = []
+        self._new: list[PolicyCall] = []
+        self._cancels: list[PolicyCall] = []
 
     # ---------------------------------------------------------------------------------------------- asking
 
@@ -77,38 +78,39 @@ class Inquiry:
         """Put a turn's question; what it has come to, if that is known at once."""
         turn.document, turn.asked = document, now
         turn.deadline = self._budget.deadline(turn.member.policy, now)
-        turn.question = self._question(turn.member, document)
-        known = self._questions.known(turn.question)
+        effects = self.has_side_effects(turn.member.policy)
+        turn.key = None if effects else _key(turn.member, document)
+        known = self._memo.entry(turn.key)
         if known is not None:
             return Heard(turn=turn, answer=known.verdict, origin=known.use(), early=known.early)
         if self._budget.over(now):
             return self._failed(turn, self._budget.before_asked(), NOBODY, now)
         if not self._follow(turn):
             self._open(turn, now)
-        self.release(turn.index)
+        if self._claims:
+            self.release(turn.index)
         return None
 
     def ask_early(self, index: int, member: Member, document: Document, now: float) -> None:
         """Put the question of a policy whose turn is still to come, unless it is open, or has its verdict."""
-        question = self._question(member, document)
-        if self._questions.known(question) is not None:
+        key = _key(member, document)
+        if self._memo.entry(key) is not None:
             return
-        open_ask = self._questions.shared(question)
-        if open_ask is None:
-            ask = self._ask(member, document, self._budget.deadline(member.policy, now))
-            open_ask = OpenAsk(ask=ask, question=question, asked=now, early=True)
-            self._questions.open(open_ask)
+        call = self._memo.shared(key)
+        if call is None:
+            call = self._made(member, document, self._budget.deadline(member.policy, now), key, now)
+            call.early = True
             self.early_asks += 1
-        if open_ask.early:
-            open_ask.claims.add(index)
-            self._claims[index] = open_ask
+        if call.early:
+            call.claims.add(index)
+            self._claims[index] = call
 
     def release(self, index: int) -> None:
         """The turn of this policy has come: it has no other claim on its early ask than by following it."""
-        open_ask = self._claims.pop(index, None)
-        if open_ask is not None:
-            open_ask.claims.discard(index)
-            self._drop_unwanted(open_ask)
+        call = self._claims.pop(index, None)
+        if call is not None:
+            call.claims.discard(index)
+            self._drop_unwanted(call)
 
     def has_side_effects(self, policy: Policy) -> bool:
         """Whether asking would change something in the world, for this request."""
@@ -117,96 +119,95 @@ class Inquiry:
         return policy.side_effects is not SideEffects.NONE
 
     def _follow(self, turn: Turn) -> bool:
-        open_ask = self._questions.shared(turn.question)
-        if open_ask is None:
+        call = self._memo.shared(turn.key)
+        if call is None:
             return False
-        ask, policy = open_ask.ask, turn.member.policy
-        if ask.policy.timeout < policy.timeout and ask.deadline < turn.deadline:
+        policy = turn.member.policy
+        if call.policy.timeout < policy.timeout and call.deadline < turn.deadline:
             # Should it end before its answer comes, asking anew would be too late for what comes in the policy's time.
             return False
-        open_ask.turns.append(turn)
+        call.turns.append(turn)
         return True
 
     def _open(self, turn: Turn, now: float) -> None:
         assert turn.document is not None  # noqa: S101 - whoever asks has one
-        ask = self._ask(turn.member, turn.document, turn.deadline)
-        self._questions.open(OpenAsk(ask=ask, question=turn.question, asked=now, turns=[turn]))
+        self._made(turn.member, turn.document, turn.deadline, turn.key, now).turns.append(turn)
 
-    def _ask(self, member: Member, document: Document, deadline: float) -> Ask:
-        effects = self.has_side_effects(member.policy)
-        ask = Ask(
+    def _made(
+        self, member: Member, document: Document, deadline: float, key: CacheKey | None, now: float
+    ) -> PolicyCall:
+        """A new call. Without a key it has side effects."""
+        policy = member.policy
+        call = PolicyCall(
             id=next(self._ids),
-            policy=member.policy,
+            policy=policy,
             document=document,
             deadline=deadline,
             uid=self._request.uid,
             traceparent=self._traceparent,
-            cancellable=not effects,
+            cancellable=key is not None,
             version=member.version,
             identity=member.identity,
-            cache=None if effects else member.policy.cache,
+            cache=None if key is None else policy.cache,
+            key=key,
+            asked=now,
         )
-        self._new.append(ask)
-        return ask
-
-    def _question(self, member: Member, document: Document) -> Question | None:
-        policy = member.policy
-        if self.has_side_effects(policy):
-            return None
-        return policy.worker, policy.policy, policy.settings, policy.cache, document.digest
+        self._new.append(call)
+        self._memo.open(call)
+        return call
 
     # -------------------------------------------------------------------------------------------- answers
 
-    def answered(self, ask_id: int, answer: Answer, origin: Origin, now: float) -> list[Heard]:
-        """An ask has its answer: what those who waited for it have come to."""
-        open_ask = self._questions.take(ask_id)
-        return [] if open_ask is None else self._close(open_ask, answer, origin, now)
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin, now: float) -> list[Heard]:
+        """A call has its answer: what those who waited for it have come to."""
+        return self._close(call, answer, origin, now) if self._memo.take(call) else []
 
-    def fallback(self, ask_id: int, verdict: Verdict, origin: Origin, now: float) -> None:
-        """A stale verdict is at hand, should the ask fail."""
-        self._questions.fall_back(ask_id, Fallback(verdict=verdict, origin=origin, told=now))
+    def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin, now: float) -> None:
+        """A stale verdict is at hand, should the call fail."""
+        self._memo.fall_back(call, Fallback(verdict=verdict, origin=origin, told=now))
 
     def expired(self, now: float) -> list[Heard]:
         """Time has passed: those whose time is over have come to a failure."""
-        return [heard for open_ask in self._questions for heard in self._expire(open_ask, now)]
+        return [heard for call in self._memo.calls() for heard in self._expire(call, now)]
 
     def wake_at(self) -> float | None:
-        """When the first of the early asks ends. (The others end with the turns that asked.)"""
-        return min((open_ask.ask.deadline for open_ask in self._questions if open_ask.early), default=None)
+        """When the first of the early calls ends. (The others end with the turns that asked.)"""
+        return min((call.deadline for call in self._memo.calls() if call.early), default=None)
 
-    def taken(self) -> tuple[tuple[Ask, ...], tuple[int, ...]]:
-        """What is to be asked and cancelled since the last time: whoever takes it does it."""
+    def taken(self) -> tuple[tuple[PolicyCall, ...], tuple[PolicyCall, ...]]:
+        """What is to be called and cancelled since the last time: whoever takes it does it."""
         taken = tuple(self._new), tuple(self._cancels)
-        self._new, self._cancels = [], []
+        self._new.clear()
+        self._cancels.clear()
         return taken
 
     def give_up(self) -> None:
-        """Nobody waits for anything any more; and what was not asked yet need not be."""
-        unasked = {ask.id for ask in self._new}
-        self._new.clear()
-        self._cancels += [ask_id for ask_id in self._questions.give_up() if ask_id not in unasked]
+        """No turn waits for anything any more; and what was not called yet need not be."""
+        new = self._new
+        self._cancels += [call for call in self._memo.give_up() if call not in new]
+        new.clear()
         self._claims.clear()
 
-    def _close(self, open_ask: OpenAsk, answer: Answer, origin: Origin, now: float) -> list[Heard]:
-        """An open ask has its answer, or will never have one."""
+    def _close(self, call: PolicyCall, answer: Answer, origin: Origin, now: float) -> list[Heard]:
+        """An open call has its answer, or will never have one."""
         if isinstance(answer, Failure):
-            return self._close_failed(open_ask, answer, origin, now)
+            return self._close_failed(call, answer, origin, now)
         heard = []
-        for turn in open_ask.turns:
-            source = origin if turn is open_ask.turns[0] else replace(origin, source=Source.SHARED)
+        for turn in call.turns:
+            source = origin if turn is call.turns[0] else replace(origin, source=Source.SHARED)
             if now > turn.deadline:
                 heard.append(self._failed(turn, self._budget.worker_late(turn), source, now))
             else:
-                heard.append(Heard(turn=turn, answer=answer, origin=source, early=open_ask.early))
+                heard.append(Heard(turn=turn, answer=answer, origin=source, early=call.early))
         # Not before: for those who are late, this is no answer.
-        self._questions.keep(open_ask, answer, origin)
+        self._memo.keep(call, answer, origin)
         return heard
 
-    def _close_failed(self, open_ask: OpenAsk, failure: Failure, origin: Origin, now: float) -> list[Heard]:
+    def _close_failed(self, call: PolicyCall, failure: Failure, origin: Origin, now: float) -> list[Heard]:
         timed_out = failure.reason is Reason.WORKER_TIMEOUT
-        if open_ask.early:
-            return self._ask_again(open_ask, None if timed_out else failure, now)
-        asker, *followers = open_ask.turns
+        if call.early:
+            return self._ask_again(call, None if timed_out else failure, now)
+        asker, *followers = call.turns
         if timed_out:
             # The transport keeps the same deadline, and may notice first; whose time it was, the heart knows.
             failure = self._budget.worker_late(asker, otherwise=failure)
@@ -218,8 +219,8 @@ class Inquiry:
                 self._open(turn, now)
         return heard
 
-    def _ask_again(self, early: OpenAsk, failure: Failure | None, now: float) -> list[Heard]:
-        """An early ask has failed (None: its time ended) while turns followed it."""
+    def _ask_again(self, early: PolicyCall, failure: Failure | None, now: float) -> list[Heard]:
+        """An early call has failed (None: its time ended) while turns followed it."""
         heard = []
         for turn in early.turns:
             serial = turn.asked + (now - early.asked)
@@ -232,30 +233,35 @@ class Inquiry:
         return heard
 
     def _failed(self, turn: Turn, failure: Failure, origin: Origin, now: float) -> Heard:
-        known = self._questions.known(turn.question)
+        known = self._memo.entry(turn.key)
         if known is not None:
             return Heard(turn=turn, answer=known.verdict, origin=known.use(), early=known.early)
-        fallback = self._questions.fallback(turn.question)
+        fallback = self._memo.fallback(turn.key)
         if fallback is None:
             return Heard(turn=turn, answer=failure, origin=origin)
         return Heard(turn=turn, answer=fallback.verdict, origin=fallback.origin_at(now), instead_of=failure)
 
-    def _expire(self, open_ask: OpenAsk, now: float) -> list[Heard]:
-        if open_ask.ask.deadline <= now:
-            self._questions.take(open_ask.ask.id)
-            if open_ask.ask.cancellable:
-                self._cancels.append(open_ask.ask.id)
-            if open_ask.early:
-                return self._ask_again(open_ask, None, now)
-            return self._close_failed(open_ask, self._budget.worker_late(open_ask.turns[0]), ASKED, now)
-        late = [turn for turn in open_ask.turns if turn.deadline <= now]
+    def _expire(self, call: PolicyCall, now: float) -> list[Heard]:
+        if call.deadline <= now:
+            self._memo.take(call)
+            if call.cancellable:
+                self._cancels.append(call)
+            if call.early:
+                return self._ask_again(call, None, now)
+            return self._close_failed(call, self._budget.worker_late(call.turns[0]), ASKED, now)
+        late = [turn for turn in call.turns if turn.deadline <= now]
         if not late:
             return []
         for turn in late:
-            open_ask.turns.remove(turn)
-        self._drop_unwanted(open_ask)
+            call.turns.remove(turn)
+        self._drop_unwanted(call)
         return [self._failed(turn, self._budget.worker_late(turn), _SHARED, now) for turn in late]
 
-    def _drop_unwanted(self, open_ask: OpenAsk) -> None:
-        if not open_ask.wanted and self._questions.take(open_ask.ask.id) is not None:
-            self._cancels.append(open_ask.ask.id)
+    def _drop_unwanted(self, call: PolicyCall) -> None:
+        if not call.wanted and self._memo.take(call):
+            self._cancels.append(call)
+
+
+def _key(member: Member, document: Document) -> CacheKey:
+    policy = member.policy
+    return policy.worker, policy.policy, policy.settings, policy.cache, document.digest
