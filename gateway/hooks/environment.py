@@ -1,5 +1,6 @@
-"""What a hook is told by its environment: a few variables that any program needs, those that lead to the cluster's API,
-and those that its contract names. Never the gateway's own, which hold secrets: passwords of Redis, tokens, keys.
+"""What a program that the gateway starts, a hook or a worker, is told by its environment: a few variables that any
+program needs, those that lead to the cluster's API, and those that its contract names. Never the gateway's own, which
+hold secrets: passwords of Redis, tokens, keys.
 """
 
 import os
@@ -15,10 +16,10 @@ _CLUSTER: Final = "KUBERNETES_SERVICE_"
 def clean_environment(
     given: Mapping[str, str] | None = None, *, own: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """All variables of a hook's process.
+    """All variables of such a process.
 
     Args:
-        given: further ones, by the hook's contract.
+        given: further ones, by its contract.
         own: this process' environment; None: the real one.
     """
     own = os.environ if own is None else own

@@ -15,7 +15,5 @@ _SETTINGS: Final = {
     "GRPC_VERBOSITY": "NONE",
 }
 
-OWN_VARIABLES: Final = frozenset(_SETTINGS.keys() - os.environ.keys())
-"""Those that we have set for ourselves, because nobody else had. The workers that we start have not asked for them."""
-
-os.environ.update({name: _SETTINGS[name] for name in OWN_VARIABLES})
+for _name, _text in _SETTINGS.items():
+    os.environ.setdefault(_name, _text)

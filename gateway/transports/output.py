@@ -9,6 +9,7 @@ may be somebody else's file.
 """
 
 import asyncio
+from collections import deque
 from typing import BinaryIO, Final
 
 import structlog
@@ -17,6 +18,11 @@ _LOG: Final = structlog.get_logger(__name__)
 
 LINE_BYTES: Final = 65_536
 """The longest line of a worker's output that is logged as one."""
+
+LAST_LINES: Final = 5
+"""Lines that are kept for whoever asks why the worker has ended, each cut after ``LAST_CHARACTERS``."""
+
+LAST_CHARACTERS: Final = 200
 
 LINES_A_SECOND: Final = 1_000
 """Lines of one worker that are logged in a second: at 20 µs each, 2 % of the loop's time."""
@@ -40,6 +46,12 @@ class WorkerOutput:
         self._second = self._loop.time()
         self._room = LINES_A_SECOND
         self._left_out = 0
+        self._last: deque[str] = deque(maxlen=LAST_LINES)
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """What it wrote last."""
+        return tuple(self._last)
 
     async def log(self) -> None:
         """Log line by line, until the end of the output."""
@@ -73,8 +85,9 @@ class WorkerOutput:
             self._tell_left_out()
             self._second, self._room = self._loop.time(), LINES_A_SECOND
         lines = [line for line in lines if line and not line.isspace()]
+        self._last.extend(_text(line)[:LAST_CHARACTERS] for line in lines[-LAST_LINES:])
         for line in lines[: self._room]:
-            _LOG.info("worker output", worker=self._worker, line=line.decode(errors="replace").rstrip())
+            _LOG.info("worker output", worker=self._worker, line=_text(line))
         self._left_out += max(len(lines) - self._room, 0)
         self._room = max(self._room - len(lines), 0)
 
@@ -87,6 +100,10 @@ class WorkerOutput:
                 logged_a_second=LINES_A_SECOND,
             )
             self._left_out = 0
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace").rstrip()
 
 
 def _resolve(readable: "asyncio.Future[None]") -> None:

@@ -1,24 +1,28 @@
 """A worker that the gateway starts itself, and starts again whenever it ends.
 
 The process is told where to listen by ``ADMISSION_WORKER_LISTEN`` (a gRPC target), and by
-``ADMISSION_WORKER_SUPERVISED=1`` that its
-standard input is a pipe held open by the gateway: at its end the gateway has died, however it died, and the worker
-should go too. It leads a process group of its own, so that what it starts is stopped with it. ``python`` is found
-beside the gateway's own interpreter first, so that a worker installed with the gateway runs without further ado.
+``ADMISSION_WORKER_SUPERVISED=1`` that its standard input is a pipe held open by the gateway: at its end the gateway has
+died, however it died, and the worker should go too. Of the gateway's environment it has what hooks have
+(``hooks.environment``), and no secret. It leads a process group of its own, so that what it starts is stopped with it.
+``python`` is found beside the gateway's own interpreter first, so that a worker installed with the gateway runs without
+further ado.
 """
 
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final
 
 import structlog
 
+from gateway.deciding.plan import Unavailable, UnavailableReason
+from gateway.hooks.environment import clean_environment
 from gateway.policies.model import Worker
-from gateway.transports import OWN_VARIABLES
 from gateway.transports.limits import TransportLimits
+from gateway.transports.messages import one_line
 from gateway.transports.output import WorkerOutput
 from gateway.transports.programs import search_path
 
@@ -32,6 +36,10 @@ HEALTHY_SECONDS: Final = 30.0
 
 LAST_WORDS_SECONDS: Final = 1.0
 """How long a dead worker's output is waited for: all of it is in the pipe, unless somebody else still writes to it."""
+
+
+TOLD: Final = 1_000
+"""Characters of a command, and of what it wrote last, that are repeated where its policies cannot be asked."""
 
 
 class Supervisor:
@@ -53,6 +61,25 @@ class Supervisor:
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._started = 0.0
+        self._trouble: Unavailable | None = None
+        self._listeners: list[Callable[[], object]] = []
+
+    @property
+    def trouble(self) -> Unavailable | None:
+        """Why its policies cannot be asked, as their standing: it does not start, or ended and has not run for long
+        since. None: there is nothing to say of its process.
+        """
+        settled = self.pid is not None and asyncio.get_running_loop().time() - self._started > HEALTHY_SECONDS
+        return None if settled else self._trouble
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Call this whenever there is another trouble."""
+        self._listeners.append(listener)
+
+    def unlisten(self, listener: Callable[[], object]) -> None:
+        """Don't any more."""
+        self._listeners.remove(listener)
 
     @property
     def pid(self) -> int | None:
@@ -82,7 +109,7 @@ class Supervisor:
         pause = RESTART_SECONDS[0]
         loop = asyncio.get_running_loop()
         while True:
-            started = loop.time()
+            self._started = loop.time()
             try:
                 await self._run()
             except (OSError, ValueError) as error:
@@ -93,9 +120,10 @@ class Supervisor:
                     command=self._grpc.command,
                     error=str(error),
                 )
+                self._failed(f"cannot be started: {getattr(error, 'strerror', None) or error}", ())
             if self._stopping:
                 return
-            pause = RESTART_SECONDS[0] if loop.time() - started > HEALTHY_SECONDS else pause
+            pause = RESTART_SECONDS[0] if loop.time() - self._started > HEALTHY_SECONDS else pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, RESTART_SECONDS[1])
 
@@ -110,7 +138,8 @@ class Supervisor:
             for theirs in (life, output):
                 theirs.close()
             os.set_blocking(heard.fileno(), False)
-            log = asyncio.create_task(WorkerOutput(self._worker.name, heard).log())
+            told = WorkerOutput(self._worker.name, heard)
+            log = asyncio.create_task(told.log())
             try:
                 await process.wait()
             finally:
@@ -125,6 +154,8 @@ class Supervisor:
                     log.cancel()
                     await asyncio.gather(log, return_exceptions=True)
             self._log_end(process.pid, code)
+            if not self._stopping:
+                self._failed(f"ended {_how(code)}", told.last_lines)
 
     async def _born(self, life: BinaryIO, output: BinaryIO) -> asyncio.subprocess.Process:
         """The process, just started. Who is stopped meanwhile leaves none: a start that is broken off is nobody's."""
@@ -154,15 +185,37 @@ class Supervisor:
         else:
             _LOG.warning("a worker has ended and is started again", worker=self._worker.name, pid=pid, code=code)
 
+    def _failed(self, what: str, lines: Iterable[str]) -> None:
+        """Tell what became of the process: users that it does not run, operators also what it wrote last."""
+        command = one_line(shlex.join(self._grpc.command), TOLD)
+        wrote = one_line(" | ".join(lines), TOLD) or "nothing"
+        self._trouble = Unavailable(
+            why=UnavailableReason.UNDESCRIBED,
+            message=f"worker {self._worker.name!r} does not run",
+            hint=f"its command {what}: {command}; it wrote last: {wrote}",
+        )
+        for listener in tuple(self._listeners):
+            listener()
+
     def _environment(self) -> dict[str, str]:
-        given = {name: text for name, text in os.environ.items() if name not in OWN_VARIABLES}
-        return {
-            **given,
-            "PATH": search_path(),
-            "ADMISSION_WORKER_LISTEN": self._target,
-            "ADMISSION_WORKER_SUPERVISED": "1",
-            "PYTHONUNBUFFERED": "1",
-        }
+        return clean_environment(
+            {
+                "PATH": search_path(),
+                "ADMISSION_WORKER_LISTEN": self._target,
+                "ADMISSION_WORKER_SUPERVISED": "1",
+                "PYTHONUNBUFFERED": "1",
+            }
+        )
+
+
+def _how(code: int) -> str:
+    """How a process has ended, by asyncio's number for it."""
+    if code >= 0:
+        return f"with exit code {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"by signal {-code}"
 
 
 @contextlib.contextmanager

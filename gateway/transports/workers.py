@@ -71,6 +71,7 @@ class Workers:
                 self._policies[policy.worker].append(policy)
         self._held: dict[str, ReachedWorker] = {}
         self._acquaintances: dict[str, Acquaintance] = {}
+        self._process_listeners: dict[str, Callable[[], object]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._described: dict[str, asyncio.Event] = {name: asyncio.Event() for name in configuration.workers}
         self._standings = Standings(self._limits.message_characters)
@@ -158,6 +159,9 @@ class Workers:
         while self._held:
             name, reached = self._held.popitem()
             self._acquaintances.pop(name, None)
+            listener = self._process_listeners.pop(name, None)
+            if listener is not None and reached.supervisor is not None:
+                reached.supervisor.unlisten(listener)
             self._pool.release(reached)
         if self._owns_pool:
             await self._pool.close()
@@ -170,6 +174,9 @@ class Workers:
         if worker.webhook is not None:
             self._know_webhook(worker)
             return
+        if reached.supervisor is not None:
+            heard = self._process_listeners[name] = lambda: self._not_described(name, "")
+            reached.supervisor.listen(heard)
         self._acquaintances[name] = Acquaintance(
             worker=cast("Introduced", reached.connection),
             configured=worker,
@@ -222,6 +229,9 @@ class Workers:
 
     def _why(self, name: str) -> str:
         """Why a worker is not described yet: what it says itself, else what its policies are told."""
+        trouble = self._trouble(name)
+        if trouble is not None:
+            return f"{trouble.message}; {trouble.hint}"
         acquaintance, held = self._acquaintances.get(name), self._held.get(name)
         own = "" if acquaintance is None or held is None else cast("Introduced", held.connection).why
         told = (self._standings.get(policy) for policy in self._policies[name])
@@ -256,9 +266,14 @@ class Workers:
         if not self._described[worker].is_set():
             self._undescribed(worker, why)
 
+    def _trouble(self, worker: str) -> Unavailable | None:
+        """What became of its process, where the gateway starts it and it does not run."""
+        held = self._held.get(worker)
+        return None if held is None or held.supervisor is None else held.supervisor.trouble
+
     def _undescribed(self, worker: str, why: str) -> None:
         """None of its policies can be asked, but for those that could be when the configuration changed."""
         for policy in self._policies[worker]:
             if self._standings.described(policy) is None:
-                self._standings.set(policy, undescribed(why), told=False)
+                self._standings.set(policy, self._trouble(worker) or undescribed(why), told=False)
         self._changed()

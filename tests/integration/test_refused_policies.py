@@ -27,7 +27,7 @@ REFUSED = {
     ),
     "undescribed": (
         configured("two", grpc={"command": ["/nonexistent/worker"]}),
-        "worker 'teller'",
+        "worker 'teller' does not run; its command cannot be started: No such file or directory: /nonexistent/worker",
     ),
 }
 

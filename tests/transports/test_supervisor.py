@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
 import sys
 from contextlib import asynccontextmanager
@@ -79,16 +80,37 @@ async def test_python_is_the_gateways_own(log):
     assert Path(said(log)[0]).parent == Path(sys.executable).parent
 
 
-async def test_what_the_gateway_sets_for_itself_is_not_the_workers(log, monkeypatch):
-    """A worker has the gateway's environment, but for the gRPC settings that the gateway has made for itself."""
-    # A process that one of ours has started may have its gRPC settings from there: so one that nobody else has.
-    monkeypatch.setattr("gateway.transports.supervisor.OWN_VARIABLES", frozenset({"OUR_OWN"}))
-    monkeypatch.setenv("OUR_OWN", "setting")
-    monkeypatch.setenv("SOMETHING", "else")
-    script = "import os; print(*(os.environ.get(name) for name in ('OUR_OWN', 'SOMETHING')))"
-    async with supervised(*python(script)):
+async def test_it_is_not_told_the_gateways_secrets(log, monkeypatch):
+    """Of the gateway's environment a worker has what hooks have: what any program needs, and the way to the cluster."""
+    monkeypatch.setenv("ADMISSION_GATEWAY_REDIS", "redis://:secret@redis")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    async with supervised(*python("import os; print(*os.environ)")):
         await until(lambda: said(log))
-    assert said(log)[0] == "None else"
+    given = {"ADMISSION_WORKER_LISTEN", "ADMISSION_WORKER_SUPERVISED", "KUBERNETES_SERVICE_HOST", "PYTHONUNBUFFERED"}
+    found = {name for name in said(log)[0].split() if not name.startswith("KUBERNETES_SERVICE_P")}
+    assert given <= found <= given | {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ"}
+
+
+@pytest.mark.parametrize(
+    ("command", "ended", "wrote"),
+    [
+        (shell("echo one; echo 'no module x' >&2; exit 3"), "ended with exit code 3", "one | no module x"),
+        (shell("kill -9 $$"), "ended by SIGKILL", "nothing"),
+        (
+            ("/nonexistent/worker",),
+            "cannot be started: No such file or directory",
+            "nothing",
+        ),
+    ],
+)
+async def test_a_worker_that_does_not_run_says_why(log, command, ended, wrote):
+    """Its command, how it ended, and its last lines: for operators; users hear that it does not run."""
+    async with supervised(*command) as supervisor:
+        heard = []
+        supervisor.listen(lambda: heard.append(supervisor.trouble))
+        await until(lambda: heard)
+    assert heard[0].message == "worker 'labels' does not run"
+    assert heard[0].hint == f"its command {ended}: {shlex.join(command)}; it wrote last: {wrote}"
 
 
 async def test_its_output_is_logged(log):
