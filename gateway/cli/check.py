@@ -30,6 +30,10 @@ phases.validating              long their policies may take by their own timeout
                                otherValue, resource, operation}: policies as CONFIGURATION/NAME; resource and
                                operation are "" unless field is "rules"
 idle                           the policies without rules, which are never called: CONFIGURATION/NAME
+workers                        null without --with-workers; else {name, reached, why, versions, policies, unused} of
+                               each worker that describes itself (all but webhooks, and those whose command does not
+                               exist, which is an error): why it was not reached, else ""; which policies it holds,
+                               and which of them no policy of the configuration names
 =============================  ====================================================================================
 """
 
@@ -38,21 +42,24 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.cli.hooks import chosen_hooks, require_policies
-from gateway.cli.named_files import file_warnings
+from gateway.cli.named_files import command_mistakes, file_warnings
 from gateway.policies.agreement import Difference
 from gateway.policies.entries import Entries, Entry, make_entries
 from gateway.policies.model import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
-from gateway.policies.wording import few
+from gateway.policies.wording import few, one_line
 from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
+
+if TYPE_CHECKING:
+    from gateway.transports.verification import WorkerReport
 
 _API_VERSION: Final = "admission-gateway.dev/check/v1alpha1"
 _KIND: Final = "ConfigurationCheck"
@@ -60,7 +67,7 @@ _KIND: Final = "ConfigurationCheck"
 _HOW: Final = {Phase.MUTATING: "one after another", Phase.VALIDATING: "all at once"}
 
 
-def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
+def run(paths: tuple[Path, ...], output: str, *, with_workers: bool, **values: Any) -> None:
     """See the command."""
     hooks = chosen_hooks(values)
     require_policies(paths, hooks, "PATH")
@@ -68,16 +75,33 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
         configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
     except SourceError as error:
         fail(str(error), COULD_NOT)
+    commands = command_mistakes(configuration)
+    workers: tuple[WorkerReport, ...] | None = None
+    if with_workers and not configuration.fatal:
+        # Imported here: ``check`` alone needs nothing of what calls workers.
+        from gateway.cli.worker_checks import refusals, verify  # noqa: PLC0415 - heavy, and needed here only
+
+        verification = verify(configuration, commands, values)
+        workers = verification.workers
+        # What may be elsewhere in another place is needed here and now.
+        errors = (*configuration.errors, *commands.values(), *refusals(verification))
+        configuration = replace(configuration, errors=errors)
+    else:
+        configuration = replace(configuration, warnings=(*configuration.warnings, *commands.values()))
     configuration = replace(configuration, warnings=configuration.warnings + file_warnings(configuration))
     entries = make_entries(configuration)
     if output == "json":
-        click.echo(json.dumps(_document(configuration, entries), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(_document(configuration, entries, workers), indent=2, ensure_ascii=False))
     else:
-        _tell(configuration, entries)
-    sys.exit(WRONG_CONFIGURATION if configuration.errors else 0)
+        _tell(configuration, entries, workers or ())
+    if configuration.errors:
+        sys.exit(WRONG_CONFIGURATION)
+    sys.exit(COULD_NOT if any(worker.why for worker in workers or ()) else 0)
 
 
-def _document(configuration: Configuration, entries: Entries) -> dict[str, Any]:
+def _document(
+    configuration: Configuration, entries: Entries, workers: "tuple[WorkerReport, ...] | None"
+) -> dict[str, Any]:
     return {
         "apiVersion": _API_VERSION,
         "kind": _KIND,
@@ -87,6 +111,18 @@ def _document(configuration: Configuration, entries: Entries) -> dict[str, Any]:
         "warnings": [_finding(warning) for warning in configuration.warnings],
         "phases": None if configuration.fatal else {phase.value: _phase(entries, phase) for phase in Phase},
         "idle": [policy.qualified_name for policy in entries.idle],
+        "workers": None if workers is None else [_worker(worker) for worker in workers],
+    }
+
+
+def _worker(report: "WorkerReport") -> dict[str, Any]:
+    return {
+        "name": report.worker.name,
+        "reached": not report.why,
+        "why": report.why,
+        "versions": report.versions,
+        "policies": report.policies,
+        "unused": report.unused,
     }
 
 
@@ -177,7 +213,7 @@ def _apart(split: Difference) -> dict[str, str]:
     }
 
 
-def _tell(configuration: Configuration, entries: Entries) -> None:
+def _tell(configuration: Configuration, entries: Entries, workers: "tuple[WorkerReport, ...]") -> None:
     for error in configuration.errors:
         click.secho(_told_finding(error), fg="red")
     for warning in configuration.warnings:
@@ -191,6 +227,18 @@ def _tell(configuration: Configuration, entries: Entries) -> None:
             click.echo(line)
     for policy in entries.idle:
         click.echo(f"\nNever called, because it has no rules: {policy.qualified_name}")
+    if workers:
+        click.secho(f"\nWorkers: {_number(len(workers), 'worker')}", bold=True)
+    for worker in workers:
+        click.echo(f"  {click.style(one_line(worker.worker.name), fg='cyan')}  {_told_worker(worker)}")
+
+
+def _told_worker(report: "WorkerReport") -> str:
+    if report.why:
+        return click.style(f"not reached: {one_line(report.why)} ({report.worker.place})", fg="red")
+    versions = f"version {', '.join(report.versions)}; " if any(report.versions) else ""
+    unused = f"; nobody configures {', '.join(report.unused)}" if report.unused else ""
+    return f"{versions}{_number(len(report.policies), 'policy', 'policies')}{unused}"
 
 
 def _told_finding(finding: ConfigurationError) -> str:
@@ -203,8 +251,8 @@ def _count(configuration: Configuration) -> str:
     return f"{_number(errors, 'error')}, {_number(warnings, 'warning')}"
 
 
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _number(count: int, noun: str, plural: str = "") -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
 
 
 def _told(entries: Entries, phase: Phase) -> Iterator[str]:

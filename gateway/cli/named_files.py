@@ -22,11 +22,19 @@ def file_warnings(configuration: Configuration) -> tuple[ConfigurationError, ...
     return tuple(warning for worker in configuration.workers.values() for warning in _about(worker))
 
 
+def command_mistakes(configuration: Configuration) -> dict[str, ConfigurationError]:
+    """Which workers cannot be started, since there is no such program, and why, by their names."""
+    found = {
+        name: _command_mistake(worker.grpc.command[0], worker.grpc.directory)
+        for name, worker in configuration.workers.items()
+        if worker.grpc is not None and worker.grpc.command
+    }
+    return {
+        name: _warning(configuration.workers[name], "spec.grpc.command[0]", why) for name, why in found.items() if why
+    }
+
+
 def _about(worker: Worker) -> Iterator[ConfigurationError]:
-    if worker.grpc is not None and worker.grpc.command:
-        why = _command_mistake(worker.grpc.command[0], worker.grpc.directory)
-        if why:
-            yield _warning(worker, "spec.grpc.command[0]", why)
     if worker.queue is not None:
         why = _key_file_mistake(Path(worker.queue.directory) / worker.queue.key_file)
         if why:

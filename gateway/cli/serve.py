@@ -138,7 +138,7 @@ async def _serve(gateway: Gateway) -> None:
     )
     if gateway.settings.strict:
         for each in gateway.unavailable:
-            note(f"warning: {each.error.place}: not verified: {each.message}", fg="yellow")
+            note(f"warning: {each.policy.place}: not verified: {each.message}", fg="yellow")
     _quiet_collector()
     await serve_until(stop, gateway)
 

@@ -4,18 +4,15 @@
 else stands in the chain as a failure CONFIGURATION under its failurePolicy."
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
-from gateway.deciding.plan import ANSWERS, Standing, Unavailable, UnavailableReason, standing_of
+from gateway.deciding.plan import ANSWERS, Standing, Unavailable, standing_of
 from gateway.policies.model import ConfigurationError, Policy
+from gateway.policies.wording import one_line
 
-_FIELDS: Final[Mapping[UnavailableReason, str]] = {
-    UnavailableReason.UNKNOWN_POLICY: ".policy",
-    UnavailableReason.SETTINGS: ".settings",
-}
-"""The field of a policy that an answer of its worker is about."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,16 +34,30 @@ class UnavailablePolicy:
         return f"{self.standing.message}; {self.standing.hint}" if self.standing.hint else self.standing.message
 
     @property
-    def error(self) -> ConfigurationError:
-        """The same as a mistake of the configuration, at its place."""
-        place = self.policy.place
-        path = f"{place.path}{_FIELDS.get(self.standing.why, '')}"
-        return ConfigurationError(place=replace(place, path=path), message=self.message)
+    def errors(self) -> tuple[ConfigurationError, ...]:
+        """The same as mistakes of the configuration: one for each place in the settings that is refused, else one."""
+        place, standing = self.policy.place, self.standing
+        path = f"{place.path}.{standing.field}" if standing.field else place.path
+        if not standing.refused:
+            return (ConfigurationError(place=replace(place, path=path), message=standing.message, hint=standing.hint),)
+        return tuple(
+            ConfigurationError(
+                place=replace(place, path=path + _member(pointer)),
+                message=f"worker {self.policy.worker!r} refuses it: {message}",
+            )
+            for pointer, message in standing.refused
+        )
 
     def __str__(self) -> str:
         """One line for people: who, what becomes of it, of which kind the reason is, and the reason."""
         effect = "runs in its last good version" if self.last_good else "fails"
         return f"{self.policy.phase} policy {self.policy.qualified_name} {effect} ({self.standing.why}): {self.message}"
+
+
+def _member(pointer: str) -> str:
+    """A JSON Pointer as the end of a field path: ``.labels.team``, ``.images[0]``, ``[a.b/c]``."""
+    tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+    return "".join(f".{token}" if _PLAIN.fullmatch(token) else f"[{one_line(token)}]" for token in tokens)
 
 
 def unavailable_policies(

@@ -64,11 +64,17 @@ ANSWERS: Final = frozenset(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unavailable:
-    """The standing of a policy that cannot be asked: of which kind the reason is, what it is, and what may help."""
+    """The standing of a policy that cannot be asked: of which kind the reason is, what it is, and what may help.
+
+    ``field`` is the field of the policy that is wrong, "" if none is. ``refused`` are the places in its settings that
+    the worker refuses, as JSON Pointers, each with what the worker says.
+    """
 
     why: UnavailableReason
     message: str
     hint: str = ""
+    field: str = ""
+    refused: tuple[tuple[str, str], ...] = ()
 
     @property
     def failure(self) -> Failure:

@@ -190,7 +190,7 @@ class Gateway:
         return front, admin
 
     def _refuse_mistakes_if_strict(self) -> None:
-        answers = (each.error for each in self._loaded.unavailable() if each.answered)
+        answers = (error for each in self._loaded.unavailable() if each.answered for error in each.errors)
         errors = (*self.configuration.errors, *answers)
         if self.settings.strict and errors:
             raise StrictError(errors)

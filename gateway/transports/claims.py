@@ -42,7 +42,13 @@ EXPLAINED: Final = 1000
 
 
 class ClaimError(Exception):
-    """A claim that cannot be followed. ``str(error)`` says which, what is granted, and what to do."""
+    """A claim that cannot be followed. ``str(error)`` says which, what is granted, and what to do; ``field`` is what it
+    is a claim of, inputs or writes.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,8 +122,9 @@ def _is_everything(policy: Policy, name: str, claim: pb.Claim) -> bool:
     kind = claim.WhichOneof("claim")
     if kind is None:
         raise ClaimError(
+            name,
             f"its claim of {name} for policy {policy.policy!r} is neither everything nor pointers; leave it unset to "
-            "claim what is granted"
+            "claim what is granted",
         )
     return bool(kind == "everything")
 
@@ -134,14 +141,15 @@ def _read(policy: Policy, name: str, claim: pb.Claim, read: Callable[[Field, Fin
     scope = read(Field(node=node, place=Place(file="", line=0, path=name), findings=findings), overlaps)
     if findings:
         mistakes = one_line(summary(findings), EXPLAINED)
-        raise ClaimError(f"what it claims for policy {policy.policy!r} is no set of places: {mistakes}")
+        raise ClaimError(name, f"what it claims for policy {policy.policy!r} is no set of places: {mistakes}")
     return scope
 
 
 def _beyond(policy: Policy, name: str, beyond: Sequence[str], granted: str) -> ClaimError:
     return ClaimError(
+        name,
         f"it claims {name} for policy {policy.policy!r} that are not granted: {listed(beyond)}; granted is {granted}; "
-        f"grant them in the policy's {name}, or use a version of the worker that claims less"
+        f"grant them in the policy's {name}, or use a version of the worker that claims less",
     )
 
 

@@ -5,7 +5,6 @@ granted, and accepts its settings. The settings are put to the worker once for e
 """
 
 from collections import Counter
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
@@ -14,8 +13,9 @@ import structlog
 from gateway.deciding.plan import Described, Standing, Unavailable, UnavailableReason
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Policy, Worker
+from gateway.policies.suggestions import did_you_mean
 from gateway.transports.asked import SettingsJudge
-from gateway.transports.claims import ClaimError, effective, listed
+from gateway.transports.claims import ClaimError, effective
 from gateway.transports.messages import PHASES, one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.webhook import failures
@@ -92,7 +92,7 @@ class Describing:
             scopes = effective(policy, described)
         except ClaimError as error:
             message = f"worker {self._configured.name!r} cannot be asked: {error}"
-            return Unavailable(why=UnavailableReason.CLAIMS, message=message)
+            return Unavailable(why=UnavailableReason.CLAIMS, message=message, field=error.field)
         refused = await self._refused_settings(policy)
         if refused is not None:
             return refused
@@ -110,13 +110,11 @@ class Describing:
         return None
 
     def _unknown(self, name: str) -> Unavailable:
-        held = self.policies
-        near = get_close_matches(name, held, n=1)
-        guess = f"did you mean {near[0]!r}? " if near else ""
         return Unavailable(
             why=UnavailableReason.UNKNOWN_POLICY,
             message=f"worker {self._configured.name!r} holds no policy {name!r}",
-            hint=f"{guess}it holds {listed(held)}",
+            hint=did_you_mean(name, self.policies, listed="it holds"),
+            field="policy",
         )
 
     async def _refused_settings(self, policy: Policy) -> Unavailable | None:
@@ -133,8 +131,11 @@ class Describing:
             )
         if not said.errors:
             return None
-        texts = "; ".join(f"settings{error.pointer}: {error.message}" for error in islice(said.errors, MOST_TOLD))
+        refused = tuple((error.pointer, error.message) for error in islice(said.errors, MOST_TOLD))
+        texts = "; ".join(f"settings{pointer}: {message}" for pointer, message in refused)
         return Unavailable(
             why=UnavailableReason.SETTINGS,
             message=f"worker {self._configured.name!r} refuses the settings: {one_line(texts, self._characters)}",
+            field="settings",
+            refused=tuple((pointer, one_line(message, self._characters)) for pointer, message in refused),
         )

@@ -1,38 +1,94 @@
 """What the workers of a configuration say of the policies that are put to them, without serving anything."""
 
+from dataclasses import dataclass
+
 from gateway.deciding.availability import UnavailablePolicy, unavailable_policies
-from gateway.policies.model import Configuration, Phase
+from gateway.policies.model import Configuration, Phase, Worker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
+from gateway.transports.messages import one_line
 from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerReport:
+    """What one worker says of itself.
+
+    ``why`` says why it has not said anything, "" if it has. ``versions`` and ``policies`` are what those who were
+    reached describe, in order; ``unused`` are those policies that nobody configures.
+    """
+
+    worker: Worker
+    why: str = ""
+    versions: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verification:
+    """What all of them say.
+
+    ``refused`` are the policies that a worker cannot be asked about, by its own words: it holds no such policy, refuses
+    the settings, claims what is not granted. ``workers`` are those that describe themselves: all but webhooks.
+    """
+
+    refused: tuple[UnavailablePolicy, ...]
+    workers: tuple[WorkerReport, ...]
+
+
 async def verified(
     configuration: Configuration, limits: TransportLimits, means: Means, *, wait_seconds: float
-) -> tuple[UnavailablePolicy, ...]:
+) -> Verification:
     """Reach the workers (start those with a ``command``), and hold what they describe against the policies.
+
+    Nothing is left running.
 
     Args:
         configuration: not ``fatal``.
         limits: of the calls.
         means: what the workers are reached with.
         wait_seconds: how long the workers have to describe themselves.
-
-    Returns:
-        The policies that cannot be asked: ``answered`` are those of which the worker says so (it holds no such policy,
-        refuses the settings, claims what is not granted); of the others either the worker was not heard in time, or
-        there is a mistake in the files. Nothing is left running.
     """
     pool = WorkerPool(limits, means=means)
     workers = Workers(configuration, limits, pool=pool)
     try:
         await workers.start(wait_seconds=wait_seconds)
-        return tuple(
+        unavailable = (
             each
             for phase in Phase
             for each in unavailable_policies(configuration.policies(phase), workers.standings(phase))
         )
+        return Verification(
+            refused=tuple(each for each in unavailable if each.answered),
+            workers=tuple(
+                _report(worker, workers, configuration, limits.message_characters)
+                for worker in configuration.workers.values()
+                if worker.webhook is None
+            ),
+        )
     finally:
         await workers.close()
         await pool.close()
+
+
+def _report(worker: Worker, workers: Workers, configuration: Configuration, characters: int) -> WorkerReport:
+    messages = [description.message for description in workers.descriptions(worker.name)]
+    held = {one_line(entry.name, characters) for message in messages for entry in message.policies}
+    used = {
+        name
+        for policy in (*configuration.mutating, *configuration.validating)
+        for owner, name in (
+            (policy.worker, policy.policy),
+            *(() if policy.shadow is None else ((policy.shadow.worker, policy.shadow.policy),)),
+        )
+        if owner == worker.name
+    }
+    return WorkerReport(
+        worker=worker,
+        why=workers.why_undescribed(worker.name),
+        versions=tuple(sorted({one_line(message.version, characters) for message in messages})),
+        policies=tuple(sorted(held)),
+        unused=tuple(sorted(held - used)),
+    )

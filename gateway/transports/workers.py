@@ -27,6 +27,7 @@ from gateway.deciding.policy_caller import CallWaiter
 from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.transports.acquaintance import Acquaintance, known_before
 from gateway.transports.describing import undescribed, webhook_standing
+from gateway.transports.descriptions import Description
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
 from gateway.transports.pool import ReachedWorker, WorkerPool
@@ -146,6 +147,19 @@ class Workers:
                 self._tasks.append(asyncio.create_task(self._reach_and_describe(worker)))
         if wait_seconds > 0:
             await self._wait(wait_seconds)
+
+    def descriptions(self, worker: str) -> tuple[Description, ...]:
+        """What those who can be asked of a worker say of themselves; none while nobody has said anything."""
+        held = self._held.get(worker)
+        return () if held is None or worker not in self._acquaintances else cast("Introduced", held.connection).live
+
+    def why_undescribed(self, worker: str) -> str:
+        """Why nothing is known of a worker yet, as far as anybody knows; "" if it is described."""
+        if self._described[worker].is_set() and self.descriptions(worker):
+            return ""
+        held = self._held.get(worker)
+        at = "" if held is None else f" at {held.connection.target}"
+        return self._why(worker) or f"worker {worker!r} has not described itself in time{at}; see whether it runs there"
 
     async def close(self) -> None:
         """Let go of all workers. Those that nobody else holds are given up; with a pool of its own, at once."""

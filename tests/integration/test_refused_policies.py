@@ -14,7 +14,10 @@ TELL = "test/tell.test.example.com"
 REFUSED = {
     "unknown_policy": (
         configured("two", policy="tel"),
-        "worker 'teller' holds no policy 'tel'; did you mean 'tell'? it holds mark, mark-too, tell, tell-labels",
+        (
+            'worker \'teller\' holds no policy \'tel\'; did you mean "tell"? it holds: "mark", "mark-too", '
+            '"tell", "tell-labels"'
+        ),
     ),
     "settings": (configured("odd"), "worker 'teller' refuses the settings: settings/word: is odd"),
     "claims": (
@@ -133,7 +136,7 @@ async def test_a_misspelt_name_is_a_new_policy(started, path, trust):
     await reloaded(process)
     (line,) = listed(process)
     assert line.startswith("[!]validating policy test/tel.test.example.com fails (unknown_policy): worker 'teller'")
-    assert "did you mean 'tell'?" in line
+    assert 'did you mean "tell"?' in line
     assert _refusal(process, trust)["code"] == 500
     failed = {"phase": "validating", "policy": "test/tel.test.example.com"}
     assert process.metric("policy_failures_total", **failed, reason="CONFIGURATION") == 1
@@ -185,7 +188,7 @@ def test_a_strict_start_is_refused_by_what_a_worker_answers(serve, path, reason)
     assert len(errors) == 1
     assert errors[0].startswith(f"error: {path}:")
     assert "policies[0]" in errors[0]
-    assert why in errors[0]
+    assert why.rpartition(": ")[2] in errors[0]  # a place in the settings stands before it, as that of the mistake
     assert process.out.all() == []
 
 
@@ -200,7 +203,7 @@ def test_a_strict_start_tells_all_mistakes(serve, path):
     assert process.exit_code() == 1
     lines = process.err.all()
     errors = [line.partition(" policies")[2] for line in lines if line.startswith("error: ")]
-    assert [error.partition(": ")[0] for error in errors] == ["[1].timeoutSeconds", "[0].settings"]
+    assert [error.partition(": ")[0] for error in errors] == ["[1].timeoutSeconds", "[0].settings.word"]
     assert "admission-gateway: 2 mistakes, and --strict was given: nothing is served" in lines
 
 
@@ -208,6 +211,6 @@ def test_a_strict_start_does_not_wait_for_a_worker_that_is_away(serve, path):
     """It serves, and says of which policies it does not know."""
     path.write_text(configured("one", grpc={"command": ["/nonexistent/worker"]}))
     process = serve("--policies", path, "--strict", "--worker-wait", 0.1).ready()
-    line = process.err.find(lambda line: line.startswith("warning: "))
+    line = process.err.find(lambda line: "not verified" in line)
     assert line.startswith(f"warning: {path}:")
     assert "policies[0]: not verified: worker 'teller'" in line

@@ -79,6 +79,7 @@ async def test_a_claim_beyond_the_grant_is_a_configuration_failure():
             message="worker 'labels' cannot be asked: it claims inputs for policy 'judge' that are not granted: "
             f"{LABELS}; granted is /object/spec; grant them in the policy's inputs, or use a version of the worker "
             "that claims less",
+            field="inputs",
         )
         assert isinstance(standing(workers, wide), Described)
 

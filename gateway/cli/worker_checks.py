@@ -1,0 +1,62 @@
+"""What the workers of a configuration say to it, for ``check --with-workers``: they are started or called.
+
+It is a module of its own because it needs all that calls workers, which ``check`` alone does without.
+"""
+
+import asyncio
+import signal
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+import click
+import uvloop
+
+from gateway.cli.exits import COULD_NOT, fail
+from gateway.cli.reaching import chosen_means
+from gateway.policies.model import Configuration, ConfigurationError
+from gateway.policies.wording import one_line
+from gateway.telemetry.logs import configure_logs
+from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
+from gateway.transports.verification import Verification, verified
+
+NOTHING: Final = Verification(refused=(), workers=())
+
+
+def verify(configuration: Configuration, unstartable: Iterable[str], values: dict[str, Any]) -> Verification:
+    """Ask the workers, but for those of these names; who is waited for is told on the standard error.
+
+    Args:
+        configuration: not ``fatal``.
+        unstartable: names of workers whose command does not exist.
+        values: the command's options.
+    """
+    means, seconds = chosen_means(values), values["worker_wait"]
+    left_out = set(unstartable)
+    asked = {name: worker for name, worker in configuration.workers.items() if name not in left_out}
+    names = [one_line(name) for name, worker in asked.items() if worker.webhook is None]
+    if not names:
+        return NOTHING
+    click.echo(f"asking the workers, for {seconds:g} s at most: {', '.join(names)}", err=True)
+    stop_logs = configure_logs(level=values["log_level"], form="text")
+    try:
+        return uvloop.run(_verified(replace(configuration, workers=asked), means, seconds))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        fail("interrupted", COULD_NOT)
+    finally:
+        stop_logs()
+
+
+def refusals(verification: Verification) -> tuple[ConfigurationError, ...]:
+    """What workers refuse, as mistakes of the configuration."""
+    return tuple(error for policy in verification.refused for error in policy.errors)
+
+
+async def _verified(configuration: Configuration, means: Means, seconds: float) -> Verification:
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - a coroutine of a loop that runs
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # A terminal that is closed as well: workers that were started here would run on.
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await verified(configuration, TransportLimits(), means, wait_seconds=seconds)

@@ -1,0 +1,111 @@
+"""``check --with-workers``: what only the workers can tell. One configuration, with every kind of mistake, is asked."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.integration.process import PATIENCE
+
+GROUP = "admission-gateway.dev/v1alpha1"
+
+
+def worker(name, **grpc):
+    """A Worker document."""
+    return {"apiVersion": GROUP, "kind": "Worker", "metadata": {"name": name}, "spec": {"grpc": grpc}}
+
+
+SAMPLES = worker("samples", command=["python", "-m", "admission_worker.samples"])
+
+
+def policy(name, **fields):
+    """A policy that is never called, of the sample worker."""
+    fields = {"worker": "samples", "rules": [], "sideEffects": "None"} | fields
+    return {"name": f"{name}.samples.example.com"} | fields
+
+
+@pytest.fixture
+def checked(run_process, tmp_path):
+    """Check these documents and policies with the workers: exit code, report and standard error."""
+
+    def check(*workers, policies=(), wait=PATIENCE, output="json"):
+        chain = {"kind": "ValidatingPolicyConfiguration", "metadata": {"name": "a"}, "policies": list(policies)}
+        path = tmp_path / "policies.yaml"
+        path.write_text(yaml.safe_dump_all([*workers, {"apiVersion": GROUP} | chain], sort_keys=False))
+        # A process of its own: gRPC keeps to the first event loop of a process.
+        done = run_process("check", "--with-workers", "--worker-wait", wait, path, "-o", output)
+        return done.code, json.loads(done.out) if output == "json" else done.out, done.err
+
+    return check
+
+
+def test_what_workers_refuse_is_told_at_its_place(checked):
+    """A misspelt name, wrong settings, claims beyond the grant, the wrong phase: all at once; exit 1."""
+    code, report, told = checked(
+        SAMPLES,
+        policies=[
+            policy("a", policy="required-lables"),
+            policy("b", policy="required-labels", settings={"labels": {"team": "a"}, "extra": 1}),
+            policy("c", policy="no-privileged", inputs=["/object/metadata"]),
+            policy("d", policy="default-labels"),
+            policy("e", policy="required-labels", settings={"labels": {"team": "a"}}),
+        ],
+    )
+    assert (code, told) == (1, f"asking the workers, for {PATIENCE:g} s at most: samples\n")
+    assert [error["path"] for error in report["errors"]] == [
+        "policies[0].policy",
+        "policies[1].settings.extra",
+        "policies[2].inputs",
+        "policies[3]",
+    ]
+    misspelt, settings, claims, _ = report["errors"]
+    assert misspelt["message"] == "worker 'samples' holds no policy 'required-lables'"
+    assert misspelt["hint"].startswith(
+        'did you mean "required-labels"? it holds: "default-labels", "default-resources"'
+    )
+    assert settings["message"].startswith("worker 'samples' refuses it: ")
+    assert "/object/spec/containers/*/image" in claims["message"]
+    assert report["valid"] is False
+
+
+def test_what_is_offered_is_told(checked):
+    """Which policies a worker holds, and which of them nobody configures, is no mistake; exit 0."""
+    settings = {"labels": {"team": "a"}}
+    code, report, _ = checked(SAMPLES, policies=[policy("a", policy="required-labels", settings=settings)])
+    (samples,) = report["workers"]
+    assert (code, samples["name"], samples["reached"], samples["why"]) == (0, "samples", True, "")
+    assert samples["policies"] == [
+        "default-labels",
+        "default-resources",
+        "image-registry",
+        "no-privileged",
+        "required-labels",
+        "sidecar",
+    ]
+    assert samples["unused"] == [name for name in samples["policies"] if name != "required-labels"]
+
+
+def test_a_worker_that_is_not_reached_is_told(checked, tmp_path):
+    """Nothing is known of its policies then: exit 2, unless there is a mistake as well."""
+    away = worker("away", target=f"unix:{tmp_path}/nobody.sock")
+    code, report, _ = checked(away, policies=[policy("a", worker="away")], wait=0.5)
+    (told,) = report["workers"]
+    assert (code, report["valid"], told["reached"]) == (2, True, False)
+    assert "nobody.sock" in told["why"]
+    code, text, _ = checked(away, policies=[policy("a", worker="away", mode="x")], wait=0.5, output="text")
+    assert code == 1
+    assert "away  not reached: " in text
+
+
+def test_a_command_that_does_not_exist_is_a_mistake_here(checked):
+    """It is not waited for, and told once."""
+    code, report, told = checked(worker("gone", command=["./nothing"]), policies=[policy("a", worker="gone")])
+    (error,) = report["errors"]
+    assert (code, error["path"], report["workers"], told) == (1, "spec.grpc.command[0]", [], "")
+
+
+def test_without_the_flag_no_worker_is_asked(run, tmp_path):
+    """``workers`` is null, and nothing that calls workers is waited for."""
+    path = tmp_path / "worker.yaml"
+    path.write_text(yaml.safe_dump(worker("away", target=f"unix:{tmp_path}/nobody.sock")))
+    assert json.loads(run("check", path, "-o", "json").out)["workers"] is None
