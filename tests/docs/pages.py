@@ -13,6 +13,15 @@ from docs.generator.markdown import anchor
 
 ROOT = Path(__file__).parents[2]
 
+BUNDLE = (
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSGxNSUdZb0FNQ0FRSUNBUUV3QlFZREsyVndNQkl4RURBT0JnTlZCQU1NQjJW"
+    "NFlXMXdiR1V3SGhjTk1qQXcKTVRBeE1EQXdNREF3V2hjTk5Ea3hNak14TURBd01EQXdXakFTTVJBd0RnWURWUVFEREFkbGVHRnRj"
+    "R3hsTUNvdwpCUVlESzJWd0F5RUF3NlNpa0VJMWdWSVc3RGtMeHoxcG1ZY294a25sVDhQTUdzeXQwT2hmODJHakV6QVJNQThHCkEx"
+    "VWRFd0VCL3dRRk1BTUJBZjh3QlFZREsyVndBMEVBbDRPenRlbXJZNE1JTFMxeGVNU1ZsUzJzWm16UUpHUUMKT1hqRy9FK0hzaDZX"
+    "OE1qZ0NORzFHT1JjU0RFczducG4vKzJPZUllcGJKalZFYm53UjM2NkJRPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
+)
+"""What stands in pages for a ``caBundle``, which is everybody's own: an authority of whose key nobody has a copy."""
+
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)$")
 _HEADING = re.compile(r"^#{1,6} (?P<text>.+)$")
 _CODE = re.compile(r"`[^`]*`")

@@ -6,7 +6,7 @@ import json
 import pytest
 import yaml
 
-from tests.docs.pages import named
+from tests.docs.pages import BUNDLE, named
 from tests.integration.client import Client, post
 from tests.migrate.admission import decoded
 from tests.migrate.manager_process import built, manager
@@ -40,7 +40,7 @@ def walk(authority, folder):
     with manager(files, authority.issue(SERVICE_HOST).write(folder)) as port:
         bundle = base64.b64encode(authority.pem).decode()
         said = {
-            "VEhFIENBIEJVTkRMRQ==": bundle,
+            BUNDLE: bundle,
             "127.0.0.1:9444": f"127.0.0.1:{port}",
             "go build -o policies/deployments ./worker": f"cp {built('worker')} policies/deployments",
         }

@@ -6,7 +6,7 @@ import time
 import pytest
 import yaml
 
-from tests.docs.pages import named
+from tests.docs.pages import BUNDLE, named
 from tests.integration.process import PATIENCE
 from tests.integration.running import POLL_SECONDS
 from tests.migrate.admission import decoded
@@ -52,7 +52,7 @@ def webhook(authority, folder):
 def walk(authority, folder, webhook):
     """The cluster as it is today, and somebody who has the page before him."""
     bundle = base64.b64encode(authority.pem).decode()
-    walk = Walk(PAGE, folder, {"VEhFIENBIEJVTkRMRQ==": bundle, "127.0.0.1:9444": f"127.0.0.1:{webhook}"})
+    walk = Walk(PAGE, folder, {BUNDLE: bundle, "127.0.0.1:9444": f"127.0.0.1:{webhook}"})
     walk.cluster.put(GATEWAY)
     walk.cluster.put(service("webhooks", "labels", app="labels", port=443))
     walk.cluster.run("webhooks", "labels", webhook)
