@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", max_examples=100, deadline=None)
@@ -17,3 +18,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 for _number in (signal.SIGHUP, signal.SIGINT):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
+
+
+@pytest.fixture
+def redis(redis_server):
+    """The module's server, empty and running, as every test finds it; who uses it says in ``redis_server`` which."""
+    if redis_server.process is None:
+        redis_server.start()
+    redis_server.resume()
+    with redis_server.client as client:
+        client.config_set("maxmemory", 0)
+        client.flushall()
+    return redis_server

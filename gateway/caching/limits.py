@@ -55,9 +55,6 @@ class CacheLimits:
     redis_failures: int = 5
     """Pipelines late or lost in a row until Redis is skipped: at 20 ms each, a tenth of a second of slower reviews."""
 
-    redis_pause_seconds: float = 1.0
-    """The longest pause between attempts to connect; meanwhile Redis costs nobody anything. Restarts take longer."""
-
     def __post_init__(self) -> None:
         """Refuse what cannot work: a ValueError that names the limit."""
         check_bounds(self)

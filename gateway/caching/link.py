@@ -66,7 +66,6 @@ class CacheLink:
             work=self._stay_up,
             lost=self._told_lost,
             seconds=limits.redis_answer_seconds,
-            longest=limits.redis_pause_seconds,
             named={"scheme": address.shown},
         )
 

@@ -49,11 +49,10 @@ class Link(Generic[_S]):
         work: what is done while the link is up; raises when it is not any more.
         lost: told, once for each attempt that failed and each loss, what went wrong and whether the link was up.
         seconds: for closing a client.
-        longest: the longest pause.
         named: what the log says of it; None: whoever is told logs it himself.
     """
 
-    def __init__(  # noqa: PLR0913 - all by name
+    def __init__(
         self,
         *,
         connect: Callable[[], Awaitable[Client]],
@@ -61,7 +60,6 @@ class Link(Generic[_S]):
         work: Callable[[_S], Awaitable[object]],
         lost: Callable[[Exception, bool], object],
         seconds: float,
-        longest: float = PAUSE_SECONDS[1],
         named: Mapping[str, str] | None = None,
     ) -> None:
         self._connect = connect
@@ -69,7 +67,6 @@ class Link(Generic[_S]):
         self._work = work
         self._lost = lost
         self._seconds = seconds
-        self._longest = longest
         self._named = named
         self._is_ended = False
         self._has_worked = False
@@ -155,8 +152,8 @@ class Link(Generic[_S]):
                 else:
                     return
                 if not self._is_ended:
-                    await asyncio.sleep(min(pause, self._longest))
-                    pause = min(2 * pause, self._longest)
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, PAUSE_SECONDS[1])
         finally:
             self.is_up = False
             await asyncio.gather(*self._disposals)
@@ -186,7 +183,10 @@ class Link(Generic[_S]):
 
     def _told_down(self, error: Exception) -> None:
         was_up, self.is_up = self.is_up, False
-        why = str(error) if isinstance(error, BrokenError) else reason_of(error, has_worked=self._has_worked)
+        first: BaseException = error
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        why = str(first) if isinstance(first, BrokenError) else reason_of(first, has_worked=self._has_worked)
         if was_up:
             self._since = monotonic()
         if self._named is not None and not self.why:

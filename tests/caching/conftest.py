@@ -12,12 +12,10 @@ from gateway.redis.sealing import SealKeys
 from tests.caching import servers
 from tests.caching.world import PATIENCE, Gateway
 
-PATIENT = CacheLimits(redis_seconds=10.0, redis_answer_seconds=10.0, redis_pause_seconds=0.05, purge_poll_seconds=0.02)
+PATIENT = CacheLimits(redis_seconds=10.0, redis_answer_seconds=10.0, purge_poll_seconds=0.02)
 """For tests about what Redis says, not about when: a loaded machine must not make a miss of a hit."""
 
-IMPATIENT = CacheLimits(
-    redis_seconds=0.05, redis_answer_seconds=0.2, redis_pause_seconds=0.05, redis_failures=2, purge_poll_seconds=0.02
-)
+IMPATIENT = CacheLimits(redis_seconds=0.05, redis_answer_seconds=0.2, redis_failures=2, purge_poll_seconds=0.02)
 """For tests about a Redis that does not answer."""
 
 
@@ -33,18 +31,6 @@ def redis_server(tmp_path_factory):
     """One server for all tests of a module."""
     with servers.server(tmp_path_factory.mktemp("redis")) as made:
         yield made
-
-
-@pytest.fixture
-def redis(redis_server):
-    """The module's server, empty and running, as every test finds it."""
-    if redis_server.process is None:
-        redis_server.start()
-    redis_server.resume()
-    with redis_server.client as client:
-        client.config_set("maxmemory", 0)
-        client.flushall()
-    return redis_server
 
 
 @pytest.fixture

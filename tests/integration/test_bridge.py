@@ -33,21 +33,10 @@ SEEN = answer(allow=pb.Allow(), audit_annotations={"seen": "yes"})
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def redis_server(tmp_path_factory):
     """A Redis that keeps what it is told through a restart."""
     with servers.server(tmp_path_factory.mktemp("redis"), "--appendonly", "yes", "--appendfsync", "always") as made:
         yield made
-
-
-@pytest.fixture
-def redis(server):
-    """The module's server, empty and running."""
-    if server.process is None:
-        server.start()
-    server.resume()
-    with server.client as client:
-        client.flushall()
-    return server
 
 
 @pytest.fixture(autouse=True)

@@ -125,7 +125,7 @@ class Consumer:
 
     def _lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
         del was_up
-        self._own.condition.lost(error)
+        self._own.condition.lost(self._link.why)
         ours = error.split(_REDIS)[1] if isinstance(error, ExceptionGroup) else None
         if ours is not None or not isinstance(error, (*_REDIS, ExceptionGroup)):
             _LOG.error("taking work from a queue failed inside the bridge", exc_info=ours or error)
@@ -136,10 +136,11 @@ class Consumer:
     # --------------------------------------------------------------------------------------------- one session
 
     async def _opened(self, client: Client) -> Commands:
-        return Commands(client, self._own.names, self._own.name, self._own.limits.answer_seconds)
+        redis = Commands(client, self._own.names, self._own.name, self._own.limits.answer_seconds)
+        await self._heartbeat.begin(redis)
+        return redis
 
     async def _work(self, redis: Commands) -> None:
-        await self._heartbeat.begin(redis)
         await self._serve(redis)
         with suppress(*_REDIS, NoGroupError):  # what stays is removed by others
             await self._leave(redis)

@@ -7,7 +7,6 @@ from typing import Final
 
 import structlog
 
-from gateway.redis.faults import reason_of
 from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.hands import Hands
@@ -47,14 +46,12 @@ class Condition:
         self._consumer = consumer
         self._scheme = scheme
         self._events = events
-        self._has_worked = False
         self._without_since: float | None = None
         self._has_warned = False
 
     def become(self, why: str, *, expected: bool = False) -> None:
         """From now on this is why no work is taken; empty: it is taken. ``expected``: nobody has to do anything."""
         before, self.why = self.why, why
-        self._has_worked = self._has_worked or not why.startswith(_LOST)
         if not why.startswith(_WITHOUT_WORKER):
             self._without_since, self._has_warned = None, False
         if why == before or any(why.startswith(each) and before.startswith(each) for each in (_LOST, _WITHOUT_WORKER)):
@@ -74,12 +71,10 @@ class Condition:
             self._has_warned = True
             _LOG.warning("no work is taken from the queue", stream=self._stream, why=self.why, scheme=self._scheme)
 
-    def lost(self, error: BaseException) -> None:
-        """Redis cannot be used."""
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+    def lost(self, why: str) -> None:
+        """Redis cannot be used, and why, as it may be logged."""
         self._events.happened(ConsumerEvent.REDIS_LOST)
-        self.become(f"{_LOST}: {reason_of(error, has_worked=self._has_worked)}")
+        self.become(f"{_LOST}: {why}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,18 +18,6 @@ def redis_server(tmp_path_factory):
 
 
 @pytest.fixture
-def redis(redis_server):
-    """The module's server, empty and running, as every test finds it."""
-    if redis_server.process is None:
-        redis_server.start()
-    redis_server.resume()
-    with redis_server.client as client:
-        client.config_set("maxmemory", 0)
-        client.flushall()
-    return redis_server
-
-
-@pytest.fixture
 def key_file(tmp_path):
     """A file with one key."""
     file = tmp_path / "queue-keys"
