@@ -21,10 +21,11 @@ from admission_worker import Allow, Answer, Deny, Failure, Request
 from admission_worker.changes import Change, ChangeKind  # the patch's own bytes go on; `patch` would parse them
 from gateway.cli.hook_serving import HookWorker
 from gateway.deciding import verdicts
-from gateway.hooks.description import HookDescription, HookError, describe, hook_path, stamp
+from gateway.hooks.description import HookDescription, HookError, describe, stamp
 from gateway.hooks.ending import cancel_when_told
 from gateway.hooks.limits import HookLimits
 from gateway.hooks.output import escaped
+from gateway.hooks.paths import hook_path
 from gateway.hooks.running import HookRunner, Question
 from gateway.policies.hooks.names import webhook_id
 from gateway.policies.model import Configuration, Phase

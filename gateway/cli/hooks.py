@@ -101,10 +101,12 @@ def hooks_options(command: _F) -> _F:
 
 def chosen_hooks(values: dict[str, Any]) -> "HookDirectory | None":
     """The directory of hooks among a command's parameters; None: there is none."""
+    directory, name = values["hooks_dir"], values[_parameter("configuration-name")]
+    if directory is None:
+        return None
     from gateway.sources.hooks import HookDirectory
 
-    directory, name = values["hooks_dir"], values[_parameter("configuration-name")]
-    return None if directory is None else HookDirectory(directory, configuration=name or CONFIGURATION)
+    return HookDirectory(directory, configuration=name or CONFIGURATION)
 
 
 def require_policies(paths: tuple[Path, ...], hooks: "HookDirectory | None", flag: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.hooks.description import hook_path
+from gateway.hooks.paths import hook_path
 from gateway.policies.model import Configuration, ConfigurationError, Worker
 from gateway.policies.wording import quote
 from gateway.transports.programs import search_path

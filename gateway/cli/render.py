@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import click
 import yaml
-from cryptography import x509
 
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.hooks import chosen_hooks, chosen_registration, require_policies
@@ -58,6 +57,8 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
 
 def _certificates(path: Path) -> bytes:
     """The file's bytes, if they are certificates and nothing that must stay secret."""
+    from cryptography import x509  # noqa: PLC0415 - it takes as long to load as the rest of the command
+
     try:
         content = path.read_bytes()
         if b"PRIVATE KEY-----" in content:

@@ -166,8 +166,3 @@ async def _snapshots(
 def _chosen(binding: AdmissionBinding, lists: Mapping[str, object]) -> bytes:
     chosen = {name: lists[name] for name in binding.snapshots_from or ()}
     return json.dumps(chosen, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-
-
-def hook_path(path: str, directory: str) -> Path:
-    """A hook's path from the root: a relative one begins in ``directory``."""
-    return Path(os.path.abspath(Path(directory, path)))  # noqa: PTH100 - a link stays a link: it is what is watched

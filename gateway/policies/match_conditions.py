@@ -6,7 +6,6 @@ that does not compile stays; its value is an error, which the policy's failurePo
 
 from typing import Final
 
-from gateway.conditions.condition import compile_condition
 from gateway.policies import wording
 from gateway.policies.fields import Field, Findings
 from gateway.policies.model import ConfigurationError, MatchCondition
@@ -43,6 +42,9 @@ def read_match_conditions(field: Field, warnings: Findings) -> tuple[MatchCondit
 def _condition(field: Field, warnings: Findings, *, compiled: bool) -> MatchCondition | None:
     if not field.mapping(_FIELDS):
         return None
+    # Most policies have no conditions, and CEL takes longer to load than all else that `check` needs.
+    from gateway.conditions.compilation import compile_condition  # noqa: PLC0415
+
     text = field.get("expression").text("")
     expression = (text or "").strip(_SPACES)
     condition = compile_condition(expression) if expression and compiled else None

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, BinaryIO
 from gateway.policies.configuration import load
 from gateway.policies.model import Configuration
 from gateway.sources.files import STDIN, read, read_stream
-from gateway.sources.hooks import HookDirectory
 
 if TYPE_CHECKING:
     from gateway.policies.document import SourceText
+    from gateway.sources.hooks import HookDirectory
 
 
 def load_configuration(
-    paths: Sequence[Path], *, stdin: BinaryIO | None = None, hooks: HookDirectory | None = None
+    paths: Sequence[Path], *, stdin: BinaryIO | None = None, hooks: "HookDirectory | None" = None
 ) -> Configuration:
     """What the files, directories and hooks say together; ``-`` is ``stdin``, if that may be read.
 

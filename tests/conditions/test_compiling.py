@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.conditions.condition import compile_condition
+from gateway.conditions.compilation import compile_condition
 from gateway.conditions.language import wording
 from tests.conditions.world import worked_out
 

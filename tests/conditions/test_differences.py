@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.conditions.condition import EvaluationError, compile_condition
+from gateway.conditions.compilation import compile_condition
+from gateway.conditions.condition import EvaluationError
 from tests.conditions.world import Given
 
 

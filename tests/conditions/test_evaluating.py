@@ -4,7 +4,8 @@ import pytest
 
 from gateway.conditions.authorization import Authorization, AuthorizationCheck
 from gateway.conditions.budget import LARGEST_COST
-from gateway.conditions.condition import EvaluationError, NeedsAuthorization, compile_condition
+from gateway.conditions.compilation import compile_condition
+from gateway.conditions.condition import EvaluationError, NeedsAuthorization
 from tests.conditions.world import Given, worked_out
 
 CHECK = AuthorizationCheck(verb="get", path="/x")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.conditions.authorization import Authorization, AuthorizationCheck
-from gateway.conditions.condition import EvaluationError, NeedsAuthorization, compile_condition
+from gateway.conditions.compilation import compile_condition
+from gateway.conditions.condition import EvaluationError, NeedsAuthorization
 from tests.conditions.world import Given
 
 CASES = Path(__file__).parent / "cases" / "outcomes.jsonl"

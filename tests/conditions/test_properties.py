@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.conditions.condition import Condition, EvaluationError, NeedsAuthorization, compile_condition
+from gateway.conditions.compilation import compile_condition
+from gateway.conditions.condition import Condition, EvaluationError, NeedsAuthorization
 from gateway.conditions.libraries.addresses import Address, Unreadable, read_address
 from gateway.conditions.values.times import Timestamp, parse_timestamp, timestamp_text
 from tests.conditions.world import Given, worked_out

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.conditions.authorization import Authorization
-from gateway.conditions.condition import _fill
+from gateway.conditions.compilation import _fill
 from gateway.conditions.language.checker import check
 from gateway.conditions.language.frame import Frame
 from gateway.conditions.language.literals import validate

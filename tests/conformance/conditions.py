@@ -5,7 +5,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gateway.conditions.condition import EvaluationError, NeedsAuthorization, compile_condition
+from gateway.conditions.compilation import compile_condition
+from gateway.conditions.condition import EvaluationError, NeedsAuthorization
 from gateway.matching.conditions import Variables
 from tests.conformance.cases import Case, CaseError, Result, member
 from tests.conformance.requests import authorize, complete, review

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gateway.conditions.condition import NeedsAuthorization, compile_condition
+from gateway.conditions.compilation import compile_condition
+from gateway.conditions.condition import NeedsAuthorization
 from gateway.deciding.call import refuses
 from gateway.deciding.composing import INTERNAL_ERROR, STATUSES
 from gateway.deciding.inability import undecided

@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from gateway.hooks.description import HookChangingError, HookError, describe, hook_path, stamp
+from gateway.hooks.description import HookChangingError, HookError, describe, stamp
+from gateway.hooks.paths import hook_path
 from gateway.hooks.running import HookRunner
 from gateway.policies.model import Phase
 from tests.hooks.scripts import CONFIG, MUTATING, RULES, VALIDATING, bash_hook, executable, limits, python_hook

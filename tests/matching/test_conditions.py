@@ -4,7 +4,8 @@ import pytest
 
 from gateway.conditions.authorization import Authorization, AuthorizationCheck
 from gateway.conditions.budget import OUT_OF_BUDGET
-from gateway.conditions.condition import EvaluationError, NeedsAuthorization, compile_condition
+from gateway.conditions.compilation import compile_condition
+from gateway.conditions.condition import EvaluationError, NeedsAuthorization
 from gateway.matching.conditions import Variables
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched, Undecidable

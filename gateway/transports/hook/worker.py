@@ -15,7 +15,8 @@ import structlog
 
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
-from gateway.hooks.description import HookChangingError, HookDescription, HookError, Stamp, describe, hook_path, stamp
+from gateway.hooks.description import HookChangingError, HookDescription, HookError, Stamp, describe, stamp
+from gateway.hooks.paths import hook_path
 from gateway.hooks.running import HookRunner, Question, RunEvents
 from gateway.policies.model import HookTarget
 from gateway.reasons import Reason
