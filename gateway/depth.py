@@ -1,4 +1,4 @@
-"""How deep a JSON text nests, found without parsing it.
+"""How deep a JSON text nests, and how many values it may have, found without parsing it.
 
 A JSON parser recurses once for each level, so a few hundred kilobytes of ``[`` can end a process that has no limit. RFC
 8259, section 9: "An implementation may set limits on the maximum depth of nesting." The limit has to be kept before the
@@ -27,6 +27,15 @@ _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _ALL_BUT_QUOTES_AND_BRACKETS = bytes(set(range(256)) - set(b'"[]{}'))
 _STEPS = bytes.maketrans(b"[]", b"\x01\xff")
 """``[`` is +1 and ``]`` is -1, as signed bytes."""
+
+
+_BEFORE_VALUES = (b",", b"[", b"{")
+"""Before each value of a JSON text, the outermost left aside, stands one of these."""
+
+
+def most_values(text: bytes) -> int:
+    """How many values a JSON text has at most, the outermost left aside. (Commas and brackets in strings count too.)"""
+    return sum(map(text.count, _BEFORE_VALUES))
 
 
 def too_deep(text: bytes, limit: int) -> bool:

@@ -92,6 +92,19 @@ class Integer(GoType):
         raise at.error("an integer", value, self.go, literal=type(value) is not bool and isinstance(value, int | float))
 
 
+@dataclass(frozen=True, slots=True)
+class Number(GoType):
+    """A float64."""
+
+    go: str = "float64"
+
+    def read(self, value: Any, at: Place) -> float:
+        """The number."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise at.error("a number", value, self.go)
+        return value
+
+
 INT32: Final = Integer("int32", -(2**31), 2**31 - 1)
 INT64: Final = Integer()
 _BYTE: Final = Integer("uint8", 0, 255)

@@ -32,6 +32,12 @@ class Fraction(float):
         return self.text
 
 
+def json_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these members, for a parser's ``object_pairs_hook``."""
+    made = dict(members)
+    return made if len(made) == len(members) else Repeated(members)
+
+
 def pairs(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
     """The members of an object, in their order, repeated ones too."""
     return value.pairs if isinstance(value, Repeated) else value.items()

@@ -23,8 +23,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.depth import too_deep
+from gateway.depth import most_values, too_deep
 from gateway.gotypes.base64_text import base64_mistake
+from gateway.gotypes.places import DecodeError
+from gateway.gotypes.types import (
+    ANYTHING,
+    BOOL,
+    INT64,
+    STRING,
+    STRINGS,
+    GoType,
+    ListOf,
+    MapOf,
+    Number,
+    Struct,
+    read,
+)
+from gateway.gotypes.values import json_object
 
 DENIED_CODE: Final = 403
 """Of a denial by the hook that names no other."""
@@ -40,9 +55,6 @@ VALUES: Final = 1_000_000
 being one of them."""
 
 _BLANKS: Final = re.compile(r"[ \t\r\n]+")
-_BEFORE_VALUES: Final = (b",", b"[", b"{")
-"""Before each value of a JSON text, the outermost left aside, stands one of these. (They may stand in strings too.)"""
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _HIGHEST_CODE: Final = 599
 _LOWEST_CODE: Final = 400
 
@@ -71,19 +83,17 @@ def read_answer(content: bytes) -> HookAnswer:
     value = next(_values(content), _MISSING)
     if value is _MISSING:
         raise AnswerError("there is nothing but blanks in it")
-    if value is None:
-        return HookAnswer()
-    if not isinstance(value, _Members):
-        raise AnswerError(f"it is {_type(value)}, and must be an object")
-    members = value.folded()
-    code, message = _status(members.get("status"))
-    warnings = _warnings(members.get("warnings"))
+    said = _read(value, _ANSWER, "it")
+    code, message = (_status(said.get("status"), name, kind) for name, kind in _STATUS.items())
+    warnings = said.get("warnings", [])
+    if len(warnings) > SAYINGS:
+        raise AnswerError(f"there are {len(warnings)} warnings in it, and at most {SAYINGS} are read")
     return HookAnswer(
-        allowed=_typed(members, "allowed", bool, default=False),
-        code=code,
-        message=message if message is not None else _typed(members, "message", str, default=""),
-        warnings=warnings,
-        patch=_patch(_typed(members, "patch", str, default="")),
+        allowed=said.get("allowed", False),
+        code=code if code is not None and _LOWEST_CODE <= code <= _HIGHEST_CODE else DENIED_CODE,
+        message=said.get("message", "") if message is None else message,
+        warnings=tuple(warnings),
+        patch=_patch(said.get("patch", "")),
     )
 
 
@@ -94,18 +104,7 @@ def check_metrics(content: bytes) -> None:
         AnswerError: it does not.
     """
     for value in _values(content):
-        if not isinstance(value, _Members):
-            if value is None:
-                continue
-            raise AnswerError(f"a metric is {_type(value)}, and must be an object")
-        members = value.folded()
-        for name in ("name", "group", "action"):
-            _typed(members, name, str, default="")
-        for name in ("add", "set", "value"):
-            _number(members.get(name), name)
-        for name, kind in (("labels", _Members), ("buckets", list)):
-            if not isinstance(members.get(name), kind | None):
-                raise AnswerError(f"a metric's {name} is {_type(members[name])}")
+        _read(value, _METRIC, "a metric")
 
 
 def check_conversion(content: bytes) -> None:
@@ -115,25 +114,9 @@ def check_conversion(content: bytes) -> None:
         AnswerError: it is not.
     """
     value = next(_values(content), _MISSING)
-    if value is not None and not isinstance(value, _Members):
-        raise AnswerError("it holds no object" if value is _MISSING else f"it is {_type(value)}, and must be an object")
-
-
-class _Members:
-    """A JSON object: its members in their order."""
-
-    __slots__ = ("_pairs",)
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        self._pairs = pairs
-
-    def folded(self) -> dict[str, Any]:
-        """By name in lower case; of equal ones the last that is not null."""
-        members: dict[str, Any] = {}
-        for name, value in self._pairs:
-            if value is not None:
-                members[name.lower()] = value
-        return members
+    if value is _MISSING:
+        raise AnswerError("it holds no object")
+    _read(value, Struct(""), "it")
 
 
 _MISSING: Final = object()
@@ -147,11 +130,11 @@ def _values(content: bytes) -> Iterator[Any]:
     """
     if too_deep(content, DEPTH):
         raise AnswerError(f"it nests deeper than {DEPTH} levels")
-    if sum(map(content.count, _BEFORE_VALUES)) > VALUES:
+    if most_values(content) > VALUES:
         raise AnswerError(f"it has more than {VALUES} values")
     # Go puts U+FFFD where the text is not UTF-8, as Python does; and for an escaped half of a surrogate pair.
     text = content.decode(errors="replace")
-    decoder = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=_refused, strict=False)
+    decoder = json.JSONDecoder(object_pairs_hook=json_object, parse_constant=_refused, strict=False)
     at = 0
     while True:
         if blanks := _BLANKS.match(text, at):
@@ -173,33 +156,21 @@ def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _typed(members: dict[str, Any], name: str, kind: type, *, default: Any) -> Any:
-    value = members.get(name, default)
-    if not isinstance(value, kind):
-        raise AnswerError(f"{name} is {_type(value)}, and must be {_NAMES[kind]}")
-    return _unicode(value) if isinstance(value, str) else value
+def _read(value: Any, kind: Struct, what: str) -> dict[str, Any]:
+    """What the decoder makes of a value; nothing of ``null``."""
+    try:
+        return read(value, kind) or {}
+    except DecodeError as error:
+        named = f"{error.field} of {what}" if error.field else what
+        raise AnswerError(f"{named} is {error.found}, and must be {error.expected}") from None
 
 
-def _unicode(text: str) -> str:
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
-
-
-def _number(value: Any, name: str) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise AnswerError(f"a metric's {name} is {_type(value)}, and must be a number")
-
-
-def _warnings(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise AnswerError(f"warnings is {_type(value)}, and must be an array of strings")
-    if len(value) > SAYINGS:
-        raise AnswerError(f"there are {len(value)} warnings in it, and at most {SAYINGS} are read")
-    for each in value:
-        if each is not None and not isinstance(each, str):
-            raise AnswerError(f"a warning is {_type(each)}, and must be a string")
-    return tuple(_unicode(each or "") for each in value)
+def _status(status: Any, name: str, kind: GoType) -> Any:
+    """A member of the original proposal's form; None if it is not there, or is of another type."""
+    try:
+        return (read(status, Struct("", {name: kind}, folded=True)) or {}).get(name)
+    except DecodeError:
+        return None
 
 
 def _patch(text: str) -> bytes:
@@ -208,18 +179,19 @@ def _patch(text: str) -> bytes:
     return base64.b64decode(text)
 
 
-def _status(value: Any) -> tuple[int, str | None]:
-    """Code and message of the original proposal's form."""
-    members = value.folded() if isinstance(value, _Members) else {}
-    code, message = members.get("code"), members.get("message")
-    if not isinstance(code, int) or not _LOWEST_CODE <= code <= _HIGHEST_CODE:
-        code = DENIED_CODE
-    return code, _unicode(message) if isinstance(message, str) else None
-
-
-_NAMES: Final = {bool: "a boolean", str: "a string", list: "an array", _Members: "an object"}
-
-
-def _type(value: Any) -> str:
-    """What it is, in JSON's words."""
-    return _NAMES.get(type(value), "null" if value is None else "a number")
+_ANSWER: Final = Struct(
+    "",
+    {"allowed": BOOL, "message": STRING, "warnings": STRINGS, "patch": STRING, "status": ANYTHING},
+    folded=True,
+)
+_STATUS: Final = {"code": INT64, "message": STRING}
+_METRIC: Final = Struct(
+    "",
+    {
+        **dict.fromkeys(("name", "group", "action"), STRING),
+        **dict.fromkeys(("add", "set", "value"), Number()),
+        "labels": MapOf(ANYTHING),
+        "buckets": ListOf(ANYTHING),
+    },
+    folded=True,
+)

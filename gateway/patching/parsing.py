@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.depth import too_deep
+from gateway.depth import most_values, too_deep
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, kind
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
@@ -12,9 +12,6 @@ from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 T = TypeVar("T")
 
 _ANYTHING = msgspec.json.Decoder()
-
-_BEFORE_VALUES = (b",", b"[", b"{")
-"""Before each value of a JSON text, the outermost left aside, stands one of these. (They may stand in strings too.)"""
 
 
 def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dict[str, Value]:
@@ -30,7 +27,7 @@ def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dic
 
 def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: PatchLimits) -> T:
     """What ``decoder`` makes of a text, which the PatchError calls ``name`` if it is refused."""
-    if len(content) > limits.values and sum(map(content.count, _BEFORE_VALUES)) > limits.values:
+    if len(content) > limits.values and most_values(content) > limits.values:
         raise PatchError(f"{name}: may have at most {limits.values} values, and has more")
     if too_deep(content, limits.depth):
         raise PatchError(f"{name}: arrays and objects may nest {limits.depth} levels deep, and nest deeper")

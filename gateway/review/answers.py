@@ -33,7 +33,7 @@ from typing import Any, Final
 from gateway.depth import too_deep
 from gateway.gotypes.places import DecodeError
 from gateway.gotypes.types import read
-from gateway.gotypes.values import Fraction, Repeated
+from gateway.gotypes.values import Fraction, json_object
 from gateway.review.request import API_VERSIONS, DEPTH
 from gateway.review.types import KIND, OPTIONS, REVIEWS, UNVERSIONED, VERSION_AND_KIND
 from gateway.wording import go_quoted
@@ -186,18 +186,13 @@ def _decoded(body: bytes) -> Any:
         text = body.decode("utf-8-sig", "replace")
         if too_deep(body, DEPTH):
             raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: exceeded max depth of {DEPTH}")
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refused, parse_float=Fraction)
+        return json.loads(text, object_pairs_hook=json_object, parse_constant=_refused, parse_float=Fraction)
     except (ValueError, RecursionError) as error:
         raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: {error}") from None
 
 
 def _refused(constant: str) -> Any:
     raise ValueError(f"invalid character {constant[:1]!r} looking for beginning of value")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    return members if len(members) == len(pairs) else Repeated(pairs)
 
 
 def _defaulted(said: str, api_version: str) -> str:

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
+from gateway.depth import most_values
 from gateway.transports.limits import TransportLimits
 from gateway.transports.reviews import review_answer
 from gateway.transports.webhook.client import Client, Post, Received
@@ -32,8 +33,6 @@ LARGE_ANSWER: Final = 262_144
 """Bytes of an answer that is read in a thread: below it reading takes less than some five milliseconds."""
 
 _GROUP: Final = "admission.k8s.io/"
-_BEFORE_VALUES: Final = (b",", b"[", b"{")
-"""Before each value of a JSON text, the outermost left aside, stands one of these. (They may stand in strings too.)"""
 _SECONDS: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _FOLLOWED: Final = frozenset({307, 308})
 _NOT_FOLLOWED: Final = frozenset({301, 302, 303})
@@ -154,8 +153,7 @@ class Conversation:
             return self._failures.empty(self._name, received.status, received.content_type)
         if len(received.body) < LARGE_ANSWER:
             return self._reviewed(received.body)
-        values = sum(map(received.body.count, _BEFORE_VALUES))
-        if values > self._limits.webhook_answer_values:
+        if most_values(received.body) > self._limits.webhook_answer_values:
             return self._failures.too_many_values(self._name, self._limits.webhook_answer_values)
         return await asyncio.to_thread(self._reviewed, received.body)
 
