@@ -1,4 +1,5 @@
-"""What a worker writes to its standard output and error, as log lines of the gateway.
+"""What a worker writes to its standard output and error, as log records of the gateway: one for each line, and one for
+all lines of a traceback (``output_records``).
 
 The lines are read in the loop that judges reviews, so no worker can be let take more of it than a little: of what it
 writes in one second only so many lines are logged, and the others are counted. Nothing is left in the pipe either: a
@@ -14,6 +15,8 @@ from typing import BinaryIO, Final
 
 import structlog
 
+from gateway.transports.output_records import OutputRecords
+
 _LOG: Final = structlog.get_logger(__name__)
 
 LINE_BYTES: Final = 65_536
@@ -26,6 +29,9 @@ LAST_CHARACTERS: Final = 200
 
 LINES_A_SECOND: Final = 1_000
 """Lines of one worker that are logged in a second: at 20 µs each, 2 % of the loop's time."""
+
+QUIET_SECONDS: Final = 0.1
+"""After which a line is a record though the next one might have joined it. Who writes a traceback writes it at once."""
 
 _CHUNK_BYTES: Final = 65_536
 """What a pipe holds, by Linux' default: read at once."""
@@ -47,6 +53,8 @@ class WorkerOutput:
         self._room = LINES_A_SECOND
         self._left_out = 0
         self._last: deque[str] = deque(maxlen=LAST_LINES)
+        self._records = OutputRecords()
+        self._quiet: asyncio.TimerHandle | None = None
 
     @property
     def last_lines(self) -> tuple[str, ...]:
@@ -62,10 +70,26 @@ class WorkerOutput:
                 if len(rest) >= LINE_BYTES:
                     lines.append(rest)
                     rest = b""
-                self._log(lines)
+                self._take(lines)
         finally:
-            self._log([rest])
+            self._take([rest])
+            self._flush()
             self._tell_left_out()
+
+    def _take(self, lines: list[bytes]) -> None:
+        """Log the records that these lines complete, and the last one if nothing follows for a while."""
+        if self._quiet is not None:
+            self._quiet.cancel()
+        for line in lines:
+            for record in self._records.add(line):
+                self._log(record)
+        self._quiet = self._loop.call_later(QUIET_SECONDS, self._flush) if self._records.pending else None
+
+    def _flush(self) -> None:
+        if self._quiet is not None:
+            self._quiet.cancel()
+        for record in self._records.flush():
+            self._log(record)
 
     async def _chunk(self) -> bytes:
         """What there is to read; empty at the end. Others have their turn first, however quickly the worker writes."""
@@ -80,16 +104,17 @@ class WorkerOutput:
             if chunk is not None:
                 return chunk
 
-    def _log(self, lines: list[bytes]) -> None:
+    def _log(self, record: list[bytes]) -> None:
         if self._loop.time() - self._second >= 1.0:
             self._tell_left_out()
             self._second, self._room = self._loop.time(), LINES_A_SECOND
-        lines = [line for line in lines if line and not line.isspace()]
-        self._last.extend(_text(line)[:LAST_CHARACTERS] for line in lines[-LAST_LINES:])
-        for line in lines[: self._room]:
-            _LOG.info("worker output", worker=self._worker, line=_text(line))
-        self._left_out += max(len(lines) - self._room, 0)
-        self._room = max(self._room - len(lines), 0)
+        texts = [line.decode(errors="replace").rstrip() for line in record]
+        self._last.extend(text[:LAST_CHARACTERS] for text in texts[-LAST_LINES:])
+        if not self._room:
+            self._left_out += len(record)
+            return
+        _LOG.info("worker output", worker=self._worker, line="\n".join(texts))
+        self._room = max(self._room - len(record), 0)
 
     def _tell_left_out(self) -> None:
         if self._left_out:
@@ -100,10 +125,6 @@ class WorkerOutput:
                 logged_a_second=LINES_A_SECOND,
             )
             self._left_out = 0
-
-
-def _text(line: bytes) -> str:
-    return line.decode(errors="replace").rstrip()
 
 
 def _resolve(readable: "asyncio.Future[None]") -> None:

@@ -83,3 +83,24 @@ async def test_stopping_while_last_words_are_awaited_leaves_no_task():
     for escaped in {int(entry["line"]) for entry in entries if "line" in entry}:
         os.kill(escaped, 9)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_traceback_is_one_entry():
+    """However it was written; the lines around it are others."""
+    text = 'Traceback (most recent call last):\n  File "worker.py", line 3\nValueError: no'
+    entries = await logged(b"before\nTraceback (most", text[15:].encode(), b"\nafter\n")
+    assert [entry["line"] for entry in entries] == ["before", text, "after"]
+
+
+async def test_a_line_is_logged_though_nothing_follows(monkeypatch):
+    """The next one might have joined it, and nobody waits for that for long."""
+    monkeypatch.setattr(logging_output, "QUIET_SECONDS", 0.0)
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with capture_logs() as entries, os.fdopen(reading, "rb", 0) as source, os.fdopen(writing, "wb", 0) as sink:
+        task = asyncio.create_task(WorkerOutput("labels", source).log())
+        sink.write(b"one\n")
+        await until(lambda: entries)
+        assert entries[0]["line"] == "one"
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
