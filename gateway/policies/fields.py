@@ -34,15 +34,8 @@ MAX_MISTAKE: Final = 1000
 
 
 def summary(findings: Findings) -> str:
-    """``PATH: MESSAGE`` of each on one line (the message alone at the root), joined by ``; ``; empty if there are
-    none.
-    """
-    mistakes = [
-        wording.one_line(
-            (f"{finding.place.path}: {finding.message}" if finding.place.path else finding.message)[:MAX_MISTAKE]
-        )
-        for finding in findings[:MAX_SUMMARIZED]
-    ]
+    """``PATH: MESSAGE`` of each on one line, joined by ``; ``; empty if there are none."""
+    mistakes = [wording.one_line(finding.text[:MAX_MISTAKE]) for finding in findings[:MAX_SUMMARIZED]]
     if len(findings) > MAX_SUMMARIZED:
         mistakes.append(f"and {len(findings) - MAX_SUMMARIZED} more mistakes")
     return "; ".join(mistakes)

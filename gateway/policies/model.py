@@ -335,18 +335,25 @@ class ConfigurationError:
     @property
     def lines(self) -> list[str]:
         """``FILE:LINE: PATH: MESSAGE; HINT``, on as many lines as the message has: a CEL error shows the place in the
-        expression. What would break a line otherwise is escaped. A path that the message itself says is not repeated.
+        expression. What would break a line otherwise is escaped.
         """
-        path = self.place.path
-        place = (
-            replace(self.place, path="") if self.message in {unknown_field(path), duplicate_field(path)} else self.place
-        )
         hint = f"; {self.hint}" if self.hint else ""
-        return [one_line(line) for line in f"{place}: {self.message}{hint}".split("\n")]
+        return [one_line(line) for line in f"{replace(self.place, path='')}: {self.text}{hint}".split("\n")]
+
+    @property
+    def text(self) -> str:
+        """``PATH: MESSAGE``; the message alone where it says the path itself, and at the root."""
+        path = self.place.path
+        return f"{path}: {self.message}" if path and self.message not in _saying(path) else self.message
 
     def __str__(self) -> str:
         """The same on one line, for logs."""
         return "\\n".join(self.lines)
+
+
+def _saying(path: str) -> tuple[str, ...]:
+    """The messages of strict decoding, which say the path themselves."""
+    return unknown_field(path), duplicate_field(path)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

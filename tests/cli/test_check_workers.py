@@ -97,6 +97,16 @@ def test_a_worker_that_is_not_reached_is_told(checked, tmp_path):
     assert "away  not reached: " in text
 
 
+def test_a_worker_that_ends_at_once_is_told_with_its_words(checked):
+    """The command, its exit code, and what it wrote last."""
+    crash = worker("crash", command=["python", "-c", "raise SystemExit('no such database')"])
+    code, report, _ = checked(crash, policies=[policy("a", worker="crash")], wait=5)
+    (told,) = report["workers"]
+    assert (code, told["reached"]) == (2, False)
+    assert "exit code 1" in told["why"]
+    assert "no such database" in told["why"]
+
+
 def test_a_command_that_does_not_exist_is_a_mistake_here(checked):
     """It is not waited for, and told once."""
     code, report, told = checked(worker("gone", command=["./nothing"]), policies=[policy("a", worker="gone")])

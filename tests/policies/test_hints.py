@@ -85,6 +85,12 @@ def test_native_kinds(load_text):
     ]
 
 
+def test_a_path_is_said_once_where_it_is_quoted(load_documents, worker, configuration, policy):
+    """A worker's mistakes stand in those of its policies as well, and say no path twice there either."""
+    loaded = load_documents(worker({"spec.grpc.targt": "x"}), configuration(policy()))
+    assert loaded.errors[1].message == 'worker "labels" is invalid: unknown field "spec.grpc.targt" (in 0.json:1)'
+
+
 def test_kinds(load_text):
     """A kind that is spelt almost as a known one is asked for."""
     loaded = load_text("apiVersion: admission-gateway.dev/v1alpha1\nkind: worker\nmetadata: {name: a}\n")

@@ -150,7 +150,7 @@ def test_validation(one_policy, mistakes, change, expected):
     """Each mistake has its field's path and Kubernetes' words, is the policy's fault, and is not fatal."""
     policy, loaded = one_policy(change)
     assert mistakes(loaded) == [f"policies[0]{expected}"]
-    assert policy.fault == f"policies[0]{expected}"
+    assert policy.fault == loaded.errors[0].text
     assert not loaded.fatal
 
 

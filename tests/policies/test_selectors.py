@@ -98,7 +98,7 @@ def test_validation(one_policy, mistakes, field, selector, expected):
     policy, loaded = one_policy({field: selector})
     expected = expected.replace("FIELD", field)
     assert mistakes(loaded) == [f"policies[0].{field}{expected}"]
-    assert policy.fault == f"policies[0].{field}{expected}"
+    assert policy.fault == loaded.errors[0].text
 
 
 def test_label_value_in_expression(one_policy, mistakes):

@@ -235,9 +235,8 @@ def _check_int32(field: Field) -> None:
 
 
 def _check_repeated(items: Field) -> None:
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for item in items.items() or ():
         name = item.get("name").said or ""
-        if name in seen:
-            item.get("name").refuse(wording.duplicate(name))
-        seen.add(name)
+        if seen.setdefault(name, item.place.path) != item.place.path:
+            item.get("name").refuse(wording.duplicate(name), f"the first is {seen[name]}")
