@@ -4,7 +4,7 @@ Of the answer file:
 
 * The first JSON value counts; text after it is ignored. It is an object, or ``null``, which says nothing.
 * Names of members are known in any case; unknown members are ignored; of a member that is there twice the second one
-  counts; ``null`` leaves a member as it was.
+  counts, but a wrong type is an error wherever it stands; ``null`` empties a list, and leaves all else as it was.
 * ``allowed`` is a boolean, ``message`` a string, ``warnings`` an array of strings, ``patch`` the base64 of a JSON
   Patch. Another type is an error. What is absent is false, or empty.
 * A string may hold control characters: a shell's ``echo`` writes line ends into it, and that decoder lets them pass.

@@ -171,3 +171,22 @@ def test_no_more_values_are_read_than_a_bound(read, item):
     text = '{"allowed":true,"labels":{},"x":[' + f"{item}," * VALUES + item + "]}"
     with pytest.raises(AnswerError, match=f"more than {VALUES} values"):
         read(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"warnings":["a"],"warnings":null}', ()),
+        ('{"warnings":["a","b"],"warnings":["c"]}', ("c",)),
+        ('{"WARNINGS":["a"],"warnings":["c"]}', ("c",)),
+        ('{"warnings":5,"warnings":["a"]}', None),
+        ('{"warnings":["a"],"Warnings":5}', None),
+    ],
+)
+def test_a_member_that_is_there_twice(text, expected):
+    """As goccy/go-json 0.10.6 has it: the second value counts, null empties a list, a wrong type is always an error."""
+    if expected is None:
+        with pytest.raises(AnswerError):
+            read_answer(text.encode())
+    else:
+        assert read_answer(text.encode()).warnings == expected
