@@ -228,8 +228,8 @@ async def test_when_a_hook_changes_it_ends(hook_worker, tmp_path):
 
 
 async def test_it_tells_what_is_left_out(hook_worker, tmp_path):
-    """As ``serve`` and ``check`` do: files that may not be executed, and bindings that are not run. In its log, whose
-    form is the worker's.
+    """As ``serve`` and ``check`` do: files that may not be executed, bindings that are not run, and what rules for pods
+    leave open. In its log, whose form is the worker's.
     """
     config = {
         "configVersion": "v1",
@@ -241,9 +241,10 @@ async def test_it_tells_what_is_left_out(hook_worker, tmp_path):
     process = hook_worker(tmp_path / "hooks", "--log-format", "json")
     lines = [json.loads(line) for line in process.log]
     warned = [line["message"] for line in lines if line["level"] == "warning"]
-    assert len(warned) == 2, lines
+    assert len(warned) == 3, lines
     assert "idle.sh:1: may not be executed" in warned[0]
     assert "hook.sh --config:1: schedule: " in warned[1]
+    assert "pods/ephemeralcontainers" in warned[2]
 
 
 @pytest.mark.parametrize("numbers", [[signal.SIGTERM], [signal.SIGHUP, signal.SIGHUP]], ids=str)

