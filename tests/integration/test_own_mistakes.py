@@ -66,7 +66,7 @@ def is_refused(answered, recorded):
 async def test_a_transport_that_breaks(judged, monkeypatch):
     """A transport that raises where it should ask is a failure INTERNAL of that policy."""
     async with judged() as (served, log):
-        monkeypatch.setattr(type(served.gateway.workers), "ask", broken)
+        monkeypatch.setattr(type(served.gateway.workers), "call", broken)
         assert is_refused(await served.send(message(VALIDATING)), VALIDATING)
     assert told(log) == ["asking a worker failed inside the gateway"]
 
