@@ -11,12 +11,15 @@ An ask with side effects is sent once. (A redirect says that it was not carried 
 import asyncio
 import re
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 from uuid import uuid4
+
+import structlog
 
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.depth import most_values
+from gateway.transports.asked import Answered
 from gateway.transports.limits import TransportLimits
 from gateway.transports.reviews import review_answer
 from gateway.transports.webhook.client import Client, Post, Received
@@ -25,6 +28,8 @@ from gateway.transports.webhook.failures import CallError, Failures
 from gateway.transports.webhook.media import MediaTypeError, media_type
 from gateway.transports.webhook.proof import Proof
 from gateway.transports.webhook.statuses import SUCCESSES, status_words
+
+_LOG: Final = structlog.get_logger(__name__)
 
 REDIRECTS: Final = 10
 """Go's http.Client: "stopped after 10 redirects"."""
@@ -51,11 +56,27 @@ def review_body(document: bytes, uid: str, version: str) -> bytes:
     )
 
 
-class Conversation:
-    """Asks one webhook once, and again where that is due.
+class Webhook(Protocol):
+    """The worker that is called, as one call to it sees it."""
+
+    async def answer(self, call: "WebhookCall") -> Answer:
+        """What the webhook says to a call, or why it says nothing."""
+
+    def internal(self, ask: PolicyCall, error: Exception) -> Failure:
+        """A mistake of ours."""
+
+    def left(self, call: "WebhookCall") -> None:
+        """A call is not open any more."""
+
+
+class WebhookCall:
+    """One call while it is open: calls the webhook once, and again where that is due.
 
     Args:
-        ask: the question.
+        webhook: the worker.
+        ask: the call.
+        answered: told the answer once, unless it is cancelled.
+        refusal: why the worker does not take it on; None: it does.
         version: of the AdmissionReview, without its group.
         endpoint: where the webhook is.
         client: has the connections.
@@ -63,17 +84,24 @@ class Conversation:
         limits: see TransportLimits.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first four by name
         self,
-        *,
+        webhook: Webhook,
         ask: PolicyCall,
+        answered: Answered,
+        refusal: Failure | None,
+        *,
         version: str,
         endpoint: Endpoint,
         client: Client,
         failures: Failures,
         limits: TransportLimits,
     ) -> None:
-        self._ask = ask
+        self._webhook = webhook
+        self.ask = ask
+        self._answered = answered
+        self._refusal = refusal
+        self._is_heard = True
         self._name = ask.policy.name
         self._endpoint = endpoint
         self._client = client
@@ -82,10 +110,37 @@ class Conversation:
         self._uid = str(uuid4())
         self._version = version
         self.url = endpoint.with_timeout(min(ask.deadline - monotonic(), ask.policy.timeout))
-        self._body = review_body(ask.document.content, self._uid, version)
+        self._body = b""
         self._renewed = False
         self.again = 0
         """How many calls there were beside the first one."""
+        self.task = asyncio.get_running_loop().create_task(self._run())
+        # One that is cancelled before it begins never gets to its own end.
+        self.task.add_done_callback(lambda _: webhook.left(self))
+
+    def cancel(self) -> None:
+        """It is not waited for any more. A call with side effects goes on to its end."""
+        self._is_heard = False
+        if self.ask.cancellable:
+            self.task.cancel()
+
+    def break_off(self) -> None:
+        """It ends, whatever it is."""
+        self._is_heard = False
+        self.task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            answer = self._refusal or await self._webhook.answer(self)
+        except Exception as error:  # noqa: BLE001 - logged; whatever it is, somebody waits for an answer
+            answer = self._webhook.internal(self.ask, error)
+        self._webhook.left(self)
+        if not self._is_heard:
+            return
+        try:
+            self._answered(self.ask, answer)
+        except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
+            _LOG.exception("telling an answer failed inside the gateway", uid=self.ask.uid)
 
     async def answer(self, proof: Proof) -> Answer:
         """What the webhook says. The caller sets the deadline.
@@ -93,6 +148,7 @@ class Conversation:
         Raises:
             CallError: it says nothing that can be followed.
         """
+        self._body = review_body(self.ask.document.content, self._uid, self._version)
         redirects = 0
         url = self.url
         while True:
@@ -119,11 +175,11 @@ class Conversation:
             url = self.url
 
     async def _called(self, url: str, proof: Proof) -> Received:
-        post = Post(name=self._name, url=url, body=self._body, traceparent=self._ask.traceparent)
+        post = Post(name=self._name, url=url, body=self._body, traceparent=self.ask.traceparent)
         try:
             return await self._client.post(post, proof)
         except CallError as error:
-            if not error.untouched or not self._ask.cancellable or self._renewed:
+            if not error.untouched or not self.ask.cancellable or self._renewed:
                 raise
         self._renewed = True
         self.again += 1
@@ -132,12 +188,12 @@ class Conversation:
     def _retry_after(self, received: Received) -> float | None:
         """In how many seconds to call again; None: not at all."""
         is_asked_for = received.status == _TOO_MANY_REQUESTS or received.status >= _SERVER_ERROR
-        if not is_asked_for or not self._ask.cancellable or self.again + 1 >= self._limits.webhook_attempts:
+        if not is_asked_for or not self.ask.cancellable or self.again + 1 >= self._limits.webhook_attempts:
             return None
         if _SECONDS.fullmatch(received.retry_after) is None:
             return None
         seconds = max(int(received.retry_after), 0)
-        return seconds if monotonic() + seconds < self._ask.deadline else None
+        return seconds if monotonic() + seconds < self.ask.deadline else None
 
     def _status(self, received: Received) -> Failure:
         words = status_words(received.status, received.content_type, received.body)
@@ -163,5 +219,5 @@ class Conversation:
             body,
             uid=self._uid,
             api_version=_GROUP + self._version,
-            phase=self._ask.policy.phase,
+            phase=self.ask.policy.phase,
         )

@@ -20,7 +20,7 @@ from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.limits import TransportLimits
 from gateway.transports.webhook.access import Credentials, WebhookAccess
-from gateway.transports.webhook.asking import Conversation
+from gateway.transports.webhook.asking import WebhookCall
 from gateway.transports.webhook.client import Client
 from gateway.transports.webhook.endpoint import Endpoint
 from gateway.transports.webhook.failures import CallError, Failures, late
@@ -83,7 +83,7 @@ class WebhookWorker:
                     ),
                 )
             self._line_of[phase] = line
-        self._open: set[_Asking] = set()
+        self._open: set[WebhookCall] = set()
         self._connections = 0
         self._is_closed = False
         self._idle = asyncio.Event()
@@ -97,10 +97,20 @@ class WebhookWorker:
         fits: frozenset[Description] | None = None,  # noqa: ARG002 - a webhook describes nothing
     ) -> Callable[[], object]:
         """See Asked."""
-        asking = _Asking(self, ask, answered, self._refusal(ask))
-        self._open.add(asking)
+        call = WebhookCall(
+            self,
+            ask,
+            answered,
+            self._refusal(ask),
+            version=self._version,
+            endpoint=self._endpoint,
+            client=self._line_of[ask.policy.phase].client,
+            failures=self._failures,
+            limits=self._limits,
+        )
+        self._open.add(call)
         self._idle.clear()
-        return asking.cancel
+        return call.cancel
 
     def _refusal(self, ask: PolicyCall) -> Failure | None:
         """Why it cannot be taken on."""
@@ -116,44 +126,37 @@ class WebhookWorker:
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
         return None
 
-    async def answer(self, ask: PolicyCall) -> Answer:
-        """What the webhook says to an ask, or why it says nothing."""
-        line = self._line_of[ask.policy.phase]
-        conversation = Conversation(
-            ask=ask,
-            version=self._version,
-            endpoint=self._endpoint,
-            client=line.client,
-            failures=self._failures,
-            limits=self._limits,
-        )
+    async def answer(self, call: WebhookCall) -> Answer:
+        """What the webhook says to a call, or why it says nothing."""
+        ask = call.ask
+        prover = self._line_of[ask.policy.phase].prover
         left = ask.deadline - monotonic()
         if left <= 0:
-            return late(ask.policy.name, conversation.url)
+            return late(ask.policy.name, call.url)
         size = ask.document.size
         self._backlog.bytes += size
         try:
             async with asyncio.timeout(left):
-                return await conversation.answer(await line.prover.current())
+                return await call.answer(await prover.current())
         except TimeoutError:
-            return late(ask.policy.name, conversation.url)
+            return late(ask.policy.name, call.url)
         except ProofError as error:
             return self._failures.unusable(ask.policy.name, str(error))
         except CallError as error:
             return error.failure
         finally:
             self._backlog.bytes -= size
-            if conversation.again:
-                self._events.happened(self.name, WorkerEvent.RETRY, conversation.again)
+            if call.again:
+                self._events.happened(self.name, WorkerEvent.RETRY, call.again)
 
     def internal(self, ask: PolicyCall, error: Exception) -> Failure:
         """A mistake of ours."""
         _LOG.exception("calling a webhook failed inside the gateway", worker=self.name, uid=ask.uid)
         return self._failures.internal(error)
 
-    def left(self, asking: "_Asking") -> None:
-        """An ask is not open any more."""
-        self._open.discard(asking)
+    def left(self, call: WebhookCall) -> None:
+        """A call is not open any more."""
+        self._open.discard(call)
         if not self._open:
             self._idle.set()
 
@@ -180,9 +183,9 @@ class WebhookWorker:
         if self._is_closed:
             return
         self._is_closed = True
-        for asking in tuple(self._open):
-            asking.break_off()
-        await asyncio.gather(*(asking.task for asking in tuple(self._open)), return_exceptions=True)
+        for call in tuple(self._open):
+            call.break_off()
+        await asyncio.gather(*(call.task for call in tuple(self._open)), return_exceptions=True)
         for line in self._lines.values():
             await line.close()
         self._events.connections(self.name, -self._connections)
@@ -199,41 +202,3 @@ class _Line:
     async def close(self) -> None:
         await self.prover.close()
         await self.client.close()
-
-
-class _Asking:
-    """One ask while it is open."""
-
-    def __init__(self, worker: WebhookWorker, ask: PolicyCall, answered: Answered, refusal: Failure | None) -> None:
-        self._worker = worker
-        self._ask = ask
-        self._answered = answered
-        self._refusal = refusal
-        self._is_heard = True
-        self.task = asyncio.get_running_loop().create_task(self._run())
-        # One that is cancelled before it begins never gets to its own end.
-        self.task.add_done_callback(lambda _: worker.left(self))
-
-    def cancel(self) -> None:
-        """Nobody waits for it any more. A call with side effects goes on to its end."""
-        self._is_heard = False
-        if self._ask.cancellable:
-            self.task.cancel()
-
-    def break_off(self) -> None:
-        """It ends, whatever it is."""
-        self._is_heard = False
-        self.task.cancel()
-
-    async def _run(self) -> None:
-        try:
-            answer = self._refusal or await self._worker.answer(self._ask)
-        except Exception as error:  # noqa: BLE001 - logged; whatever it is, somebody waits for an answer
-            answer = self._worker.internal(self._ask, error)
-        self._worker.left(self)
-        if not self._is_heard:
-            return
-        try:
-            self._answered(self._ask, answer)
-        except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
-            _LOG.exception("telling an answer failed inside the gateway", uid=self._ask.uid)
