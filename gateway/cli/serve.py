@@ -33,9 +33,6 @@ from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
 from gateway.transports.limits import TransportLimits
 
-_COLLECT_AFTER: Final = 20_000
-"""New objects until the collector looks: those of some fifty reviews, a few megabytes."""
-
 _THREADS: Final = 64
 """For names, files and large answers. A name that nobody resolves holds one for the resolver's patience, some 10 s; by
 default there are 4 more than cores, and a few webhooks with such names would keep everybody from reading a file."""
@@ -144,14 +141,9 @@ async def _serve(gateway: Gateway) -> None:
 
 
 def _quiet_collector() -> None:
-    """Spare the collector what lives as long as the process, and let it look less often.
-
-    A review makes a few hundred objects and frees them by counting references; at the default threshold of 700 the
-    collector ran every other review and took 3 % of the time.
-    """
+    """Spare the collector what lives as long as the process."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER, 10, 10)
 
 
 def _shown(host: str) -> str:
