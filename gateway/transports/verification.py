@@ -1,9 +1,14 @@
-"""What the workers of a configuration say of the policies that are put to them, without serving anything."""
+"""What the workers of a configuration say of the policies that are put to them, without serving anything.
 
-from dataclasses import dataclass
+A shadow is a policy like all others here: what its worker does not hold or refuses is a mistake, at the shadow's place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from gateway.deciding.availability import UnavailablePolicy, unavailable_policies
-from gateway.policies.model import Configuration, Phase, Worker
+from gateway.policies.model import Configuration, Phase, Policy, Worker
+from gateway.policies.shadows import shadow_of
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
 from gateway.transports.messages import one_line
@@ -51,6 +56,11 @@ async def verified(
         means: what the workers are reached with.
         wait_seconds: how long the workers have to describe themselves.
     """
+    configuration = replace(
+        configuration,
+        mutating=_and_shadows(configuration.mutating),
+        validating=_and_shadows(configuration.validating),
+    )
     pool = WorkerPool(limits, means=means)
     workers = Workers(configuration, limits, pool=pool)
     try:
@@ -73,18 +83,21 @@ async def verified(
         await pool.close()
 
 
+def _and_shadows(policies: Sequence[Policy]) -> tuple[Policy, ...]:
+    found: list[Policy] = []
+    for policy in policies:
+        found.append(replace(policy, shadow=None))
+        shadow = shadow_of(policy)
+        if shadow is not None:
+            found.append(replace(shadow, place=replace(policy.place, path=f"{policy.place.path}.shadow")))
+    return tuple(found)
+
+
 def _report(worker: Worker, workers: Workers, configuration: Configuration, characters: int) -> WorkerReport:
     messages = [description.message for description in workers.descriptions(worker.name)]
     held = {one_line(entry.name, characters) for message in messages for entry in message.policies}
-    used = {
-        name
-        for policy in (*configuration.mutating, *configuration.validating)
-        for owner, name in (
-            (policy.worker, policy.policy),
-            *(() if policy.shadow is None else ((policy.shadow.worker, policy.shadow.policy),)),
-        )
-        if owner == worker.name
-    }
+    policies = (*configuration.mutating, *configuration.validating)
+    used = {policy.policy for policy in policies if policy.worker == worker.name}
     return WorkerReport(
         worker=worker,
         why=workers.why_undescribed(worker.name),

@@ -68,6 +68,16 @@ def test_what_workers_refuse_is_told_at_its_place(checked):
     assert report["valid"] is False
 
 
+def test_shadows_are_asked_too(checked):
+    """What the worker of a shadow does not hold is a mistake at the shadow's place."""
+    shadow = {"worker": "samples", "policy": "no-priviledged", "settings": {}}
+    settings = {"labels": {"team": "a"}}
+    code, report, _ = checked(
+        SAMPLES, policies=[policy("a", policy="required-labels", settings=settings, shadow=shadow)]
+    )
+    assert (code, [error["path"] for error in report["errors"]]) == (1, ["policies[0].shadow.policy"])
+
+
 def test_what_is_offered_is_told(checked):
     """Which policies a worker holds, and which of them nobody configures, is no mistake; exit 0."""
     settings = {"labels": {"team": "a"}}
