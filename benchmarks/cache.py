@@ -35,7 +35,6 @@ import uvloop
 
 from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
-from gateway.caching.events import NoEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
 from gateway.deciding.origin import ASKED, Origin, Source
@@ -46,6 +45,7 @@ from gateway.documents.document import Document
 from gateway.policies.model import Cache, Phase, Policy
 from gateway.redis.addresses import redis_address
 from gateway.redis.sealing import SealKeys
+from gateway.telemetry.events import NoEvents
 
 SIZES = (2_000, 10_000, 200_000)
 OPEN = 32

@@ -18,7 +18,7 @@ _PAGES: Final[Mapping[str, tuple[Callable[[Path], str], str]]] = {
     "cli.md": (commands.page, "gateway/cli"),
     "documents.md": (documents.page, "gateway/cli/check.py and decision_document.py"),
     "limits.md": (limits.page, "the modules named in it"),
-    "metrics.md": (metrics.page, "gateway/telemetry/metrics.py"),
+    "metrics.md": (metrics.page, "gateway/telemetry/table.py"),
     "reasons.md": (reasons.page, "gateway/reasons.py"),
     "proto.md": (contract.page, "proto/admission/worker/v1/worker.proto"),
 }

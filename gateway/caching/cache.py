@@ -16,7 +16,6 @@ import structlog
 
 from gateway.caching.cached_workers import CachedWorkers
 from gateway.caching.entries import Entry, life, packed, unpacked
-from gateway.caching.events import CacheEvents, NoEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.memory import Memory
 from gateway.caching.purges import Purges
@@ -25,6 +24,9 @@ from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.policy_caller import CallWaiter
 from gateway.deciding.verdicts import Verdict
 from gateway.policies.model import Cache, Phase, Policy
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.labels import CacheEvent, LookupResult
+from gateway.telemetry.table import CACHE_ENTRIES, CACHE_LOOKUPS, CACHE_PURGED_POLICIES
 
 if TYPE_CHECKING:
     from gateway.caching.redis import RedisStore
@@ -64,16 +66,16 @@ class VerdictCache:
     def __init__(
         self,
         limits: CacheLimits | None = None,
-        events: CacheEvents | None = None,
+        events: Events | None = None,
         redis: Optional["RedisStore"] = None,
         now: Callable[[], float] = time,
     ) -> None:
         self.limits = limits or CacheLimits()
-        self.events = events or NoEvents()
+        self._events = events or NoEvents()
         self.now = now
         self.redis = redis
         self.flights: dict[bytes, OpenFlight] = {}
-        self._memory = Memory(self.limits.memory_bytes, self.events)
+        self._memory = Memory(self.limits.memory_bytes, self._events)
         self._purges = Purges(self.limits)
         self._sweeps: set[asyncio.Task[None]] = set()
 
@@ -111,12 +113,16 @@ class VerdictCache:
         for mark in marks:
             self._purges.note(mark, when, when)
         self._detach(marks)
-        self.events.purged(len(names))
+        self._events.count(CACHE_PURGED_POLICIES, amount=len(names))
         _LOG.info("verdicts purged", policies=sorted(names))
         await self._memory.sweep(marks)
         return None if self.redis is None else await self.redis.purge(marks, when)
 
     # -------------------------------------------------------------------------------------------- for askers
+
+    def count_lookup(self, policy: Policy, result: LookupResult) -> None:
+        """Report what came of looking for a verdict of this policy."""
+        self._events.count(CACHE_LOOKUPS, policy.phase, policy.qualified_name, result)
 
     def peek(self, question: bytes, cache: Cache) -> Kept | None:
         """What memory has for a question that may be used, fresh or stale."""
@@ -144,28 +150,28 @@ class VerdictCache:
             mark_of(question), entry.said
         )
 
-    def keep(self, question: bytes, entry: Entry, policy: Policy, cache: Cache) -> None:
+    def keep(self, question: bytes, entry: Entry, cache: Cache) -> None:
         """Keep what a worker has just said, here and in Redis."""
         seconds = life(entry.verdict, cache) + cache.stale_if_error
         if seconds <= 0 or self.judged(question, entry, cache) is None:
             return
-        content = self._write_down(question, entry, policy)
+        content = self._write_down(question, entry)
         if content is not None:
-            self.events.stored(policy)
+            self._events.count(CACHE_ENTRIES, CacheEvent.STORED)
             if self.redis is not None:
                 self.redis.write(question, content, seconds)
 
-    def remember(self, question: bytes, entry: Entry, policy: Policy) -> None:
+    def remember(self, question: bytes, entry: Entry) -> None:
         """Keep what Redis had, here, unless what is here is newer."""
         content = self._memory.get(question)
         here = None if content is None else unpacked(content)
         if here is None or here.said < entry.said:
-            self._write_down(question, entry, policy)
+            self._write_down(question, entry)
 
-    def _write_down(self, question: bytes, entry: Entry, policy: Policy) -> bytes | None:
+    def _write_down(self, question: bytes, entry: Entry) -> bytes | None:
         content = packed(entry)
         if content is None or len(content) > self.limits.entry_bytes:
-            self.events.too_large(policy)
+            self._events.count(CACHE_ENTRIES, CacheEvent.TOO_LARGE)
             return None
         self._memory.put(question, content)
         return content
@@ -175,7 +181,7 @@ class VerdictCache:
     def _forget(self, marks: frozenset[bytes]) -> None:
         """Another replica has purged these policies; who they are, their marks don't say."""
         _LOG.info("a purge by another replica is in force", policies=len(marks))
-        self.events.purged(len(marks))
+        self._events.count(CACHE_PURGED_POLICIES, amount=len(marks))
         self._detach(marks)
         sweep = asyncio.create_task(self._memory.sweep(marks))
         self._sweeps.add(sweep)

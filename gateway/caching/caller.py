@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from gateway.caching.cache import VerdictCache
 from gateway.caching.cached_workers import CachedWorkers
-from gateway.caching.events import LookupResult
 from gateway.caching.flights import Flight
 from gateway.caching.questions import question_of
 from gateway.deciding.origin import Origin, Source
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.policy_caller import CallWaiter
 from gateway.deciding.verdicts import Verdict
+from gateway.telemetry.labels import LookupResult
 
 
 class CachingCaller:
@@ -44,7 +44,7 @@ class CachingCaller:
         if kept is None or not kept.fresh:
             self._last = call, question
             return None
-        self._cache.events.looked_up(call.policy, LookupResult.MEMORY)
+        self._cache.count_lookup(call.policy, LookupResult.MEMORY)
         return kept.verdict, Origin(source=Source.MEMORY, age=kept.age)
 
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
@@ -52,7 +52,7 @@ class CachingCaller:
         if call.cache is None:
             return self._workers.call(call, waiter)
         if not self._workers.settled(call):
-            self._cache.events.looked_up(call.policy, LookupResult.BYPASS)
+            self._cache.count_lookup(call.policy, LookupResult.BYPASS)
             return self._workers.call(call, waiter)
         question = self._question(call)
         flight = self._cache.flights.get(question) or Flight(self._cache, question)

@@ -21,13 +21,13 @@ import structlog
 from gateway.caching.cache import Kept, VerdictCache
 from gateway.caching.cached_workers import CachedWorkers
 from gateway.caching.entries import Entry, reusable
-from gateway.caching.events import LookupResult
 from gateway.deciding.origin import ASKED, Origin, Source
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.policy_caller import CallWaiter
 from gateway.deciding.verdicts import Answer, Failure, Verdict
 from gateway.policies.model import Cache
 from gateway.reasons import Reason
+from gateway.telemetry.labels import LookupResult
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -121,7 +121,7 @@ class Flight:
             elif self._waiting[call][1].settled(call):
                 served[call] = kept
         if entry is not None and self._store.judged(self._question, entry, _cache(calls[0])) is not None:
-            self._store.remember(self._question, entry, calls[0].policy)
+            self._store.remember(self._question, entry)
         unserved = [call for call in self._waiting if call not in served]
         if unserved:
             self._ask_later(unserved)
@@ -199,7 +199,7 @@ class Flight:
             return False
         if not reusable(answer) or not workers.settled(call):
             return False
-        self._store.keep(self._question, Entry(said=self._asked, verdict=answer), call.policy, _cache(call))
+        self._store.keep(self._question, Entry(said=self._asked, verdict=answer), _cache(call))
         return True
 
     # --------------------------------------------------------------------------------------------------- one
@@ -225,7 +225,7 @@ class Flight:
         self._count(call, LookupResult.STALE if call in self._stale else LookupResult.MISS)
 
     def _count(self, call: PolicyCall, result: LookupResult) -> None:
-        self._store.events.looked_up(call.policy, result)
+        self._store.count_lookup(call.policy, result)
 
 
 def _cache(call: PolicyCall) -> Cache:

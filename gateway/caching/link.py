@@ -21,7 +21,6 @@ from typing import Any, Final
 from redis import exceptions
 from redis.asyncio import RedisCluster
 
-from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.refusals import Refusals
 from gateway.redis.addresses import RedisAddress
@@ -29,6 +28,8 @@ from gateway.redis.clients import Client, make_client
 from gateway.redis.faults import RedisFault, fault_of
 from gateway.redis.link import BrokenError, Link
 from gateway.redis.pipelines import Command, answers_to
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import CACHE_REDIS_ERRORS, CACHE_REDIS_SKIPPED
 
 OTHER_CONNECTIONS: Final = 3
 """Beside those of lookups: one writes entries, one reads and writes the markers of purges, one deletes entries."""
@@ -49,7 +50,7 @@ class CacheLink:
     """
 
     def __init__(
-        self, address: RedisAddress, limits: CacheLimits, events: CacheEvents, changed: Callable[[bool], object]
+        self, address: RedisAddress, limits: CacheLimits, events: Events, changed: Callable[[bool], object]
     ) -> None:
         self._address = address
         self._limits = limits
@@ -141,7 +142,7 @@ class CacheLink:
                     answer = await master.execute_command(*command)
         except Exception as error:
             self._refusals.note([command], [error])
-            self._events.redis_failed(fault_of(error))
+            self._events.count(CACHE_REDIS_ERRORS, fault_of(error))
             raise LinkError from error
         self._refusals.note([command], [answer])
         return answer
@@ -152,7 +153,7 @@ class CacheLink:
 
     def late(self) -> None:
         """A pipeline of lookups was not."""
-        self._events.redis_failed(RedisFault.TIMEOUT)
+        self._events.count(CACHE_REDIS_ERRORS, RedisFault.TIMEOUT)
         self._fail(RedisFault.TIMEOUT)
 
     # ------------------------------------------------------------------------------------------------- states
@@ -205,7 +206,7 @@ class CacheLink:
         self._refusals.renew()
         self._client = client
         self._came_up.set()
-        self._events.redis_skipped(skipped=False)
+        self._events.set(CACHE_REDIS_SKIPPED, 0)
         self._changed(True)
         try:
             await self._broken.wait()
@@ -215,18 +216,18 @@ class CacheLink:
         raise BrokenError("late or lost too often" if is_late else "a connection was lost")
 
     def _told_lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
-        self._events.redis_skipped(skipped=True)
+        self._events.set(CACHE_REDIS_SKIPPED, 1)
         if was_up:
             self._came_up.clear()
             self._changed(False)
         else:
-            self._events.redis_failed(fault_of(error))
+            self._events.count(CACHE_REDIS_ERRORS, fault_of(error))
 
     # ----------------------------------------------------------------------------------------------- troubles
 
     def _lost(self, client: Client, error: Exception) -> None:
         fault = fault_of(error)
-        self._events.redis_failed(fault)
+        self._events.count(CACHE_REDIS_ERRORS, fault)
         if client is self._client:
             self._fail(fault)
 
@@ -234,7 +235,7 @@ class CacheLink:
         """Some commands of a pipeline have an error for an answer; however many, it is one pipeline in trouble."""
         faults = [fault_of(error) for error in errors]
         for fault in faults:
-            self._events.redis_failed(fault)
+            self._events.count(CACHE_REDIS_ERRORS, fault)
         # Of a cluster, one node; of a server, that it is a replica now. Neither is a reason to skip what still answers.
         if client is self._client and any(fault is not RedisFault.RESPONSE for fault in faults):
             self._renew()

@@ -11,8 +11,10 @@ import asyncio
 from collections import OrderedDict
 from typing import Final
 
-from gateway.caching.events import CacheEvents
 from gateway.caching.questions import mark_of
+from gateway.telemetry.events import Events
+from gateway.telemetry.labels import CacheEvent
+from gateway.telemetry.table import CACHE_ENTRIES, CACHE_MEMORY_BYTES, CACHE_MEMORY_ENTRIES
 
 ENTRY_OVERHEAD: Final = 320
 """Bytes that an entry takes beyond its content: question (48 + 33) and content (33) as objects, its node in an
@@ -28,7 +30,7 @@ class Memory:
 
     __slots__ = ("_bytes", "_entries", "_events", "_limit")
 
-    def __init__(self, limit: int, events: CacheEvents) -> None:
+    def __init__(self, limit: int, events: Events) -> None:
         self._limit = limit
         self._events = events
         self._entries: OrderedDict[bytes, bytes] = OrderedDict()
@@ -62,15 +64,19 @@ class Memory:
             self._bytes -= len(oldest) + ENTRY_OVERHEAD
             evicted += 1
         if evicted:
-            self._events.evicted(evicted)
-        self._events.size(self._bytes, len(self._entries))
+            self._events.count(CACHE_ENTRIES, CacheEvent.EVICTED, amount=evicted)
+        self._tell_size()
 
     def remove(self, question: bytes) -> None:
         """Forget what is kept for a question."""
         content = self._entries.pop(question, None)
         if content is not None:
             self._bytes -= len(content) + ENTRY_OVERHEAD
-            self._events.size(self._bytes, len(self._entries))
+            self._tell_size()
+
+    def _tell_size(self) -> None:
+        self._events.set(CACHE_MEMORY_BYTES, self._bytes)
+        self._events.set(CACHE_MEMORY_ENTRIES, len(self._entries))
 
     async def sweep(self, marks: frozenset[bytes]) -> None:
         """Forget all entries of these policies, a thousand at a time: nobody waits for it."""

@@ -21,7 +21,6 @@ import structlog
 
 from gateway.caching.deletions import Deletions
 from gateway.caching.entries import Entry, unpacked
-from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.link import CacheLink, LinkError
 from gateway.caching.lookups import Lookups
@@ -33,6 +32,8 @@ from gateway.redis.addresses import RedisAddress
 from gateway.redis.faults import RedisFault
 from gateway.redis.pipelines import Command
 from gateway.redis.sealing import SEAL_BYTES, SealKey, SealKeys
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import CACHE_REDIS_ERRORS, CACHE_SEAL_FAILURES
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -65,7 +66,7 @@ class RedisStore:
         address: RedisAddress,
         seals: SealKeys,
         limits: CacheLimits,
-        events: CacheEvents,
+        events: Events,
         now: Callable[[], float] = time,
     ) -> None:
         self._seals = seals
@@ -186,18 +187,18 @@ class RedisStore:
             return None
         entry = unpacked(content)
         if entry is None:
-            self._events.redis_failed(RedisFault.GARBAGE)
+            self._events.count(CACHE_REDIS_ERRORS, RedisFault.GARBAGE)
         return entry
 
     def _opened(self, key: SealKey, name: str, value: Any, longest: int) -> bytes | None:
         if isinstance(value, BaseException) or value == b"":
             return None
         if not isinstance(value, bytes) or len(value) > longest:
-            self._events.redis_failed(RedisFault.GARBAGE)
+            self._events.count(CACHE_REDIS_ERRORS, RedisFault.GARBAGE)
             return None
         content = key.open(named(name), value)
         if content is None:
-            self._events.seal_failed()
+            self._events.count(CACHE_SEAL_FAILURES)
         return content
 
     def _sealed(self, question: bytes, content: bytes, milliseconds: int) -> Command:
@@ -264,7 +265,7 @@ class RedisStore:
             try:
                 when = _decode_moment(content)
             except msgspec.MsgspecError:
-                self._events.redis_failed(RedisFault.GARBAGE)
+                self._events.count(CACHE_REDIS_ERRORS, RedisFault.GARBAGE)
                 continue
             news = self._purges.note(mark, when, self._now()) or news
         return news

@@ -10,10 +10,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
 from gateway.caching.link import CacheLink, LinkError
 from gateway.redis.pipelines import Command
+from gateway.telemetry.events import Events
+from gateway.telemetry.labels import CacheEvent
+from gateway.telemetry.table import CACHE_ENTRIES
 
 PIPELINE_BYTES: Final = 1_000_000
 """What is sealed and sent at once: a millisecond of AES, or a single entry of the largest size."""
@@ -28,7 +30,7 @@ Sealing = Callable[[bytes, bytes, int], Command]
 class Writes:
     """The queue, and the task that empties it while there is anything in it."""
 
-    def __init__(self, link: CacheLink, limits: CacheLimits, events: CacheEvents, sealing: Sealing) -> None:
+    def __init__(self, link: CacheLink, limits: CacheLimits, events: Events, sealing: Sealing) -> None:
         self._link = link
         self._limits = limits
         self._events = events
@@ -44,7 +46,7 @@ class Writes:
             self._bytes -= len(before[0])
         full = len(self._queue) >= self._limits.redis_writes
         if not self._link.up or full or self._bytes + len(content) > self._limits.redis_write_bytes:
-            self._events.write_dropped(1)
+            self._events.count(CACHE_ENTRIES, CacheEvent.WRITE_DROPPED)
             return
         self._queue[question] = content, milliseconds
         self._bytes += len(content)
@@ -57,7 +59,7 @@ class Writes:
         for question in dropped:
             self._bytes -= len(self._queue.pop(question)[0])
         if dropped:
-            self._events.write_dropped(len(dropped))
+            self._events.count(CACHE_ENTRIES, CacheEvent.WRITE_DROPPED, amount=len(dropped))
 
     async def close(self) -> None:
         """Stop. What still waits is dropped."""
@@ -75,7 +77,7 @@ class Writes:
                 try:
                     await self._link.execute(commands)
                 except LinkError:
-                    self._events.write_dropped(len(commands))
+                    self._events.count(CACHE_ENTRIES, CacheEvent.WRITE_DROPPED, amount=len(commands))
                     if not self._link.up:
                         self.drop()
         finally:

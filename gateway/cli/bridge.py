@@ -23,27 +23,13 @@ from gateway.policies.model import GrpcTarget, QueueTarget
 from gateway.redis.addresses import RedisAddress, redis_address
 from gateway.serving.admin import AdminListener
 from gateway.serving.listener import ListenError
-from gateway.telemetry.bridge_metrics import BridgeMetrics
 from gateway.telemetry.logs import configure_logs
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import BRIDGE, BRIDGE_DROPPED_LOG_LINES, BRIDGE_IN_HAND, BRIDGE_PREFIX, BRIDGE_TAKING
 from gateway.transports.consumer_limits import ConsumerLimits
-from gateway.transports.events import NoWorkerEvents, WorkerEvent
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.bridge import Bridge
-from gateway.transports.queue.judging import ConsumerEvent
 from gateway.transports.queue.seals import QueueSeals
-
-_WORKER_EVENTS: Final = (
-    WorkerEvent.CONNECTED,
-    WorkerEvent.DISCONNECTED,
-    WorkerEvent.RETRY,
-    WorkerEvent.STRAY,
-    WorkerEvent.FLOODED,
-    WorkerEvent.STREAM_BROKE,
-    WorkerEvent.CIRCUIT_OPENED,
-    WorkerEvent.IN_FLIGHT,
-    WorkerEvent.BACKLOG,
-)
-"""What can happen with a gRPC worker. The others are those of other transports."""
 
 _FLAGS: Final = {
     "spec.queue.stream": "--queue",
@@ -63,8 +49,12 @@ def run(**values: Any) -> None:
     (limits,) = chosen_limits(values, TransportLimits)
     queue, worker = _targets(values)
     address = _address(values["redis"])
-    metrics = BridgeMetrics(ConsumerEvent, _WORKER_EVENTS)
-    stop_logs = configure_logs(level=values["log_level"], form=values["log_format"], dropped=metrics.log_line_dropped)
+    metrics = Metrics(BRIDGE, prefix=BRIDGE_PREFIX)
+    stop_logs = configure_logs(
+        level=values["log_level"],
+        form=values["log_format"],
+        dropped=lambda: metrics.count(BRIDGE_DROPPED_LOG_LINES),
+    )
     try:
         seals = QueueSeals(queue.stream, values["key_file"])
         if seals.why:
@@ -118,30 +108,13 @@ def _address(url: str) -> RedisAddress:
         raise click.BadParameter(str(error), param_hint="--redis") from None
 
 
-class _WorkerCounting(NoWorkerEvents):
-    """Counts what happens with the worker. There is one."""
-
-    def __init__(self, metrics: BridgeMetrics) -> None:
-        self._metrics = metrics
-
-    def happened(self, worker: str, event: WorkerEvent, count: int = 1) -> None:
-        """Something happened with it."""
-        del worker
-        self._metrics.worker_event(event, count)
-
-    def connections(self, worker: str, change: int) -> None:
-        """So many more of its connections may be asked; less than 0: fewer."""
-        del worker
-        self._metrics.connections(change)
-
-
 async def _bridge(  # noqa: PLR0913, PLR0917 - what the command is given
     address: RedisAddress,
     queue: QueueTarget,
     worker: GrpcTarget,
     seals: QueueSeals,
     limits: TransportLimits,
-    metrics: BridgeMetrics,
+    metrics: Metrics,
     values: Mapping[str, Any],
 ) -> None:
     stop = asyncio.Event()
@@ -154,10 +127,14 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - what the command is given
         worker=worker,
         limits=limits,
         consumer_limits=ConsumerLimits(in_flight=values["in_flight"], in_flight_bytes=values["in_flight_bytes"]),
-        worker_events=_WorkerCounting(metrics),
-        consumer_events=metrics,
+        events=metrics,
     )
-    metrics.watch(lambda: made.in_hand, lambda: not made.why)
+
+    def exposition() -> tuple[str, bytes]:
+        metrics.set(BRIDGE_IN_HAND, made.in_hand)
+        metrics.set(BRIDGE_TAKING, not made.why)
+        return metrics.exposition()
+
     working = asyncio.create_task(made.run(stop))
     started = f"bridge started, for queue {queue.stream} and worker {worker.target}"
     try:
@@ -165,7 +142,7 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - what the command is given
             click.echo(f"{started}; the log says when it takes work")
             await working
             return
-        admin = AdminListener(checks=lambda: {"queue": made.why or None}, metrics=metrics.exposition)
+        admin = AdminListener(checks=lambda: {"queue": made.why or None}, metrics=exposition)
         host, port = await admin.start(*values["admin_listen"])
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"{started}; http://{shown}:{port}/readyz says when it takes work")

@@ -124,25 +124,12 @@ def _judged(
     async def judged(request: Request) -> Answer:
         question = Question(binding=binding, phase=phase, document=request.raw, snapshots=snapshots, uid=request.uid)
         unchanged = stamp(path) == hook.stamp
-        answer = await runner.judge(path, question, deadline=monotonic() + LONGEST_SECONDS, events=_Unheard())
+        answer = await runner.judge(path, question, deadline=monotonic() + LONGEST_SECONDS)
         if not unchanged or stamp(path) != hook.stamp:
             return Failure(message=f"hook {path} has changed; the worker ends, to be started again")
         return _answer(answer)
 
     return judged
-
-
-class _Unheard:
-    """A RunEvents that tells nobody: the log and the gateway's own metrics say what happens."""
-
-    def started(self) -> None:
-        """See RunEvents."""
-
-    def ended(self, *, killed: bool) -> None:
-        """See RunEvents."""
-
-    def refused(self) -> None:
-        """See RunEvents."""
 
 
 def _answer(answer: verdicts.Answer) -> Answer:

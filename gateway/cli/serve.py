@@ -31,6 +31,7 @@ from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import LIMIT_HITS, LOG_LINES
 from gateway.transports.limits import TransportLimits
 
 _THREADS: Final = 64
@@ -51,7 +52,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
         raise click.UsageError("--seal-key-file seals entries in Redis, and there is none; give --redis too")
     metrics = Metrics()
     stop_logs = configure_logs(
-        level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.limit_hit("log_lines")
+        level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.count(LIMIT_HITS, LOG_LINES)
     )
     try:
         source = Source(policies, hooks)

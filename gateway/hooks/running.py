@@ -1,12 +1,13 @@
 """Runs hooks: one process for each question, within the bounds that all hooks of this process share."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -51,17 +52,28 @@ class Question:
     uid: str = ""
 
 
-class RunEvents(Protocol):
-    """Hears of one hook's runs. Must not raise."""
+class RunEvent(Enum):
+    """What becomes of one run of a hook."""
 
-    def started(self) -> None:
-        """A process runs."""
+    STARTED = "started"
+    """Its process runs."""
 
-    def ended(self, *, killed: bool) -> None:
-        """It has ended; ``killed``: by the gateway."""
+    ENDED = "ended"
+    """It has ended by itself."""
 
-    def refused(self) -> None:
-        """None was started: too many of this hook wait."""
+    KILLED = "killed"
+    """The gateway has ended it."""
+
+    REFUSED = "refused"
+    """None was started: too many of this hook wait."""
+
+
+Report = Callable[[RunEvent], object]
+"""Is told what becomes of a run. Must not raise."""
+
+
+def _unreported(event: RunEvent) -> None:
+    """Nobody wants to know."""
 
 
 @asynccontextmanager
@@ -112,33 +124,33 @@ class HookRunner:
             finally:
                 output.ended()
 
-    async def judge(self, hook: Path, question: Question, *, deadline: float, events: RunEvents) -> Answer:
+    async def judge(self, hook: Path, question: Question, *, deadline: float, report: Report = _unreported) -> Answer:
         """A hook's verdict, or why there is none. Cancelled, it ends the hook and leaves nothing behind.
 
         Args:
             hook: its path, from the root.
             question: what it is asked.
             deadline: when it is ended, by the monotonic clock.
-            events: hears of it.
+            report: is told what becomes of the run.
         """
         try:
             await self.seats.take(str(hook))
         except NoSeatError:
-            events.refused()
+            report(RunEvent.REFUSED)
             return failures.too_many(str(hook), self.seats.waiting)
         try:
             seconds = deadline - monotonic()
             if seconds <= 0:
                 return failures.waited(str(hook), self.seats.processes)
-            return await self._ask(hook, question, seconds, events)
+            return await self._ask(hook, question, seconds, report)
         finally:
             self.seats.give_back(str(hook))
 
-    async def _ask(self, hook: Path, question: Question, seconds: float, events: RunEvents) -> Answer:
+    async def _ask(self, hook: Path, question: Question, seconds: float, report: Report) -> Answer:
         context = binding_context(question.binding, question.phase, question.document, question.snapshots)
         try:
             async with _files(context) as files:
-                ended = await self._run(hook, question, files, seconds, events)
+                ended = await self._run(hook, question, files, seconds, report)
                 if files.size() < LARGE_BYTES:
                     return self._verdict(hook, question, files, ended)
                 return await asyncio.to_thread(self._verdict, hook, question, files, ended)
@@ -156,14 +168,14 @@ class HookRunner:
         except OSError as error:
             return failures.unwritable(str(hook), error)
 
-    async def _run(self, hook: Path, question: Question, files: RunFiles, seconds: float, events: RunEvents) -> Ended:
+    async def _run(self, hook: Path, question: Question, files: RunFiles, seconds: float, report: Report) -> Ended:
         output = HookOutput(self._room, hook=str(hook), binding=question.binding, uid=question.uid)
         has_started, killed = False, True
 
         def started() -> None:
             nonlocal has_started
             has_started = True
-            events.started()
+            report(RunEvent.STARTED)
 
         try:
             ended = await run(
@@ -181,7 +193,7 @@ class HookRunner:
         finally:
             output.ended()
             if has_started:
-                events.ended(killed=killed)
+                report(RunEvent.KILLED if killed else RunEvent.ENDED)
 
     def _verdict(self, hook: Path, question: Question, files: RunFiles, ended: Ended) -> Answer:
         match ended.fate:

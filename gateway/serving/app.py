@@ -21,7 +21,6 @@ from gateway.policies.model import Configuration, ConfigurationError
 from gateway.serving.admin import AdminListener
 from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
-from gateway.serving.counting import CacheCounting, Counting, WorkerCounting
 from gateway.serving.front import Front
 from gateway.serving.hook_paths import HookPath
 from gateway.serving.judge import Consumer, Judge, refusal
@@ -38,6 +37,7 @@ from gateway.serving.tls import TlsError, server_context, validity_of, validity_
 from gateway.sources.watching import Source
 from gateway.telemetry.decisions import DecisionLog
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import BODY_BYTES_IN_FLIGHT, CONNECTIONS, REDIS, REVIEWS_IN_FLIGHT
 from gateway.transports.workers import Workers
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -85,17 +85,16 @@ class Gateway:
         self.settings = settings
         self.metrics = metrics or Metrics()
         self.certificates: DevelopmentCertificates | None = None
-        events = Counting(self.metrics, lambda: self._loaded)
         if settings.redis:
-            self.metrics.use_redis()
+            self.metrics.use(REDIS)
         self.cache = ServedCache(
-            CacheCounting(self.metrics),
+            self.metrics,
             redis=settings.redis,
             seal_key_file=settings.seal_key_file,
             limits=settings.cache_limits,
             configuration=lambda: self._loaded,
         )
-        self._report = Report(events)
+        self._report = Report(self.metrics)
         self._rollout = Rollout(
             configuration,
             watched.texts if watched else (),
@@ -103,7 +102,7 @@ class Gateway:
             wait_seconds=settings.worker_wait_seconds,
             events=self._report,
             asking=self.cache.asker,
-            worker_events=WorkerCounting(self.metrics),
+            worker_events=self.metrics,
             means=settings.means,
         )
         self._reload = (
@@ -114,20 +113,20 @@ class Gateway:
         self._background: list[asyncio.Task[None]] = []
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
-        patrol = Patrol(self._replays, events, share=settings.patrol_share, lines=lines)
-        shadowing = Shadowing(self._replays, events, share=settings.shadow_share, lines=lines)
+        patrol = Patrol(self._replays, self.metrics, share=settings.patrol_share, lines=lines)
+        shadowing = Shadowing(self._replays, self.metrics, share=settings.shadow_share, lines=lines)
         self._serving = False
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         self._judge = Judge(
             lambda: self._loaded,
-            events=events,
+            events=self.metrics,
             consumers=(self.metrics, DecisionLog(), patrol, shadowing, *consumers),
             depth=settings.limits.depth,
             patch_limits=settings.patch_limits,
             early_asks=settings.early_asks,
         )
-        self.front = Front(judge=self._judge, refuse=refusal, gate=self, limits=settings.limits, events=events)
+        self.front = Front(judge=self._judge, refuse=refusal, gate=self, limits=settings.limits, events=self.metrics)
         self.admin = AdminListener(
             checks=self._checks,
             notes=self._notes,
@@ -170,8 +169,7 @@ class Gateway:
         self._certificate_file = cert
         self._served_certificate = validity_of(cert)
         context = server_context(cert, key, self.settings.client_cas)
-        self.metrics.know(self._loaded.policies(), self._loaded.entry_names())
-        self.metrics.loaded(self._loaded.loaded.timestamp(), errors=len(self.configuration.errors))
+        self._report.loaded(self._loaded)
         for error in self.configuration.errors:
             _LOG.error("a mistake in the configuration", place=str(error.place), mistake=error.message)
         try:
@@ -273,9 +271,9 @@ class Gateway:
             return str(error)
 
     def _exposition(self) -> tuple[str, bytes]:
-        self.metrics.in_flight.set(self.front.load.reviews)
-        self.metrics.body_bytes.set(self.front.load.body_bytes)
-        self.metrics.connections.set(self.front.connections)
+        self.metrics.set(REVIEWS_IN_FLIGHT, self.front.load.reviews)
+        self.metrics.set(BODY_BYTES_IN_FLIGHT, self.front.load.body_bytes)
+        self.metrics.set(CONNECTIONS, self.front.connections)
         return self.metrics.exposition()
 
 

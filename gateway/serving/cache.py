@@ -16,13 +16,13 @@ import structlog
 
 from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
-from gateway.caching.events import CacheEvents
 from gateway.caching.limits import CacheLimits
 from gateway.deciding.policy_caller import PolicyCaller
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.model import Policy
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.looking import Looking
+from gateway.telemetry.events import Events
 from gateway.transports.workers import Workers
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ServedCache:
 
     def __init__(
         self,
-        events: CacheEvents,
+        events: Events,
         *,
         redis: str,
         seal_key_file: Path | None,
@@ -69,7 +69,7 @@ class ServedCache:
         self._cache = VerdictCache(limits, events, store)
         self._looking = Looking()
 
-    def _store(self, redis: str, limits: CacheLimits, events: CacheEvents) -> "RedisStore":
+    def _store(self, redis: str, limits: CacheLimits, events: Events) -> "RedisStore":
         """The second level. Who has none needs neither the library nor the time that it takes to import it."""
         if not has_redis_extra():
             raise CacheError(f"--redis {NEEDS_REDIS_EXTRA}")

@@ -5,8 +5,9 @@ good version or fails, as its failurePolicy says.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from itertools import product
+from typing import Final
 
 import structlog
 
@@ -14,6 +15,8 @@ from gateway.deciding.availability import UnavailablePolicy
 from gateway.deciding.plan import UnavailableReason
 from gateway.policies.model import Phase
 from gateway.serving.loaded_configuration import LoadedConfiguration
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import DEGRADED_POLICIES, FAILURE, LAST_GOOD
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -26,21 +29,14 @@ SHOWN: Final = 500
 _Named = tuple[Phase, str]
 
 
-class DegradationEvents(Protocol):
-    """Who counts them."""
-
-    def degraded(self, numbers: Mapping[tuple[UnavailableReason, bool], int]) -> None:
-        """So many policies are not in force as configured, by reason, and by whether a last good version is asked."""
-
-
 class Degradation:
     """Keeps what is told of the policies that are not in force as they are configured.
 
     Args:
-        events: counts them.
+        events: is told how many they are.
     """
 
-    def __init__(self, events: DegradationEvents) -> None:
+    def __init__(self, events: Events) -> None:
         self._events = events
         self._known: dict[_Named, UnavailablePolicy] = {}
 
@@ -59,7 +55,9 @@ class Degradation:
                 else:
                     _LOG.info("a policy that was not in force as it was configured is configured no more", **policy)
         self._known = found
-        self._events.degraded(Counter(_kind(each) for each in found.values()))
+        numbers = Counter(_kind(each) for each in found.values())
+        for reason, last_good in product(UnavailableReason, (False, True)):
+            self._events.set(DEGRADED_POLICIES, numbers[reason, last_good], reason, _effect(last_good=last_good))
 
     @property
     def lines(self) -> Sequence[str]:
@@ -81,12 +79,16 @@ def _kind(each: UnavailablePolicy) -> tuple[UnavailableReason, bool]:
     return each.standing.why, each.last_good
 
 
+def _effect(*, last_good: bool) -> str:
+    return LAST_GOOD if last_good else FAILURE
+
+
 def _fields(each: UnavailablePolicy) -> dict[str, str]:
     return {
         "policy": each.policy.qualified_name,
         "phase": each.policy.phase.value,
         "place": str(each.policy.place),
         "reason": each.standing.why.value,
-        "effect": "last_good" if each.last_good else "failure",
+        "effect": _effect(last_good=each.last_good),
         "why": each.message,
     }

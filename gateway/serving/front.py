@@ -25,7 +25,6 @@ from typing import Any, Final, Protocol, cast
 import structlog
 from aiohttp import web
 
-from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.serving.body import BodyReader, TooLarge
 from gateway.serving.budget import budget
@@ -37,6 +36,8 @@ from gateway.serving.load import Load
 from gateway.serving.loaded_configuration import Target
 from gateway.serving.oversized import envelope
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.table import HTTP_REFUSALS, LIMIT_HITS
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -72,32 +73,6 @@ class Refuse(Protocol):
         """The encoded review: ``allowed`` false, and a status of ``code`` and ``message``."""
 
 
-class FrontEvents(Protocol):
-    """Who counts what the front does."""
-
-    def answered(self, phase: Phase, status: int, seconds: float, body_bytes: int) -> None:
-        """A request was judged. ``seconds`` from its header's arrival; ``body_bytes`` is the size of its body."""
-
-    def refused(self, why: Refusal) -> None:
-        """A request or connection got no verdict."""
-
-    def limit_hit(self, limit: str) -> None:
-        """A limit said no; ``limit`` is its name in Limits."""
-
-
-class NoEvents:
-    """Nobody counts."""
-
-    def answered(self, phase: Phase, status: int, seconds: float, body_bytes: int) -> None:
-        """Nothing."""
-
-    def refused(self, why: Refusal) -> None:
-        """Nothing."""
-
-    def limit_hit(self, limit: str) -> None:
-        """Nothing."""
-
-
 _LIMIT_OF: Final = {
     Refusal.BODY_SIZE: "body_bytes",
     Refusal.MEMORY: "body_bytes_in_flight",
@@ -115,7 +90,7 @@ class Front:
         refuse: makes the review for a body that is too large.
         gate: knows what can be asked; asked for each request.
         limits: every bound.
-        events: who counts.
+        events: is told what was refused, and by which limits.
     """
 
     def __init__(
@@ -125,13 +100,13 @@ class Front:
         refuse: Refuse,
         gate: Gate,
         limits: Limits | None = None,
-        events: FrontEvents | None = None,
+        events: Events | None = None,
     ) -> None:
         self._judge = judge
         self._refuse = refuse
         self._gate = gate
         self._limits = limits or Limits()
-        self._events: FrontEvents = events or NoEvents()
+        self._events = events or NoEvents()
         self._draining = False
         self.load = Load(self._limits)
         self._bodies = BodyReader(self._limits, self.load)
@@ -212,7 +187,6 @@ class Front:
             )
         finally:
             self.load.release(len(body))
-        self._events.answered(target.phase, reply.status, monotonic() - started, len(body))
         return web.Response(
             status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
         )
@@ -223,7 +197,7 @@ class Front:
         """The judge's reply; the last net under it: whatever happens in there, there is an answer."""
         overloaded = self.load.overloaded
         if overloaded:
-            self._events.limit_hit("reviews_in_flight")
+            self._events.count(LIMIT_HITS, "reviews_in_flight")
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         # Watched by the connection, not by a timer of its own: those cost 5 us each, and this one never rings.
         connection.review = task, ends + self._limits.overrun_seconds
@@ -275,7 +249,7 @@ class Front:
 
     def _note(self, refusal: Refusal, *, peer: str, why: str) -> None:
         _LOG.warning("a request was refused", refusal=refusal.value, peer=peer, why=why)
-        self._events.refused(refusal)
+        self._events.count(HTTP_REFUSALS, refusal)
         limit = _LIMIT_OF.get(refusal)
         if limit is not None:
-            self._events.limit_hit(limit)
+            self._events.count(LIMIT_HITS, limit)

@@ -30,6 +30,8 @@ from gateway.serving.front import Reply
 from gateway.serving.header import unknown
 from gateway.serving.loaded_configuration import LoadedConfiguration, Target
 from gateway.serving.refusals import line
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import ABANDONED_REVIEWS, ENTRY_REVIEWS, HTTP_REFUSALS, NOT_A_REVIEW
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -46,25 +48,12 @@ class Consumer(Protocol):
         """A decision was made. Called before its answer leaves, so it must be quick."""
 
 
-class JudgeEvents(Protocol):
-    """Who counts what came to a decision, and what did not."""
-
-    def judged(self, entry: str | None, decision: Decision) -> None:
-        """A decision was made for an entry; None: for all policies of its phase."""
-
-    def abandoned(self, phase: Phase) -> None:
-        """The API server hung up before the decision."""
-
-    def not_a_review(self) -> None:
-        """A body was no AdmissionReview."""
-
-
 class Judge:
     """Judges the reviews of both phases.
 
     Args:
         configuration: gives the configuration in force.
-        events: hears of what came to a decision, and what did not.
+        events: is told what came to a decision, and what did not.
         consumers: are shown each decision; what they raise is logged and changes nothing.
         depth: how deep a review may nest.
         patch_limits: of the changes that workers ask for.
@@ -75,7 +64,7 @@ class Judge:
         self,
         configuration: Callable[[], LoadedConfiguration],
         *,
-        events: JudgeEvents,
+        events: Events,
         consumers: Sequence[Consumer] = (),
         depth: int = DEPTH,
         patch_limits: PatchLimits = DEFAULT_LIMITS,
@@ -126,10 +115,10 @@ class Judge:
         except ReviewError as error:
             # Found late, because nobody had looked. By now there is a uid to answer.
             _LOG.warning("a request cannot be read", uid=request.uid, entry=target.entry, error=str(error))
-            self._events.not_a_review()
+            self._events.count(HTTP_REFUSALS, NOT_A_REVIEW)
             return Reply(status=200, body=refusal(request.uid, request.api_version, 400, str(error)))
         except asyncio.CancelledError:
-            self._events.abandoned(target.phase)
+            self._events.count(ABANDONED_REVIEWS, target.phase)
             raise
         except Exception:  # noqa: BLE001 - logged, and answered: there is always an answer
             _LOG.exception(
@@ -171,14 +160,14 @@ class Judge:
 
     def _refuse(self, error: ReviewError) -> Reply:
         _LOG.warning("a request is no AdmissionReview", error=str(error))
-        self._events.not_a_review()
+        self._events.count(HTTP_REFUSALS, NOT_A_REVIEW)
         return Reply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
 
     def _show(self, entry: str | None, decision: Decision) -> None:
-        self._events.judged(entry, decision)
         if entry is None:
             self._tell(decision)
             return
+        self._events.count(ENTRY_REVIEWS, decision.phase, entry, decision.outcome)
         # Who logs a decision logs with it through which entry it came, without knowing of entries.
         with structlog.contextvars.bound_contextvars(entry=entry):
             self._tell(decision)

@@ -24,7 +24,8 @@ Policies are called that have no side effects for the request and are enforced.
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from functools import partial
+from typing import Final
 
 import structlog
 
@@ -32,10 +33,12 @@ from gateway.deciding.call import Call
 from gateway.deciding.decision import Decision, Outcome
 from gateway.deciding.plan import Member, Plan
 from gateway.deciding.verdicts import Deny, Failure
-from gateway.policies.model import Phase, Policy
+from gateway.policies.model import Phase
 from gateway.serving.loaded_configuration import Target
 from gateway.serving.patch_lines import PatchLines, about, cut
 from gateway.serving.replay import FAILED, Replay, Replays, is_repeatable
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import PATROLLED_POLICIES, PATROLS_DONE
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -43,22 +46,12 @@ STABLE: Final = "stable"
 UNSTABLE: Final = "unstable"
 
 
-class PatrolEvents(Protocol):
-    """Who counts patrols."""
-
-    def patrolled_policy(self, policy: Policy, result: str) -> None:
-        """A policy was put its own result."""
-
-    def patrolled(self, result: str) -> None:
-        """A patrol is over: what the policies came to as a set; or it was dropped."""
-
-
 class Patrol:
     """Calls policies with their own results. A Consumer of decisions.
 
     Args:
         replays: runs it.
-        events: counts.
+        events: is told the results.
         share: of the mutations that are patrolled: from 0, none, to 1, all.
         lines: tells patches in the log.
         draw: a number from 0 up to 1, 1 excluded.
@@ -67,7 +60,7 @@ class Patrol:
     def __init__(
         self,
         replays: Replays,
-        events: PatrolEvents,
+        events: Events,
         *,
         share: float,
         lines: PatchLines,
@@ -86,7 +79,7 @@ class Patrol:
         if not any(call.changes and is_repeatable(call.policy, decision.request) for call in decision.calls):
             return
         if self._draw() < self._share:
-            self._replays.begin(Patrol, decision, self._patrol, self._events.patrolled)
+            self._replays.begin(Patrol, decision, self._patrol, partial(self._events.count, PATROLS_DONE))
 
     async def _patrol(self, replay: Replay) -> str:
         members = _members(replay)
@@ -98,7 +91,7 @@ class Patrol:
                 continue
             again = await _decide(replay, [members[index]], after)
             result = _result(again)
-            self._events.patrolled_policy(call.policy, result)
+            self._events.count(PATROLLED_POLICIES, call.policy.phase, call.policy.qualified_name, result)
             if result is UNSTABLE:
                 unstable.add(index)
                 self._log_policy(replay.decision, call, again)

@@ -25,44 +25,39 @@ as failures, and the others are served.
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
-from gateway.serving.degradation import Degradation, DegradationEvents, shortened
+from gateway.serving.degradation import Degradation, shortened
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.looking import Looking
 from gateway.serving.rollout import Rollout
 from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import (
+    CONFIGURATION_ERRORS,
+    CONFIGURATION_LOADED,
+    CONFIGURATION_RELOADS,
+    LAST_RELOAD_SUCCESSFUL,
+)
 
 _LOG: Final = structlog.get_logger(__name__)
-
-
-class ReloadEvents(DegradationEvents, Protocol):
-    """Who counts reloads."""
-
-    def reloaded(self, result: str, *, errors: int, good: bool) -> None:
-        """A new text came to this result. ``good``: what is served is what the source says."""
-
-    def loaded(self, generation: LoadedConfiguration) -> None:
-        """This generation is in force now. Those before may still be deciding reviews."""
-
-    def retired(self) -> None:
-        """The generation before decides no review any more."""
 
 
 class Report:
     """What is said of reloads: log, metrics, and the note on /readyz. A RolloutEvents."""
 
-    def __init__(self, events: ReloadEvents) -> None:
-        self._events = events
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._current: LoadedConfiguration | None = None
         self._stale: str | None = None
         self._since = datetime.now(UTC)
-        self._degradation = Degradation(events)
+        self._degradation = Degradation(metrics)
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -94,7 +89,7 @@ class Report:
         """The source says, or says again, what is in force."""
         _LOG.info("the configuration is the one that is served")
         self._stale = None
-        self._events.reloaded("unchanged", errors=len(generation.configuration.errors), good=True)
+        self._count("unchanged", errors=len(generation.configuration.errors), good=True)
 
     def standing(self, generation: LoadedConfiguration) -> None:
         """Which policies of the one in force can be asked may have changed."""
@@ -112,12 +107,21 @@ class Report:
             validating=len(generation.configuration.validating),
             workers=len(generation.configuration.workers),
         )
-        self._events.loaded(generation)
-        self._events.reloaded("loaded", errors=0, good=True)
+        self.loaded(generation)
+        self._count("loaded", errors=0, good=True)
+
+    def loaded(self, configuration: LoadedConfiguration) -> None:
+        """This one is in force. Its policies and entries are counted from now on; one before may still have reviews."""
+        self._current = configuration
+        self._metrics.know(configuration.policies(), configuration.entry_names())
+        self._metrics.set(CONFIGURATION_LOADED, configuration.loaded.timestamp())
+        self._metrics.set(CONFIGURATION_ERRORS, len(configuration.configuration.errors))
+        self._metrics.set(LAST_RELOAD_SUCCESSFUL, 1)
 
     def retired(self) -> None:
-        """The one before is not at work any more."""
-        self._events.retired()
+        """The one before is not at work any more: what only that one had is not counted any more."""
+        if self._current is not None:
+            self._metrics.forget_others(self._current.policies(), self._current.entry_names())
 
     def failed(self, error: Exception) -> None:
         """A mistake of our own."""
@@ -126,7 +130,13 @@ class Report:
 
     def _stays(self, result: str, why: str, *, errors: int) -> None:
         self._stale = shortened(why)
-        self._events.reloaded(result, errors=errors, good=False)
+        self._count(result, errors=errors, good=False)
+
+    def _count(self, result: str, *, errors: int, good: bool) -> None:
+        """``good``: what is served is what the source says."""
+        self._metrics.count(CONFIGURATION_RELOADS, result)
+        self._metrics.set(CONFIGURATION_ERRORS, errors)
+        self._metrics.set(LAST_RELOAD_SUCCESSFUL, good)
 
 
 class Reload:

@@ -23,7 +23,7 @@ from gateway.deciding.policy_caller import PolicyCaller
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
 from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.transports.events import WorkerEvents
+from gateway.telemetry.events import Events
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
 from gateway.transports.pool import WorkerPool
@@ -58,7 +58,7 @@ class Rollout:
         wait_seconds: how long a start, and a candidate, waits for its workers to be described.
         asking: puts a cache in front of a generation's workers; None: there is none.
         events: hears what becomes of candidates.
-        worker_events: hears of what happens with workers.
+        worker_events: is told what happens with workers.
         means: what the process has been given to reach workers with.
     """
 
@@ -71,7 +71,7 @@ class Rollout:
         wait_seconds: float,
         events: RolloutEvents,
         asking: Callable[[Workers], PolicyCaller] | None = None,
-        worker_events: WorkerEvents | None = None,
+        worker_events: Events | None = None,
         means: Means | None = None,
     ) -> None:
         self._limits = limits

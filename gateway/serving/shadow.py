@@ -25,7 +25,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
@@ -38,6 +38,8 @@ from gateway.review.request import Request
 from gateway.review.response import denial_code
 from gateway.serving.patch_lines import LOGGED_OPERATIONS, PatchLines, about, cut
 from gateway.serving.replay import FAILED, Replay, Replays, Turn, is_repeatable
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import SHADOW_COMPARISONS
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -48,19 +50,12 @@ FAILING_KEPT: Final = 1000
 """Policies of which it is known with what their shadows fail. With more of them, what was told is told again."""
 
 
-class ShadowEvents(Protocol):
-    """Who counts comparisons."""
-
-    def compared(self, policy: Policy, result: str) -> None:
-        """A verdict of this policy was compared with its shadow's, or was not."""
-
-
 class Shadowing:
     """Calls the shadows. A Consumer of decisions.
 
     Args:
         replays: runs the comparisons.
-        events: counts.
+        events: is told the results.
         share: of the reviews of which something is compared: from 0, none, to 1, all.
         lines: tells patches in the log.
         draw: a number from 0 up to 1, 1 excluded.
@@ -69,7 +64,7 @@ class Shadowing:
     def __init__(
         self,
         replays: Replays,
-        events: ShadowEvents,
+        events: Events,
         *,
         share: float = 1.0,
         lines: PatchLines,
@@ -89,7 +84,7 @@ class Shadowing:
             return
         for number in compared:
             policy = decision.calls[number].policy
-            report = partial(self._events.compared, policy)
+            report = partial(self._events.count, SHADOW_COMPARISONS, policy.phase, policy.qualified_name)
             self._replays.begin(_name(policy), decision, partial(self._compare, number), report)
 
     async def _compare(self, number: int, replay: Replay) -> str | None:

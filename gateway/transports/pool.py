@@ -27,9 +27,9 @@ from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.hooks.running import HookRunner
 from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.policies.targets import socket_path, target_hosts
+from gateway.telemetry.events import Events, NoEvents
 from gateway.transports.asked import Asked
 from gateway.transports.credentials import WorkerCredentials
-from gateway.transports.events import NoWorkerEvents, WorkerEvents
 from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.hook.surroundings import hook_limits
@@ -79,11 +79,11 @@ class WorkerPool:
     def __init__(
         self,
         limits: TransportLimits | None = None,
-        events: WorkerEvents | None = None,
+        events: Events | None = None,
         means: Means | None = None,
     ) -> None:
         self._limits = limits or TransportLimits()
-        self._events = events or NoWorkerEvents()
+        self._events = events or NoEvents()
         self._means = means or Means()
         self._hooks: HookRunner | None = None
         self._reached: dict[_Key, ReachedWorker] = {}

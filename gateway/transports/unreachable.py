@@ -6,10 +6,10 @@ from collections.abc import Callable
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Failure
 from gateway.reasons import Reason
+from gateway.telemetry.events import Events
 from gateway.transports.agreement import Agreement
 from gateway.transports.asked import Answered, SettingsJudge
 from gateway.transports.descriptions import Description
-from gateway.transports.events import WorkerEvents
 
 
 class UnreachableWorker:
@@ -19,10 +19,10 @@ class UnreachableWorker:
         name: the Worker's name.
         target: where it is, as people are told.
         why: why it cannot be called as long as this process lives, and what to do.
-        events: hears that it is there.
+        events: is told that it is there.
     """
 
-    def __init__(self, name: str, target: str, why: str, events: WorkerEvents) -> None:
+    def __init__(self, name: str, target: str, why: str, events: Events) -> None:
         self._events = events
         self.name = name
         self.target = target
@@ -30,7 +30,7 @@ class UnreachableWorker:
         self.agreement = Agreement(0.0)
         self.is_doubted = False
         self.live: tuple[Description, ...] = ()
-        events.arrived(name)
+        events.worker_added(name, ())
 
     def ask(
         self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
@@ -60,4 +60,4 @@ class UnreachableWorker:
 
     async def close(self) -> None:
         """See Asked."""
-        self._events.gone(self.name)
+        self._events.worker_removed(self.name)

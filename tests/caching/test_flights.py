@@ -2,11 +2,11 @@
 
 import pytest
 
-from gateway.caching.events import LookupResult
 from gateway.deciding.origin import Source
 from gateway.deciding.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache
 from gateway.reasons import Reason
+from gateway.telemetry.labels import LookupResult
 from tests.caching.world import ALLOW, Clock, Gateway, Reply, Workers, ask, turns
 
 FAILED = Failure(reason=Reason.WORKER_FAILURE, message="no")

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.caching.events import LookupResult
 from gateway.deciding.origin import Source
 from gateway.deciding.verdicts import Deny
+from gateway.telemetry.labels import LookupResult
 from tests.caching.conftest import IMPATIENT
 from tests.caching.world import ALLOW, ask, turns, until
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.caching.events import NoEvents
 from gateway.caching.memory import ENTRY_OVERHEAD, Memory
+from gateway.telemetry.events import NoEvents
 from tests.caching.world import Events
 
 OPERATIONS = st.lists(

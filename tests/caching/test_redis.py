@@ -8,7 +8,6 @@ import pytest
 from redis.asyncio.cluster import ClusterNode
 from structlog.testing import capture_logs
 
-from gateway.caching.events import LookupResult
 from gateway.caching.link import LinkError
 from gateway.deciding.origin import Source
 from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny
@@ -16,6 +15,7 @@ from gateway.policies.model import Cache
 from gateway.redis.addresses import redis_address
 from gateway.redis.clients import close_client, make_client
 from gateway.redis.faults import RedisFault
+from gateway.telemetry.labels import LookupResult
 from tests.caching.conftest import IMPATIENT
 from tests.caching.world import ALLOW, PATIENCE, ask, turns, until
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gateway.caching.events import LookupResult
 from gateway.caching.limits import CacheLimits
 from gateway.deciding.origin import Source
 from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Cache, Phase
 from gateway.reasons import Reason
+from gateway.telemetry.labels import LookupResult
 from tests.caching.world import ALLOW, Gateway, ask, turns
 
 DENY = Deny(code=409, message="no", reason="Conflict", details={"causes": [{"field": "a"}]}, warnings=("w",))

@@ -9,7 +9,6 @@ from typing import Any
 
 from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
-from gateway.caching.events import LookupResult
 from gateway.caching.limits import CacheLimits
 from gateway.deciding.origin import ASKED, Origin, Source
 from gateway.deciding.policy_call import PolicyCall
@@ -17,6 +16,15 @@ from gateway.deciding.verdicts import Allow, Answer, Verdict
 from gateway.documents.document import Document
 from gateway.policies.model import Cache, Phase
 from gateway.redis.faults import RedisFault
+from gateway.telemetry.labels import LookupResult
+from gateway.telemetry.table import (
+    CACHE_LOOKUPS,
+    CACHE_MEMORY_BYTES,
+    CACHE_PURGED_POLICIES,
+    CACHE_REDIS_ERRORS,
+    CACHE_REDIS_SKIPPED,
+    CACHE_SEAL_FAILURES,
+)
 from tests.world import policy
 
 START = 1_700_000_000.0
@@ -60,35 +68,22 @@ class Events:
     counts: Counter[str] = field(default_factory=Counter)
     sizes: tuple[int, int] = (0, 0)
 
-    def looked_up(self, policy, result):
-        self.results[result] += 1
+    def count(self, metric, *labels, amount=1):
+        if metric is CACHE_LOOKUPS:
+            self.results[labels[-1]] += amount
+        elif metric is CACHE_REDIS_ERRORS:
+            self.faults[labels[0]] += amount
+        else:
+            word = {CACHE_SEAL_FAILURES: "seal_failed", CACHE_PURGED_POLICIES: "purged"}.get(metric) or labels[0].value
+            self.counts[word] += amount
 
-    def stored(self, policy):
-        self.counts["stored"] += 1
-
-    def too_large(self, policy):
-        self.counts["too_large"] += 1
-
-    def evicted(self, entries):
-        self.counts["evicted"] += entries
-
-    def seal_failed(self):
-        self.counts["seal_failed"] += 1
-
-    def redis_failed(self, fault):
-        self.faults[fault] += 1
-
-    def redis_skipped(self, *, skipped):
-        self.counts["skipped" if skipped else "used"] += 1
-
-    def write_dropped(self, entries):
-        self.counts["write_dropped"] += entries
-
-    def purged(self, policies):
-        self.counts["purged"] += policies
-
-    def size(self, memory_bytes, entries):
-        self.sizes = memory_bytes, entries
+    def set(self, metric, value):
+        if metric is CACHE_REDIS_SKIPPED:
+            self.counts["skipped" if value else "used"] += 1
+        elif metric is CACHE_MEMORY_BYTES:
+            self.sizes = value, self.sizes[1]
+        else:
+            self.sizes = self.sizes[0], value
 
 
 @dataclass

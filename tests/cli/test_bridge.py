@@ -7,8 +7,9 @@ import socket
 import pytest
 
 from gateway.cli.main import main
-from gateway.telemetry.bridge_metrics import BridgeMetrics
-from gateway.transports.queue.judging import ConsumerEvent
+from gateway.telemetry.labels import ConsumerEvent
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX
 from tests.docs.pages import ROOT
 
 
@@ -94,6 +95,6 @@ def test_its_metrics_are_documented():
     """docs/queues.md names all of them, and every event, and no others."""
     page = (ROOT / "docs" / "queues.md").read_text()
     rows = {line.split("`")[1] for line in page.split("\n## Metrics\n")[1].splitlines() if line.startswith("| `")}
-    metrics = {family.name for family in BridgeMetrics((), ()).registry.collect()}
+    metrics = {family.name for family in Metrics(BRIDGE, prefix=BRIDGE_PREFIX).registry.collect()}
     counters = {"admission_gateway_bridge_" + name for name in ("events", "worker_events", "dropped_log_lines")}
     assert rows - {"event"} == {name + "_total" if name in counters else name for name in metrics} | set(ConsumerEvent)

@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from admission_worker.command import command
 from admission_worker.samples.sample_worker import worker
 from gateway.cli.main import main
-from gateway.telemetry.bridge_metrics import BridgeMetrics
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, GATEWAY, REDIS
 from tests.docs.pages import ROOT, pages
 from worker_conformance.command import main as kit
 
@@ -106,9 +106,9 @@ def test_every_environment_variable_exists(name):
 @pytest.mark.parametrize("name", pages())
 def test_every_metric_exists(name):
     """A metric that a page names is one that /metrics shows."""
-    metrics = Metrics()
-    metrics.use_redis()
-    expositions = [made.exposition()[1].decode() for made in (metrics, BridgeMetrics((), ()))]
+    expositions = [
+        made.exposition()[1].decode() for made in (Metrics((*GATEWAY, *REDIS)), Metrics(BRIDGE, prefix=BRIDGE_PREFIX))
+    ]
     known = set()
     for family in text_string_to_metric_families("".join(text.removesuffix("# EOF\n") for text in expositions)):
         known |= {

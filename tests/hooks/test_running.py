@@ -13,7 +13,7 @@ import pytest
 from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.hooks import files
 from gateway.hooks.failures import HOOK_FAILED, NO_ANSWER
-from gateway.hooks.running import CONFIGS, HookRunner, Question
+from gateway.hooks.running import CONFIGS, HookRunner, Question, RunEvent
 from gateway.hooks.verdicts import verdict
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
@@ -38,22 +38,6 @@ ENCODED = base64.b64encode(json.dumps(PATCH).encode()).decode()
 DOCUMENT = b'{"operation":"CREATE","object":{"spec":{"image":"a"}}}'
 
 
-class Heard:
-    """A RunEvents that remembers."""
-
-    def __init__(self):
-        self.told = []
-
-    def started(self):
-        self.told.append("started")
-
-    def ended(self, *, killed):
-        self.told.append("killed" if killed else "ended")
-
-    def refused(self):
-        self.told.append("refused")
-
-
 @pytest.fixture(autouse=True)
 def temporary(tmp_path, monkeypatch):
     """Where the files of runs are made. None is left, whatever happens."""
@@ -64,13 +48,13 @@ def temporary(tmp_path, monkeypatch):
     assert list(directory.iterdir()) == []
 
 
-async def judged(hook, *, phase=Phase.VALIDATING, seconds=PATIENCE, events=None, runner=None, **fields):
+async def judged(hook, *, phase=Phase.VALIDATING, seconds=PATIENCE, report=None, runner=None, **fields):
     """What a hook says, or why it says nothing."""
     question = Question(
         binding=VALIDATING if phase is Phase.VALIDATING else MUTATING, phase=phase, document=DOCUMENT, uid="u1"
     )
     runner = runner or HookRunner(limits(**fields))
-    return await runner.judge(hook, question, deadline=time.monotonic() + seconds, events=events or Heard())
+    return await runner.judge(hook, question, deadline=time.monotonic() + seconds, report=report or [].append)
 
 
 @pytest.mark.parametrize(
@@ -241,12 +225,12 @@ async def test_one_that_never_ends_is_a_timeout(tmp_path):
     """Not a denial: what shell-operator has no words for is a failure. It is killed."""
     hook = bash_hook(tmp_path, "echo $$ > own; sleep 1e6")
     for seconds in LIMITS:
-        events = Heard()
-        answer = await judged(hook, seconds=seconds, events=events)
+        told = []
+        answer = await judged(hook, seconds=seconds, report=told.append)
         assert answer.reason is Reason.WORKER_TIMEOUT
         if (tmp_path / "own").exists():
             break
-    assert events.told == ["started", "killed"]
+    assert told == [RunEvent.STARTED, RunEvent.KILLED]
     await gone(await pid_in(tmp_path / "own"))
 
 
@@ -280,11 +264,11 @@ async def test_one_that_cannot_be_started_is_unavailable(tmp_path, text, mode):
     hook = tmp_path / "hook.sh"
     if text is not None:
         executable(hook, text).chmod(mode)
-    events = Heard()
-    answer = await judged(hook, events=events)
+    told = []
+    answer = await judged(hook, report=told.append)
     assert answer.reason is Reason.WORKER_UNAVAILABLE
     assert str(hook) in answer.message
-    assert events.told == []
+    assert told == []
 
 
 async def test_one_killed_by_somebody_else_has_failed(tmp_path):
@@ -296,16 +280,16 @@ async def test_one_killed_by_somebody_else_has_failed(tmp_path):
 
 async def test_cancelled_nothing_is_left(tmp_path):
     """No process, no file, no seat taken."""
-    runner, events = HookRunner(limits()), Heard()
+    runner, told = HookRunner(limits()), []
     hook = bash_hook(tmp_path, "echo $$ > own; (setsid sh -c 'echo $$ > away; exec sleep 1e6' &); sleep 1e6")
-    task = asyncio.create_task(judged(hook, runner=runner, events=events))
+    task = asyncio.create_task(judged(hook, runner=runner, report=told.append))
     pids = [await pid_in(tmp_path / name) for name in ("own", "away")]
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     for pid in pids:
         await gone(pid)
-    assert (runner.seats.taken, events.told) == (0, ["started", "killed"])
+    assert (runner.seats.taken, told) == (0, [RunEvent.STARTED, RunEvent.KILLED])
 
 
 async def test_no_more_run_than_there_are_seats(tmp_path):
@@ -320,11 +304,11 @@ async def test_no_more_run_than_there_are_seats(tmp_path):
 async def test_too_many_are_refused_at_once(tmp_path):
     """By a failure of its own."""
     hook = bash_hook(tmp_path, "touch started; until test -e go; do sleep 0.01; done; exit 1")
-    runner, refused = HookRunner(limits(processes=1, waiting=1)), Heard()
+    runner, told = HookRunner(limits(processes=1, waiting=1)), []
     tasks = [asyncio.create_task(judged(hook, runner=runner)) for _ in range(2)]
     await asyncio.sleep(0)
-    answer = await judged(hook, runner=runner, events=refused)
-    assert (answer.reason, refused.told) == (Reason.OVERLOADED, ["refused"])
+    answer = await judged(hook, runner=runner, report=told.append)
+    assert (answer.reason, told) == (Reason.OVERLOADED, [RunEvent.REFUSED])
     (tmp_path / "go").touch()
     assert await asyncio.gather(*tasks) == [HOOK_FAILED] * 2
 
@@ -348,12 +332,12 @@ async def ended(tasks):
 
 async def test_a_hook_that_hangs_does_not_hold_up_the_others(tmp_path):
     """Many asks of it wait; the other one is answered, asked once or ten times; and more of its own are refused."""
-    runner, refused = HookRunner(limits(processes=3, waiting=10)), Heard()
+    runner, told = HookRunner(limits(processes=3, waiting=10)), []
     hook, tasks = await hanging(runner, tmp_path, 12, 2)
     well = bash_hook(tmp_path, answering({"allowed": True}), name="well.sh")
     assert await asyncio.gather(*(judged(well, runner=runner) for _ in range(10))) == [Allow()] * 10
-    answer = await judged(hook, runner=runner, events=refused)
-    assert (answer.reason, refused.told) == (Reason.OVERLOADED, ["refused"])
+    answer = await judged(hook, runner=runner, report=told.append)
+    assert (answer.reason, told) == (Reason.OVERLOADED, [RunEvent.REFUSED])
     assert len(list(tmp_path.glob("own.*"))) == 2
     await ended(tasks)
     assert runner.seats.taken == 0

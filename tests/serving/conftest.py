@@ -22,6 +22,7 @@ from gateway.serving.certificates import ensure_development_certificates
 from gateway.serving.front import Front, Reply
 from gateway.serving.limits import Limits
 from gateway.serving.tls import server_context
+from gateway.telemetry.table import HTTP_REFUSALS
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 PATIENCE = 20
@@ -39,14 +40,8 @@ class Recorder:
         self.asked.append((target, body, started, ends, overloaded))
         return Reply(status=200, body=b'{"judged": %d}' % len(body))
 
-    def answered(self, phase, status, seconds, body_bytes):
-        self.events.append(("answered", phase, status, body_bytes))
-
-    def refused(self, why):
-        self.events.append(("refused", why))
-
-    def limit_hit(self, limit):
-        self.events.append(("limit", limit))
+    def count(self, metric, label, amount=1):
+        self.events.append(("refused" if metric is HTTP_REFUSALS else "limit", label))
 
 
 class Gate:

@@ -14,6 +14,7 @@ from gateway.serving import replay
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.patrol import STABLE, UNSTABLE, Patrol
 from gateway.serving.replay import FAILED, Replays
+from gateway.telemetry.table import PATROLLED_POLICIES, PATROLS_DONE
 from tests.world import decide, label, patch, plan, policy, request
 
 NAMED = "a policy does not leave its own result alone: it is not idempotent"
@@ -40,7 +41,7 @@ class Workers:
 
 
 class Configuration:
-    """A configuration with these policies in force; ``held`` counts who holds it. Also counts, as PatrolEvents."""
+    """A configuration with these policies in force; ``held`` counts who holds it. Also counts, as Events."""
 
     def __init__(self, policies, behaviours):
         self.policies = policies
@@ -59,11 +60,12 @@ class Configuration:
     def end(self):
         self.held -= 1
 
-    def patrolled_policy(self, about, result):
-        self.named.append((about.policy, result))
-
-    def patrolled(self, result):
-        self.results.append(result)
+    def count(self, metric, *labels):
+        if metric is PATROLS_DONE:
+            self.results.append(*labels)
+        else:
+            assert metric is PATROLLED_POLICIES
+            self.named.append((labels[1].removeprefix("test/").split(".")[0], labels[2]))
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from gateway.serving import shadow as shadowing
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.replay import FAILED, Replays
 from gateway.serving.shadow import DIFFERENT, SAME, Shadowing
+from gateway.telemetry.table import SHADOW_COMPARISONS
 from tests.world import decide, label, patch, policy, request
 
 DIFFERS = "a shadow judges otherwise than its policy"
@@ -34,7 +35,7 @@ def shadowed(name, **fields):
 class Configuration:
     """A configuration with these policies; their shadows answer as ``behaviours`` say, by the name of their policy.
 
-    ``asked`` are those names with the documents, in order; ``held`` counts who holds it. Also counts, as ShadowEvents.
+    ``asked`` are those names with the documents, in order; ``held`` counts who holds it. Also counts, as Events.
     """
 
     def __init__(self, policies, behaviours, standing=None):
@@ -63,8 +64,9 @@ class Configuration:
     def end(self):
         self.held -= 1
 
-    def compared(self, about, result):
-        self.results.append((about.policy, result))
+    def count(self, metric, phase, name, result):
+        assert metric is SHADOW_COMPARISONS
+        self.results.append((name.removeprefix("test/").split(".")[0], result))
 
     def known(self, ask):
         return None

@@ -8,7 +8,8 @@ import textwrap
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.telemetry.metrics import PREFIX, QUEUE_EVENTS, QUEUE_LIMITS
+from gateway.telemetry.labels import GRPC_EVENTS, LIMIT_OF, QUEUE_EVENTS
+from gateway.telemetry.table import PREFIX
 
 SCRIPT = textwrap.dedent("""
     import asyncio, json, sys
@@ -102,7 +103,8 @@ def test_nothing_of_redis_is_imported(served):
     of_redis = tuple(f"{PREFIX}{name}" for name in ("queue_", "cache_redis_", "cache_seal_"))
     assert [sample for sample in samples if sample.name.startswith(of_redis)] == []
     values = {sample.labels.get(label) for sample in samples for label in ("event", "limit")}
-    assert values.isdisjoint({*QUEUE_EVENTS, *QUEUE_LIMITS})
+    of_queues = {*QUEUE_EVENTS} - {*GRPC_EVENTS}
+    assert values.isdisjoint(of_queues | {LIMIT_OF[event] for event in of_queues & LIMIT_OF.keys()})
 
 
 def test_a_queue_without_the_extra(served):

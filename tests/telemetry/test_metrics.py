@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.caching.events import LookupResult
 from gateway.deciding.origin import Source
 from gateway.deciding.plan import Unavailable, UnavailableReason
 from gateway.deciding.verdicts import Allow, Deny, Failure
@@ -14,28 +13,48 @@ from gateway.reasons import Reason
 from gateway.redis.faults import RedisFault
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.places import Places
-from gateway.serving.counting import CacheCounting, WorkerCounting
 from gateway.serving.limits import Limits
 from gateway.serving.patrol import STABLE, UNSTABLE
 from gateway.serving.refusals import Refusal
 from gateway.serving.replay import DROPPED, FAILED
 from gateway.serving.shadow import DIFFERENT, SAME
-from gateway.telemetry.metrics import (
+from gateway.telemetry import table
+from gateway.telemetry.events import Metric
+from gateway.telemetry.labels import (
+    GRPC_EVENTS,
+    HOOK_EVENTS,
+    LIMIT_OF,
+    QUEUE_EVENTS,
+    WEBHOOK_EVENTS,
+    ConsumerEvent,
+    LookupResult,
+    WorkerEvent,
+)
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import (
+    BRIDGE,
+    BRIDGE_EVENTS,
+    BRIDGE_PREFIX,
+    CACHE_LOOKUPS,
+    CACHE_MEMORY_BYTES,
+    CACHE_REDIS_ERRORS,
     COMPARED,
-    ENTRIES,
+    ENTRY_REVIEWS,
+    GATEWAY,
+    HTTP_REFUSALS,
+    LIMIT_HITS,
     LIMITS,
-    LOOKUPS,
+    NOT_A_REVIEW,
     PATROLLED,
     PATROLS,
     PREFIX,
-    QUEUE_EVENTS,
-    QUEUE_LIMITS,
+    REDIS,
     REDIS_ERRORS,
     REFUSALS,
-    WORKER_EVENTS,
-    Metrics,
+    SHADOW_COMPARISONS,
+    WORKER_CONNECTIONS,
 )
-from gateway.transports.events import WorkerEvent
+from gateway.transports.events import count_worker_event
 from gateway.transports.limits import TransportLimits
 from tests.world import decide, label, patch, policy, request
 
@@ -54,7 +73,7 @@ def value(metrics, name, **labels):
 def decided(metrics, answer, *, phase=Phase.MUTATING, failure_policy=FailurePolicy.FAIL, on=None):
     """Count the decision of one policy that gives this answer."""
     one = policy("one", phase=phase, failure_policy=failure_policy)
-    metrics.know([one])
+    metrics.know([one], [])
     decision, _ = decide([one], {"one": answer}, on=on)
     metrics.decided(decision)
     return {"phase": phase.value, "policy": one.qualified_name}
@@ -62,24 +81,30 @@ def decided(metrics, answer, *, phase=Phase.MUTATING, failure_policy=FailurePoli
 
 def test_the_words_of_refusals_are_those_of_the_front():
     """Each refusal of the front has its own series, and not_a_review is the judge's."""
-    assert set(REFUSALS) == {*Refusal, "not_a_review"}
+    assert set(REFUSALS) == {*Refusal, NOT_A_REVIEW}
     assert list(REFUSALS) == sorted(REFUSALS)
 
 
 def test_the_words_of_limits_are_those_of_the_limits():
     """Each limit that is counted is one of Limits or TransportLimits, or the log's."""
     known = {each.name for limits in (Limits, TransportLimits) for each in fields(limits)}
-    assert {*LIMITS, *QUEUE_LIMITS} <= {*known, "log_lines"}
+    assert {*LIMITS, *LIMIT_OF.values()} <= {*known, "log_lines"}
 
 
-def test_the_words_of_worker_events_are_those_of_the_transports():
-    """Each event of a worker has its own series."""
-    assert sorted((*WORKER_EVENTS, *QUEUE_EVENTS)) == sorted(WorkerEvent)
+def test_every_event_of_a_worker_is_one_of_a_transport():
+    """So each has its own series, where it can happen."""
+    assert {*GRPC_EVENTS, *WEBHOOK_EVENTS, *QUEUE_EVENTS, *HOOK_EVENTS} == {*WorkerEvent}
+
+
+def test_every_metric_of_the_table_is_somebodys():
+    """What the module defines, a gateway or a bridge shows."""
+    defined = {value for value in vars(table).values() if isinstance(value, Metric)}
+    assert defined == {*GATEWAY, *REDIS, *BRIDGE}
 
 
 def test_counters_start_at_zero(metrics):
     """Whatever can be counted is there before it happens: absence means something."""
-    metrics.know([policy("one", phase=Phase.VALIDATING)])
+    metrics.know([policy("one", phase=Phase.VALIDATING)], [])
     families = text_string_to_metric_families(metrics.exposition()[1].decode())
     samples = [sample for family in families for sample in family.samples]
     assert {sample.value for sample in samples} == {0.0}
@@ -111,8 +136,8 @@ def test_a_decision_is_counted(metrics, phase, answer, verdict, outcome):
 
 
 def test_a_policy_that_cannot_be_asked_is_counted_as_a_failure(metrics):
-    """What it comes to is a failure that says more."""
-    labels = decided(metrics, Unavailable(message="x", why=UnavailableReason.UNDESCRIBED))
+    """What it comes to is a failure."""
+    labels = decided(metrics, Unavailable(message="x", why=UnavailableReason.UNDESCRIBED).failure)
     assert value(metrics, "policy_verdicts_total", **labels, verdict="failure") == 1
 
 
@@ -131,11 +156,8 @@ def test_failing_open_is_counted(metrics):
     assert value(metrics, "reviews_total", phase="mutating", outcome="allowed") == 1
 
 
-def test_the_words_of_the_cache_are_those_of_the_cache():
-    """Each result of a lookup and each fault of Redis has its own series; and so have the results of a patrol and
-    of a comparison.
-    """
-    assert set(LOOKUPS) == set(LookupResult)
+def test_the_words_of_results_are_those_of_who_comes_to_them():
+    """Each fault of Redis has its own series; and so have the results of a patrol and of a comparison."""
     assert set(REDIS_ERRORS) == set(RedisFault)
     assert set(PATROLS) == {STABLE, UNSTABLE, FAILED, DROPPED}
     assert set(PATROLLED) == {*PATROLS} - {DROPPED}
@@ -147,7 +169,7 @@ def test_an_answer_is_counted_by_its_source(metrics, source):
     """Where each answer is from: how much the memo, the cache and a stale verdict spare is their share of all."""
     one = policy("one")
     decision, _ = decide([one], {"one": Allow()})
-    metrics.know([one])
+    metrics.know([one], [])
     metrics.decided(replace(decision, calls=tuple(replace(call, source=source) for call in decision.calls)))
     labels = {"phase": "mutating", "policy": one.qualified_name}
     assert value(metrics, "policy_answers_total", **labels, source=source) == 1
@@ -157,7 +179,7 @@ def test_an_answer_is_counted_by_its_source(metrics, source):
 def test_conflicts_are_counted_for_the_later_policy(metrics):
     """One for each field that another policy had written."""
     chain = [policy("one"), policy("two", index=1)]
-    metrics.know(chain)
+    metrics.know(chain, [])
     metrics.decided(decide(chain, {"one": label("x", "1"), "two": label("x", "2")})[0])
     counted = [value(metrics, "policy_conflicts_total", phase="mutating", policy=each.qualified_name) for each in chain]
     assert counted == [0, 1]
@@ -166,7 +188,7 @@ def test_conflicts_are_counted_for_the_later_policy(metrics):
 def test_a_write_outside_of_the_scope_is_a_failure_that_starts_at_zero(metrics):
     """So that somebody can alert on the first one."""
     one = policy("one")
-    metrics.know([one])
+    metrics.know([one], [])
     labels = {"phase": "mutating", "policy": one.qualified_name, "reason": "WRITE_SCOPE"}
     assert value(metrics, "policy_failures_total", **labels) == 0
     metrics.decided(decide([one], {"one": patch({"op": "add", "path": "/metadata/finalizers", "value": ["x"]})})[0])
@@ -184,70 +206,65 @@ def test_early_asks_are_used_or_wasted(metrics):
     assert [value(metrics, "early_asks_total", result=word) for word in ("used", "wasted")] == [1, 1]
 
 
-def test_the_cache_counts(metrics):
-    """Each event of the cache has its metric."""
+def test_a_lookup_is_counted_for_its_policy(metrics):
+    """By its result; and its series go with the policy."""
     one = policy("one", cache=Cache(ttl=60))
-    metrics.know([one])
-    metrics.use_redis()
-    events = CacheCounting(metrics)
-    for result in LookupResult:
-        events.looked_up(one, result)
-    events.stored(one)
-    events.too_large(one)
-    events.evicted(3)
-    events.write_dropped(4)
-    events.seal_failed()
-    for fault in RedisFault:
-        events.redis_failed(fault)
-    events.redis_skipped(skipped=True)
-    events.purged(2)
-    events.size(1000, 5)
+    metrics.know([one], [])
     labels = {"phase": "mutating", "policy": one.qualified_name}
-    assert [value(metrics, "cache_lookups_total", **labels, result=each) for each in LookupResult] == [1] * len(
-        LookupResult
-    )
-    counted = {word: value(metrics, "cache_entries_total", event=word) for word in ENTRIES}
-    assert counted == {"stored": 1, "too_large": 1, "evicted": 3, "write_dropped": 4}
-    assert [value(metrics, "cache_redis_errors_total", kind=each) for each in RedisFault] == [1] * len(RedisFault)
-    singles = {
-        "seal_failures_total": 1,
-        "purged_policies_total": 2,
-        "redis_skipped": 1,
-        "memory_bytes": 1000,
-        "memory_entries": 5,
-    }
-    assert {name: value(metrics, f"cache_{name}") for name in singles} == singles
-    metrics.forget_others([])
-    assert "one.test" not in metrics.exposition()[1].decode()
+    assert [value(metrics, "cache_lookups_total", **labels, result=each) for each in LookupResult] == [0] * 6
+    metrics.count(CACHE_LOOKUPS, one.phase, one.qualified_name, LookupResult.STALE)
+    assert value(metrics, "cache_lookups_total", **labels, result="stale") == 1
+    metrics.forget_others([policy("one")], [])
+    assert "cache_lookups_total{" not in metrics.exposition()[1].decode()
+
+
+def test_a_gauge_says_what_it_was_set_to(metrics):
+    """And what it was changed by since."""
+    metrics.set(CACHE_MEMORY_BYTES, 1000)
+    metrics.count(CACHE_MEMORY_BYTES, amount=-1)
+    assert value(metrics, "cache_memory_bytes") == 999
+
+
+def test_what_a_process_has_no_metric_for_goes_nowhere(metrics):
+    """Without Redis there are no metrics of it, and nothing breaks; from when it is used, they start at 0."""
+    metrics.count(CACHE_REDIS_ERRORS, RedisFault.TIMEOUT)
+    assert value(metrics, "cache_redis_errors_total", kind="timeout") is None
+    metrics.use(REDIS)
+    assert value(metrics, "cache_redis_errors_total", kind="timeout") == 0
+    metrics.count(CACHE_REDIS_ERRORS, RedisFault.TIMEOUT)
+    assert value(metrics, "cache_redis_errors_total", kind="timeout") == 1
+
+
+def test_a_bridge_has_one_worker():
+    """Its metrics are the same, under a prefix of their own and without the label that would say which."""
+    metrics = Metrics(BRIDGE, prefix=BRIDGE_PREFIX)
+    metrics.worker_added("q", GRPC_EVENTS)
+    count_worker_event(metrics, "q", WorkerEvent.FLOODED)
+    metrics.count(WORKER_CONNECTIONS, "q", amount=2)
+    metrics.count(BRIDGE_EVENTS, ConsumerEvent.LATE, amount=3)
+    assert value(metrics, "bridge_worker_events_total", event="flooded") == 1
+    assert value(metrics, "bridge_worker_events_total", event="retry") == 0
+    assert value(metrics, "bridge_worker_connections") == 2
+    assert value(metrics, "bridge_events_total", event="late") == 3
+    metrics.worker_removed("q")
 
 
 def test_a_policy_without_a_cache_has_no_lookups(metrics):
     """A series that never moves tells nobody anything."""
-    metrics.know([policy("one")])
+    metrics.know([policy("one")], [])
     assert "cache_lookups_total{" not in metrics.exposition()[1].decode()
-
-
-def test_patrols_are_counted(metrics):
-    """By their result, and by policy."""
-    one = policy("one")
-    metrics.know([one])
-    metrics.patrolled("dropped")
-    metrics.patrolled_policy(one, "unstable")
-    labels = {"phase": "mutating", "policy": one.qualified_name}
-    assert value(metrics, "patrols_total", result="dropped") == 1
-    assert value(metrics, "patrolled_policies_total", **labels, result="unstable") == 1
 
 
 def test_comparisons_with_shadows_are_counted(metrics):
     """By policy and result, from 0 on; a policy without a shadow has none, and one that lost it has none any more."""
     one = policy("one", shadow=Shadow(worker="next", policy="one"))
-    metrics.know([one, policy("two")])
+    metrics.know([one, policy("two")], [])
     labels = {"phase": "mutating", "policy": one.qualified_name}
     assert [value(metrics, "shadow_comparisons_total", **labels, result=each) for each in COMPARED] == [0] * 4
-    metrics.compared(one, DIFFERENT)
+    metrics.count(SHADOW_COMPARISONS, one.phase, one.qualified_name, DIFFERENT)
     assert value(metrics, "shadow_comparisons_total", **labels, result="different") == 1
     assert 'shadow_comparisons_total{phase="mutating",policy="test/two' not in metrics.exposition()[1].decode()
-    metrics.forget_others([policy("one")])
+    metrics.forget_others([policy("one")], [])
     assert "shadow_comparisons_total{" not in metrics.exposition()[1].decode()
 
 
@@ -266,8 +283,8 @@ def test_what_is_not_configured_any_more_is_forgotten(metrics):
     metrics.know([one, two], [(Phase.MUTATING, "chain.one"), (Phase.MUTATING, "chain.two")])
     decision, _ = decide([one, two], {"one": FAILURE, "two": Allow()})
     metrics.decided(decision)
-    metrics.judged("chain.one", decision)
-    metrics.judged("chain.two", decision)
+    metrics.count(ENTRY_REVIEWS, Phase.MUTATING, "chain.one", decision.outcome)
+    metrics.count(ENTRY_REVIEWS, Phase.MUTATING, "chain.two", decision.outcome)
     metrics.forget_others([one], [(Phase.MUTATING, "chain.one")])
     assert "two.test" not in metrics.exposition()[1].decode()
     labels = {"phase": "mutating", "policy": one.qualified_name}
@@ -288,60 +305,41 @@ def test_any_number_of_configurations_leaves_as_many_series_as_the_last(metrics)
     assert len(metrics.exposition()[1].splitlines()) == before
 
 
-def test_reloads_are_counted_by_their_result(metrics):
-    """What was read last, and whether it is what is served."""
-    metrics.loaded(1700000000.5, errors=1)
-    assert value(metrics, "configuration_loaded_timestamp_seconds") == 1700000000.5
-    assert (value(metrics, "configuration_errors"), value(metrics, "configuration_last_reload_successful")) == (1, 1)
-    metrics.reloaded("invalid", errors=3, good=False)
-    assert value(metrics, "configuration_reloads_total", result="invalid") == 1
-    assert (value(metrics, "configuration_errors"), value(metrics, "configuration_last_reload_successful")) == (3, 0)
-
-
-@pytest.mark.parametrize("why", [*Refusal, "not_a_review"])
-def test_a_refusal_is_counted_by_its_word(metrics, why):
-    """Each refusal counts under its own word."""
-    metrics.refused(why)
-    assert value(metrics, "http_refusals_total", why=why) == 1
-
-
 def test_labels_are_bounded(metrics):
     """Words that nobody foresaw share one series, however many there are."""
     for number in range(100):
-        metrics.refused(f"new-{number}")
-        metrics.limit_hit(f"new-{number}")
+        metrics.count(HTTP_REFUSALS, f"new-{number}")
+        metrics.count(LIMIT_HITS, f"new-{number}")
     assert value(metrics, "http_refusals_total", why="other") == 100
     assert value(metrics, "limit_hits_total", limit="other") == 100
     text = metrics.exposition()[1].decode()
     assert "new-" not in text
 
 
-def test_a_body_that_is_no_review_and_an_abandoned_review_are_counted(metrics):
-    """What never came to a decision is counted too."""
-    metrics.not_a_review()
-    metrics.abandoned(Phase.VALIDATING)
-    assert value(metrics, "http_refusals_total", why="not_a_review") == 1
-    assert value(metrics, "abandoned_reviews_total", phase="validating") == 1
-    assert value(metrics, "abandoned_reviews_total", phase="mutating") == 0
-
-
 def test_what_happens_with_workers_is_counted(metrics):
     """By worker and event, from 0; workers of one name count together, and the last one takes its series along."""
-    counting = WorkerCounting(metrics)
     for _ in range(2):
-        counting.arrived("labels")
-    counting.happened("labels", WorkerEvent.RETRY)
-    counting.happened("labels", WorkerEvent.STRAY, 3)
-    counting.happened("labels", WorkerEvent.IN_FLIGHT)
-    counting.connections("labels", 2)
-    counting.connections("labels", 1)
-    counting.gone("labels")
-    events = f"{PREFIX}worker_events_total"
-    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "retry"}) == 1
-    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "stray"}) == 3
-    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "circuit_opened"}) == 0
-    assert metrics.registry.get_sample_value(f"{PREFIX}limit_hits_total", {"limit": "worker_in_flight"}) == 1
-    assert metrics.registry.get_sample_value(f"{PREFIX}worker_connections", {"worker": "labels"}) == 3
-    counting.gone("labels")
-    assert metrics.registry.get_sample_value(events, {"worker": "labels", "event": "retry"}) is None
-    assert metrics.registry.get_sample_value(f"{PREFIX}worker_connections", {"worker": "labels"}) is None
+        metrics.worker_added("labels", GRPC_EVENTS)
+    assert value(metrics, "limit_hits_total", limit="worker_in_flight") == 0
+    count_worker_event(metrics, "labels", WorkerEvent.RETRY)
+    count_worker_event(metrics, "labels", WorkerEvent.STRAY, 3)
+    count_worker_event(metrics, "labels", WorkerEvent.IN_FLIGHT)
+    metrics.count(WORKER_CONNECTIONS, "labels", amount=2)
+    metrics.count(WORKER_CONNECTIONS, "labels", amount=1)
+    metrics.worker_removed("labels")
+    counted = {event: value(metrics, "worker_events_total", worker="labels", event=event) for event in GRPC_EVENTS}
+    assert counted == dict.fromkeys(GRPC_EVENTS, 0) | {"retry": 1, "stray": 3, "in_flight": 1}
+    assert value(metrics, "limit_hits_total", limit="worker_in_flight") == 1
+    assert value(metrics, "worker_connections", worker="labels") == 3
+    metrics.worker_removed("labels")
+    assert 'worker="labels"' not in metrics.exposition()[1].decode()
+
+
+def test_a_worker_has_series_of_what_can_happen_with_it(metrics):
+    """None of a queue where there is none."""
+    metrics.worker_added("labels", GRPC_EVENTS)
+    text = metrics.exposition()[1].decode()
+    assert [
+        word for word in (*QUEUE_EVENTS, *HOOK_EVENTS) if word not in GRPC_EVENTS and f'event="{word}"' in text
+    ] == []
+    assert 'limit="queue_length"' not in text

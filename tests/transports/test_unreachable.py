@@ -3,7 +3,7 @@
 import asyncio
 
 from gateway.reasons import Reason
-from gateway.transports.events import NoWorkerEvents
+from gateway.telemetry.events import NoEvents
 from gateway.transports.unreachable import UnreachableWorker
 from tests.transports.reaching import question
 from tests.world import policy
@@ -11,7 +11,7 @@ from tests.world import policy
 
 async def test_each_call_says_why():
     """It fails as CONFIGURATION, later and once; one that is cancelled hears nothing."""
-    worker = UnreachableWorker("labels", "queue q", "give it a Redis", NoWorkerEvents())
+    worker = UnreachableWorker("labels", "queue q", "give it a Redis", NoEvents())
     answers = []
     worker.ask(question(policy("p")), lambda _, answer: answers.append(answer))
     worker.ask(question(policy("p")), lambda _, answer: answers.append(answer))()

@@ -18,9 +18,9 @@ import structlog
 
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
+from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description
-from gateway.transports.events import WorkerEvent
 from gateway.transports.grpc.attempts import Ending
 from gateway.transports.grpc.connection import Connection
 from gateway.transports.grpc.failures import CLOCKS_SECONDS

@@ -19,10 +19,13 @@ import structlog
 
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.labels import GRPC_EVENTS, WorkerEvent
+from gateway.telemetry.table import WORKER_CONNECTIONS
 from gateway.transports.agreement import Agreement
 from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description, Descriptions
-from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
+from gateway.transports.events import count_worker_event
 from gateway.transports.grpc.addresses import resolve
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.connection import Connection, State
@@ -65,7 +68,7 @@ class GrpcWorker:
         dialler: Dialler | None = None,
         agreement: Agreement | None = None,
         connections: int | None = None,
-        events: WorkerEvents | None = None,
+        events: Events | None = None,
         resolving: Callable[[str], Awaitable[tuple[str, ...]]] = resolve,
         reading: Reading | None = None,
     ) -> None:
@@ -82,7 +85,7 @@ class GrpcWorker:
         self._limits = limits
         self._reading = reading
         dialler = dialler or Dialler(target, limits)
-        self._events = events or NoWorkerEvents()
+        self._events = events or NoEvents()
         self._failures = Failures(name, target, limits.message_characters, dialler.tls)
         self._outcomes = Outcomes(name, limits.message_characters, self._failures.internal, reading or outcome_answer)
         self._backlog = Backlog(limits.worker_backlog_bytes)
@@ -97,7 +100,7 @@ class GrpcWorker:
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_closed = False
-        self._events.arrived(name)
+        self._events.worker_added(name, GRPC_EVENTS)
         self._fleet = Fleet(
             target=target,
             limits=limits,
@@ -217,7 +220,7 @@ class GrpcWorker:
 
     def count(self, event: WorkerEvent, number: int = 1) -> None:
         """Something happened."""
-        self._events.happened(self.name, event, number)
+        count_worker_event(self._events, self.name, event, number)
 
     # ----------------------------------------------------------------------------------------------- waiting
 
@@ -343,7 +346,7 @@ class GrpcWorker:
         before, self._usable = self._usable, usable
         if usable == before:
             return
-        self._events.connections(self.name, usable - before)
+        self._events.count(WORKER_CONNECTIONS, self.name, amount=usable - before)
         self.count(WorkerEvent.CONNECTED if usable > before else WorkerEvent.DISCONNECTED, abs(usable - before))
         if not usable:
             _LOG.warning("a worker is lost: no connection to it may be asked", worker=self.name, target=self.target)
@@ -384,5 +387,5 @@ class GrpcWorker:
         for asking in tuple(self._open):
             asking.cancel()
         await self._fleet.close()
-        self._events.connections(self.name, -self._usable)
-        self._events.gone(self.name)
+        self._events.count(WORKER_CONNECTIONS, self.name, amount=-self._usable)
+        self._events.worker_removed(self.name)

@@ -13,9 +13,9 @@ import structlog
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer
 from gateway.hooks import failures
-from gateway.hooks.running import RunEvents
+from gateway.hooks.running import Report, RunEvent
+from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.asked import Answered
-from gateway.transports.events import WorkerEvent
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -33,8 +33,8 @@ class Hook(Protocol):
     def seats(self) -> int:
         """How many hooks run at the same time in this process."""
 
-    async def judge(self, ask: PolicyCall, events: RunEvents) -> Answer:
-        """What the hook says to an ask; ``events`` hears of its process."""
+    async def judge(self, ask: PolicyCall, report: Report) -> Answer:
+        """What the hook says to an ask; ``report`` is called with what becomes of its process."""
 
     def left(self, asking: "HookAsking") -> None:
         """Nothing of an ask is left."""
@@ -77,29 +77,23 @@ class HookAsking:
         self._task.cancel()
         await asyncio.wait((self._task,))
 
-    # -------------------------------------------------------------------------------------------- as RunEvents
-
-    def started(self) -> None:
-        """A process runs."""
-        self._has_started = True
-        self._worker.count(WorkerEvent.HOOK_RUN)
-        self._worker.processes(1)
-
-    def ended(self, *, killed: bool) -> None:
-        """It has ended."""
-        self._worker.processes(-1)
-        if killed:
-            self._worker.count(WorkerEvent.HOOK_KILLED)
-
-    def refused(self) -> None:
-        """None was started."""
-        self._worker.count(WorkerEvent.HOOK_REFUSED)
+    def _report(self, event: RunEvent) -> None:
+        if event is RunEvent.REFUSED:
+            self._worker.count(WorkerEvent.HOOK_REFUSED)
+        elif event is RunEvent.STARTED:
+            self._has_started = True
+            self._worker.count(WorkerEvent.HOOK_RUN)
+            self._worker.processes(1)
+        else:
+            self._worker.processes(-1)
+            if event is RunEvent.KILLED:
+                self._worker.count(WorkerEvent.HOOK_KILLED)
 
     # ------------------------------------------------------------------------------------------------- its end
 
     async def _judge(self) -> None:
         try:
-            answer = await self._worker.judge(self._ask, self)
+            answer = await self._worker.judge(self._ask, self._report)
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
             _LOG.exception("asking a hook failed inside the gateway", worker=self._worker.name, uid=self._ask.uid)
             answer = failures.internal(self._worker.target, error)

@@ -17,13 +17,16 @@ from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.hooks.description import HookChangingError, HookDescription, HookError, Stamp, describe, stamp
 from gateway.hooks.paths import hook_path
-from gateway.hooks.running import HookRunner, Question, RunEvents
+from gateway.hooks.running import HookRunner, Question, Report
 from gateway.policies.model import HookTarget
 from gateway.reasons import Reason
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.labels import HOOK_EVENTS, WorkerEvent
+from gateway.telemetry.table import HOOK_PROCESSES, WORKER_CONNECTIONS
 from gateway.transports.agreement import Agreement
 from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description, Descriptions
-from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
+from gateway.transports.events import count_worker_event
 from gateway.transports.hook.asking import HookAsking
 from gateway.transports.hook.surroundings import hook_limits
 from gateway.transports.limits import TransportLimits
@@ -58,7 +61,7 @@ class HookWorker:
         target: HookTarget,
         limits: TransportLimits,
         *,
-        events: WorkerEvents | None = None,
+        events: Events | None = None,
         runner: HookRunner | None = None,
     ) -> None:
         self.name = name
@@ -72,7 +75,7 @@ class HookWorker:
         self.target = str(self._path)
         self._objects = target.objects
         self._limits = limits
-        self._events = events or NoWorkerEvents()
+        self._events = events or NoEvents()
         self._runner = runner or HookRunner(hook_limits(limits))
         self._descriptions = Descriptions()
         self._known: HookDescription | None = None
@@ -86,7 +89,8 @@ class HookWorker:
         self._idle.set()
         self._woken = asyncio.Event()
         self._is_closed = False
-        self._events.arrived(name)
+        self._events.worker_added(name, HOOK_EVENTS)
+        self._events.set(HOOK_PROCESSES, 0, name)
         self._watching = asyncio.create_task(self._watch())
 
     # ---------------------------------------------------------------------------------------------- for asks
@@ -101,8 +105,8 @@ class HookWorker:
         self._idle.clear()
         return asking.cancel
 
-    async def judge(self, ask: PolicyCall, events: RunEvents) -> Answer:
-        """What the hook says to an ask; ``events`` hears of its process."""
+    async def judge(self, ask: PolicyCall, report: Report) -> Answer:
+        """What the hook says to an ask; ``report`` is called with what becomes of its process."""
         known = self._known
         if known is None or self._is_closed:
             return Failure(reason=Reason.WORKER_UNAVAILABLE, message=self._why_not())
@@ -122,7 +126,7 @@ class HookWorker:
             uid=ask.uid,
         )
         was_described = self._is_described(known)
-        answer = await self._runner.judge(self._path, question, deadline=ask.deadline, events=events)
+        answer = await self._runner.judge(self._path, question, deadline=ask.deadline, report=report)
         if isinstance(answer, Failure):
             return answer
         if was_described and self._is_described(known):
@@ -143,11 +147,11 @@ class HookWorker:
 
     def count(self, event: WorkerEvent) -> None:
         """Something happened."""
-        self._events.happened(self.name, event)
+        count_worker_event(self._events, self.name, event)
 
     def processes(self, change: int) -> None:
         """So many more processes run."""
-        self._events.processes(self.name, change)
+        self._events.count(HOOK_PROCESSES, self.name, amount=change)
 
     # --------------------------------------------------------------------------------------------- its standing
 
@@ -234,7 +238,7 @@ class HookWorker:
         self._said = self._descriptions.of(_message(self.name, known).SerializeToString(deterministic=True))
         self.why, self._failed, self.is_doubted = "", None, False
         if was_lost:
-            self._events.connections(self.name, 1)
+            self._events.count(WORKER_CONNECTIONS, self.name)
             self.count(WorkerEvent.CONNECTED)
         self._tell()
 
@@ -245,7 +249,7 @@ class HookWorker:
         if self._known is not None:
             _LOG.warning("a hook is lost: it cannot be described any more", worker=self.name, why=self.why)
             self._known = self._said = None
-            self._events.connections(self.name, -1)
+            self._events.count(WORKER_CONNECTIONS, self.name, amount=-1)
             self.count(WorkerEvent.DISCONNECTED)
         self._tell()
 
@@ -268,8 +272,8 @@ class HookWorker:
             self._watching, *(asking.break_off() for asking in tuple(self._open)), return_exceptions=True
         )
         if self._known is not None:
-            self._events.connections(self.name, -1)
-        self._events.gone(self.name)
+            self._events.count(WORKER_CONNECTIONS, self.name, amount=-1)
+        self._events.worker_removed(self.name)
 
 
 def _message(name: str, known: HookDescription) -> pb.DescribeResponse:

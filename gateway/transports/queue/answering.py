@@ -18,10 +18,11 @@ import structlog
 from redis import exceptions
 
 from gateway.redis.faults import reason_of
+from gateway.telemetry.labels import ConsumerEvent
+from gateway.telemetry.table import BRIDGE_EVENTS
 from gateway.transports.queue.commands import Commands
 from gateway.transports.queue.consuming import FULL, PART, Consuming
 from gateway.transports.queue.hands import Answer, Entry
-from gateway.transports.queue.judging import ConsumerEvent
 from gateway.transports.queue.wire import sealed_replies
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -109,17 +110,17 @@ class Answering:
     def _written(self, result: Any, count: int) -> None:
         events = self._own.events
         if isinstance(result, Exception):
-            events.happened(ConsumerEvent.UNWRITABLE, count)
+            events.count(BRIDGE_EVENTS, ConsumerEvent.UNWRITABLE, amount=count)
             _LOG.error("answers cannot be written", why=reason_of(result), answers=count)
         elif result is None:
-            events.happened(ConsumerEvent.UNHEARD, count)
+            events.count(BRIDGE_EVENTS, ConsumerEvent.UNHEARD, amount=count)
         else:
             self.answered += count
-            events.happened(ConsumerEvent.ANSWERED, count)
+            events.count(BRIDGE_EVENTS, ConsumerEvent.ANSWERED, amount=count)
 
     def _late(self, answers: Sequence[Answer]) -> None:
         if answers:
-            self._own.events.happened(ConsumerEvent.LATE, len(answers))
+            self._own.events.count(BRIDGE_EVENTS, ConsumerEvent.LATE, amount=len(answers))
             self._own.hands.done(answers)
 
     async def _make_room(self, redis: Commands) -> None:

@@ -15,14 +15,13 @@ import structlog
 from gateway.policies.model import GrpcTarget
 from gateway.policies.targets import socket_path
 from gateway.redis.addresses import RedisAddress
+from gateway.telemetry.events import Events
 from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.credentials import WorkerCredentials
-from gateway.transports.events import WorkerEvents
 from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.consumer import Consumer
-from gateway.transports.queue.judging import ConsumerEvents
 from gateway.transports.queue.relaying import Relaying, relayed
 from gateway.transports.queue.seals import QueueSeals
 
@@ -43,8 +42,7 @@ class Bridge:
         worker: where the worker is; its ``command`` is not started.
         limits: of the calls to the worker.
         consumer_limits: of what is in hand.
-        worker_events: hears of what happens with the worker, under the queue's name.
-        consumer_events: hears of what happens to what is taken.
+        events: is told what happens with the worker, under the queue's name, and to what is taken.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -56,8 +54,7 @@ class Bridge:
         worker: GrpcTarget,
         limits: TransportLimits | None = None,
         consumer_limits: ConsumerLimits | None = None,
-        worker_events: WorkerEvents | None = None,
-        consumer_events: ConsumerEvents | None = None,
+        events: Events | None = None,
     ) -> None:
         limits = limits or TransportLimits()
         path = socket_path(worker.target, worker.directory)
@@ -68,7 +65,7 @@ class Bridge:
             limits,
             dialler=Dialler(target, limits, WorkerCredentials(stream, worker.tls, worker.directory)),
             connections=worker.connections,
-            events=worker_events,
+            events=events,
             reading=relayed,
         )
         self._consumer = Consumer(
@@ -77,7 +74,7 @@ class Bridge:
             seals=seals,
             judging=Relaying(self._worker),
             limits=consumer_limits,
-            events=consumer_events,
+            events=events,
         )
 
     @property

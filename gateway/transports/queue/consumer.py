@@ -23,13 +23,14 @@ from gateway.redis.addresses import RedisAddress
 from gateway.redis.clients import Client
 from gateway.redis.homes import home_client
 from gateway.redis.link import Link
+from gateway.telemetry.events import Events, NoEvents
 from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.queue.answering import Answering
 from gateway.transports.queue.commands import Commands, NoGroupError
 from gateway.transports.queue.consuming import PART, Condition, Consuming
 from gateway.transports.queue.hands import Entry, Hands
 from gateway.transports.queue.heartbeat import Heartbeat
-from gateway.transports.queue.judging import ConsumerEvents, Judging, NoConsumerEvents
+from gateway.transports.queue.judging import Judging
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.sorting import Sorting
@@ -60,10 +61,10 @@ class Consumer:
         seals: QueueSeals,
         judging: Judging,
         limits: ConsumerLimits | None = None,
-        events: ConsumerEvents | None = None,
+        events: Events | None = None,
     ) -> None:
         limits = limits or ConsumerLimits()
-        events = NoConsumerEvents() if events is None else events
+        events = events or NoEvents()
         # It says nothing of this machine: it can be read in Redis.
         name = secrets.token_hex(16)
         self._own = Consuming(

@@ -7,10 +7,13 @@ from typing import Final
 
 import structlog
 
+from gateway.telemetry.events import Events
+from gateway.telemetry.labels import ConsumerEvent
+from gateway.telemetry.table import BRIDGE_EVENTS
 from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.hands import Hands
-from gateway.transports.queue.judging import ConsumerEvent, ConsumerEvents, Judging
+from gateway.transports.queue.judging import Judging
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.seals import QueueSeals
 
@@ -39,7 +42,7 @@ class Condition:
         events: hears that Redis was lost.
     """
 
-    def __init__(self, stream: str, consumer: str, scheme: str, events: ConsumerEvents) -> None:
+    def __init__(self, stream: str, consumer: str, scheme: str, events: Events) -> None:
         self.why = "Redis has not been reached yet"
         """Why no work is taken; empty if it is."""
         self._stream = stream
@@ -73,7 +76,7 @@ class Condition:
 
     def lost(self, why: str) -> None:
         """Redis cannot be used, and why, as it may be logged."""
-        self._events.happened(ConsumerEvent.REDIS_LOST)
+        self._events.count(BRIDGE_EVENTS, ConsumerEvent.REDIS_LOST)
         self.become(f"{_LOST}: {why}")
 
 
@@ -86,7 +89,7 @@ class Consuming:
     seals: QueueSeals
     judging: Judging
     limits: ConsumerLimits
-    events: ConsumerEvents
+    events: Events
     condition: Condition
     hands: Hands
     clock: RedisClock = field(default_factory=RedisClock)

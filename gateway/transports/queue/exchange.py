@@ -24,7 +24,7 @@ from gateway.deciding.verdicts import Failure
 from gateway.redis.addresses import RedisAddress
 from gateway.redis.homes import home_client
 from gateway.redis.link import Link
-from gateway.transports.events import WorkerEvent
+from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.asks import OpenAsk, OpenAsks
 from gateway.transports.queue.beat import REPLIES_MS, Beat, Presences, forgotten

@@ -16,12 +16,14 @@ from typing import Any, Final
 import structlog
 from redis import exceptions
 
+from gateway.telemetry.labels import ConsumerEvent
+from gateway.telemetry.table import BRIDGE_EVENTS
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.answering import Answering
 from gateway.transports.queue.commands import FORGOTTEN_SECONDS, Commands, NoGroupError, is_no_group
 from gateway.transports.queue.consuming import FULL, PART, Consuming
 from gateway.transports.queue.hands import Entry
-from gateway.transports.queue.judging import ConsumerEvent, Introduced
+from gateway.transports.queue.judging import Introduced
 from gateway.transports.queue.sorting import Sorting
 from gateway.transports.queue.wire import DEAD_SECONDS, sealed_presence
 
@@ -131,7 +133,7 @@ class Heartbeat:
         wanted = [each for each in dead if not own.hands.holds(Entry(lane, each.id))][:room]
         claimed = await redis.claim(lane, wanted, idle=DEAD_SECONDS)
         if claimed:
-            own.events.happened(ConsumerEvent.CLAIMED, len(claimed))
+            own.events.count(BRIDGE_EVENTS, ConsumerEvent.CLAIMED, amount=len(claimed))
             _LOG.info("entries of a consumer that is gone are taken over", entries=len(claimed))
         await self._sorting.received(redis, lane, claimed)
 

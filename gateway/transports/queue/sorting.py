@@ -21,13 +21,15 @@ from typing import Final
 import structlog
 
 from gateway.reasons import Reason
+from gateway.telemetry.labels import ConsumerEvent
+from gateway.telemetry.table import BRIDGE_EVENTS
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.commands import Commands, Delivered
 from gateway.transports.queue.consuming import Consuming
 from gateway.transports.queue.hands import Entry, Key
-from gateway.transports.queue.judging import ConsumerEvent, Said
+from gateway.transports.queue.judging import Said
 from gateway.transports.queue.wire import EXPIRED_MS, Question, read_question
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -108,7 +110,7 @@ class Sorting:
         # No deadline is further away than this: a gateway that says so is not waited for.
         until = own.clock.until(min(question.deadline, now + EXPIRED_MS))
         if own.hands.again(key, entry, monotonic()):
-            own.events.happened(ConsumerEvent.REPEATED)
+            own.events.count(BRIDGE_EVENTS, ConsumerEvent.REPEATED)
             own.writable.set()
         elif delivered.before and question.request.once:
             self._refuse(key, entry, until, ConsumerEvent.ONCE, _ONCE_TEXT)
@@ -120,7 +122,7 @@ class Sorting:
     def _begin(self, question: Question, key: Key, entry: Entry, *, until: float, size: int) -> None:
         own, request = self._own, question.request
         own.hands.take(key, entry, until=until, size=size)
-        own.events.happened(ConsumerEvent.TAKEN)
+        own.events.count(BRIDGE_EVENTS, ConsumerEvent.TAKEN)
 
         def answered(said: Said) -> None:
             own.hands.answer(key, _reply(key, said), monotonic())
@@ -137,14 +139,14 @@ class Sorting:
         answered(await self._own.judging.validate_settings(request))
 
     def _refuse(self, key: Key, entry: Entry, until: float, event: ConsumerEvent, text: str) -> None:
-        self._own.events.happened(event)
+        self._own.events.count(BRIDGE_EVENTS, event)
         _LOG.warning("a question is not put to the worker again", why=text)
         error = q.Error(reason=Reason.WORKER_UNAVAILABLE, message=text)
         self._own.hands.put(key, entry, _reply(key, error), until)
         self._own.writable.set()
 
     def _drop(self, entry: Entry, event: ConsumerEvent) -> None:
-        self._own.events.happened(event)
+        self._own.events.count(BRIDGE_EVENTS, event)
         self._own.hands.drop(entry)
         self._own.writable.set()
 

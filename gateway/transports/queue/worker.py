@@ -25,10 +25,13 @@ from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Failure
 from gateway.policies.model import QueueTarget
 from gateway.redis.addresses import RedisAddress
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.labels import QUEUE_EVENTS, WorkerEvent
+from gateway.telemetry.table import QUEUE_LENGTH, QUEUE_OLDEST_SECONDS, WORKER_CONNECTIONS
 from gateway.transports.agreement import Agreement
 from gateway.transports.asked import Answered, SettingsJudge
 from gateway.transports.descriptions import Description
-from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
+from gateway.transports.events import count_worker_event
 from gateway.transports.limits import TransportLimits
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -63,7 +66,7 @@ class QueueWorker:
         limits: TransportLimits,
         *,
         redis: RedisAddress,
-        events: WorkerEvents | None = None,
+        events: Events | None = None,
     ) -> None:
         self.name = name
         self.target = f"queue {target.stream}"
@@ -71,7 +74,7 @@ class QueueWorker:
         self.is_doubted = False
         self.never = ""
         self._limits = limits
-        self._events = NoWorkerEvents() if events is None else events
+        self._events = events or NoEvents()
         self._failures = Failures(name, self.target, limits.message_characters)
         self._outcomes = Outcomes(name, limits.message_characters, self._failures.internal)
         self._seals = QueueSeals(target.stream, Path(target.directory) / target.key_file)
@@ -79,9 +82,9 @@ class QueueWorker:
         self._unplaced: dict[OpenAsk, None] = {}
         self._usable = 0
         self._is_closed = False
-        self._events.arrived(name)
+        self._events.worker_added(name, QUEUE_EVENTS)
         self._refused = OpenAsks()
-        self._events.queue(name, 0, 0.0)
+        self._tell_queue(0, 0.0)
         self._exchange = Exchange(
             names=Names(target.stream),
             seals=self._seals,
@@ -91,7 +94,7 @@ class QueueWorker:
             count=self._count,
             changed=self._look,
             homeless=lambda ask: self._place(ask, monotonic()),
-            told=lambda length, seconds: self._events.queue(name, length, seconds),
+            told=self._tell_queue,
         )
 
     # ---------------------------------------------------------------------------------------------- for asks
@@ -279,7 +282,7 @@ class QueueWorker:
         usable = len(self._exchange.crowd.bridges)
         if usable != self._usable:
             change, self._usable = usable - self._usable, usable
-            self._events.connections(self.name, change)
+            self._events.count(WORKER_CONNECTIONS, self.name, amount=change)
             self._count(WorkerEvent.CONNECTED if change > 0 else WorkerEvent.DISCONNECTED, abs(change))
             if not usable:
                 _LOG.warning("a worker is lost: no bridge of its queue is there", worker=self.name, target=self.target)
@@ -292,8 +295,12 @@ class QueueWorker:
         for listener in tuple(self._listeners):
             listener()
 
+    def _tell_queue(self, length: int, oldest_seconds: float) -> None:
+        self._events.set(QUEUE_LENGTH, length, self.name)
+        self._events.set(QUEUE_OLDEST_SECONDS, oldest_seconds, self.name)
+
     def _count(self, event: WorkerEvent, number: int = 1) -> None:
-        self._events.happened(self.name, event, number)
+        count_worker_event(self._events, self.name, event, number)
 
     # --------------------------------------------------------------------------------------------------- end
 
@@ -310,8 +317,8 @@ class QueueWorker:
             self._forget(made)
         self._unplaced.clear()
         await self._exchange.close()
-        self._events.connections(self.name, -self._usable)
-        self._events.gone(self.name)
+        self._events.count(WORKER_CONNECTIONS, self.name, amount=-self._usable)
+        self._events.worker_removed(self.name)
 
 
 class _LaneJudge:

@@ -14,9 +14,12 @@ import structlog
 from gateway.deciding.policy_call import PolicyCall
 from gateway.deciding.verdicts import Answer, Failure
 from gateway.policies.model import Phase, WebhookTarget
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.labels import WEBHOOK_EVENTS, WorkerEvent
+from gateway.telemetry.table import WORKER_CONNECTIONS
 from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description
-from gateway.transports.events import NoWorkerEvents, WorkerEvent, WorkerEvents
+from gateway.transports.events import count_worker_event
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.limits import TransportLimits
 from gateway.transports.webhook.access import Credentials, WebhookAccess
@@ -51,14 +54,14 @@ class WebhookWorker:
         limits: TransportLimits,
         *,
         access: WebhookAccess | None = None,
-        events: WorkerEvents | None = None,
+        events: Events | None = None,
     ) -> None:
         access = access or WebhookAccess()
         self.name = name
         self._endpoint = Endpoint(target)
         self.target = self._endpoint.url
         self._limits = limits
-        self._events = events or NoWorkerEvents()
+        self._events = events or NoEvents()
         # The first one in the list that is known, as CreateAdmissionObjects has it.
         self._version = next((version for version in target.review_versions if version in SPOKEN), "")
         places = Places(access.resolved)
@@ -88,7 +91,7 @@ class WebhookWorker:
         self._is_closed = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self._events.arrived(name)
+        self._events.worker_added(name, WEBHOOK_EVENTS)
 
     def ask(
         self,
@@ -119,10 +122,10 @@ class WebhookWorker:
         if self._is_closed:
             return self._failures.closed(ask.policy.name)
         if len(self._open) >= self._limits.worker_in_flight:
-            self._events.happened(self.name, WorkerEvent.IN_FLIGHT)
+            count_worker_event(self._events, self.name, WorkerEvent.IN_FLIGHT)
             return self._failures.too_many(self._limits.worker_in_flight)
         if not self._backlog.has_room(ask.document.size):
-            self._events.happened(self.name, WorkerEvent.BACKLOG)
+            count_worker_event(self._events, self.name, WorkerEvent.BACKLOG)
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
         return None
 
@@ -147,7 +150,7 @@ class WebhookWorker:
         finally:
             self._backlog.bytes -= size
             if call.again:
-                self._events.happened(self.name, WorkerEvent.RETRY, call.again)
+                count_worker_event(self._events, self.name, WorkerEvent.RETRY, call.again)
 
     def internal(self, ask: PolicyCall, error: Exception) -> Failure:
         """A mistake of ours."""
@@ -162,7 +165,7 @@ class WebhookWorker:
 
     def _hold(self, size: int) -> None:
         if size > 0 and not self._backlog.has_room(size):
-            self._events.happened(self.name, WorkerEvent.BACKLOG)
+            count_worker_event(self._events, self.name, WorkerEvent.BACKLOG)
             raise CallError(self._failures.too_much(self._backlog.bytes, self._backlog.limit))
         self._backlog.bytes += size
 
@@ -170,8 +173,8 @@ class WebhookWorker:
         if self._is_closed:
             return
         self._connections += change
-        self._events.connections(self.name, change)
-        self._events.happened(self.name, WorkerEvent.CONNECTED if change > 0 else WorkerEvent.DISCONNECTED)
+        self._events.count(WORKER_CONNECTIONS, self.name, amount=change)
+        count_worker_event(self._events, self.name, WorkerEvent.CONNECTED if change > 0 else WorkerEvent.DISCONNECTED)
 
     async def idle(self) -> None:
         """Return when nothing is open. Each ask has its deadline, so this ends."""
@@ -188,8 +191,8 @@ class WebhookWorker:
         await asyncio.gather(*(call.task for call in tuple(self._open)), return_exceptions=True)
         for line in self._lines.values():
             await line.close()
-        self._events.connections(self.name, -self._connections)
-        self._events.gone(self.name)
+        self._events.count(WORKER_CONNECTIONS, self.name, amount=-self._connections)
+        self._events.worker_removed(self.name)
 
 
 class _Line:

@@ -8,6 +8,7 @@ from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
+from tests.reports import Reports
 from tests.transports.reaching import judge, question
 
 SAID = Descriptions().of(description("judge"))
@@ -98,26 +99,6 @@ class Dialled:
         return address
 
 
-class Events:
-    """Counts what happens."""
-
-    def __init__(self):
-        self.counts = {}
-        self.usable = None
-
-    def arrived(self, worker):
-        pass
-
-    def happened(self, worker, event, count=1):
-        self.counts[event.value] = self.counts.get(event.value, 0) + count
-
-    def connections(self, worker, usable):
-        self.usable = usable
-
-    def gone(self, worker):
-        pass
-
-
 class Asked:
     """An ask to the worker. ``answers`` are those that came."""
 
@@ -161,7 +142,7 @@ class FleetPlayed:
 @asynccontextmanager
 async def played(*addresses, said=SAID, resolving=None, **limits):
     """A worker at these addresses."""
-    events, dialled = Events(), Dialled()
+    events, dialled = Reports(), Dialled()
 
     async def resolve(target):
         return tuple(addresses)

@@ -53,7 +53,7 @@ async def test_failures_open_the_circuit(ending, cancellable):
         assert not is_closed(fleet, a)
         assert is_closed(fleet, b)
         assert is_closed(fleet, a, judge("other"))
-        assert fleet.events.counts["circuit_opened"] == 1
+        assert fleet.events["circuit_opened"] == 1
         before = len(a.attempts)
         for _ in range(4):
             Asked(fleet)

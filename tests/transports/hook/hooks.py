@@ -7,32 +7,10 @@ from time import monotonic
 from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.document import Document
 from gateway.policies.model import HookTarget, Phase
-from gateway.transports.events import NoWorkerEvents
 from gateway.transports.hook.worker import HookWorker
 from gateway.transports.limits import TransportLimits
 from tests.hooks.scripts import PATIENCE, VALIDATING, until
 from tests.world import policy
-
-
-class Events(NoWorkerEvents):
-    """Remembers what happens."""
-
-    def __init__(self):
-        self.told = []
-        self.running = 0
-        self.usable = 0
-
-    def happened(self, worker, event, count=1):
-        self.told += [event.value] * count
-
-    def connections(self, worker, change):
-        self.usable += change
-
-    def processes(self, worker, change):
-        self.running += change
-
-    def gone(self, worker):
-        self.told.append("gone")
 
 
 @asynccontextmanager

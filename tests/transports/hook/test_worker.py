@@ -11,7 +11,7 @@ from gateway.hooks.failures import HOOK_FAILED
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Configuration, HookTarget, Phase, Worker
 from gateway.reasons import Reason
-from gateway.transports.events import WorkerEvent
+from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.hook import worker as module
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.hooks.scripts import (
@@ -27,7 +27,8 @@ from tests.hooks.scripts import (
     python_hook,
     until,
 )
-from tests.transports.hook.hooks import Events, asked, hooked, question
+from tests.reports import Reports
+from tests.transports.hook.hooks import asked, hooked, question
 from tests.transports.reaching import Reply, working
 from tests.world import policy
 
@@ -157,7 +158,7 @@ async def test_a_touched_file_says_the_same(tmp_path, hasty):
 async def test_one_that_breaks_is_lost(tmp_path, hasty, log):
     """It is not asked any more, and not with what it said before."""
     path = bash_hook(tmp_path, ALLOW)
-    events = Events()
+    events = Reports()
     async with hooked(path, events=events) as worker:
         assert events.usable == 1
         executable(path, "#!/bin/bash\nexit 1\n")
@@ -225,7 +226,7 @@ json.dump({"allowed": True, "warnings": names}, open(os.environ["ADMISSION_RESPO
 
 async def test_what_happens_is_counted(tmp_path):
     """Runs, and how many go on."""
-    events = Events()
+    events = Reports()
     async with hooked(bash_hook(tmp_path, "exit 1"), events=events) as worker:
         assert (await asked(worker)).message == HOOK_FAILED.message
         await worker.idle()
@@ -236,7 +237,7 @@ async def test_what_happens_is_counted(tmp_path):
 async def test_at_its_deadline_it_is_answered_and_ended(tmp_path, monkeypatch):
     """The answer does not wait for a process that does not listen."""
     monkeypatch.setattr("gateway.hooks.process.GRACE_SECONDS", 3.0)
-    events = Events()
+    events = Reports()
     async with hooked(
         bash_hook(tmp_path, "trap '' TERM; echo $$ > own; while :; do sleep 9; done"), events=events
     ) as worker:
@@ -301,7 +302,7 @@ async def test_closing_leaves_nothing(tmp_path):
 async def test_what_waits_for_a_process_is_bounded(tmp_path):
     """One more is refused; one whose time is over was not started."""
     hook = bash_hook(tmp_path, "echo >> started; until test -e go; do sleep 0.01; done; exit 1")
-    events = Events()
+    events = Reports()
     async with hooked(hook, events=events, hook_processes=1, hook_waiting=1) as worker:
         first = asyncio.create_task(asked(worker))
         await until((tmp_path / "started").exists)

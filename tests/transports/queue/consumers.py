@@ -5,7 +5,6 @@ test has in its hand.
 import asyncio
 import itertools
 import secrets
-from collections import Counter
 from contextlib import asynccontextmanager
 
 import redis.asyncio
@@ -21,6 +20,7 @@ from gateway.transports.queue.judging import Introduced
 from gateway.transports.queue.names import GROUP, Names, lane_of
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import read_presence, read_replies
+from tests.reports import Reports
 
 STREAM = "test"
 PATIENCE = 60.0
@@ -96,13 +96,6 @@ class Judge:
     @property
     def documents(self):
         return [each.ask.document for each in self.asked]
-
-
-class Events(Counter):
-    """A ConsumerEvents."""
-
-    def happened(self, event, count=1):
-        self[event.value] += count
 
 
 class Queue:
@@ -193,7 +186,7 @@ class Running:
 
     def __init__(self, queue, judge, limits):
         self.judge = judge
-        self.events = Events()
+        self.events = Reports()
         self.consumer = Consumer(
             queue.address, queue.names.stream, seals=queue.seals, judging=judge, limits=limits, events=self.events
         )

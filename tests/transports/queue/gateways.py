@@ -1,7 +1,6 @@
 """A gateway's end of a queue: a QueueWorker, questions to it, and those who wait for the answers."""
 
 import asyncio
-from collections import Counter
 from contextlib import asynccontextmanager
 from time import monotonic
 
@@ -11,41 +10,18 @@ from gateway.policies.model import Phase, QueueTarget
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.worker import QueueWorker
+from tests.reports import Reports
 from tests.transports.queue.consumers import ANSWER_SECONDS, PATIENCE, STREAM, until
 from tests.world import policy
 
 POLICY = policy("p", phase=Phase.VALIDATING, policy="p", timeout=30.0, worker="labels")
 
 
-class Events(Counter):
-    """A WorkerEvents. ``usable`` and ``queues`` are what it was told last."""
-
-    usable = 0
-    length = 0
-    oldest = 0.0
-    gone_ = 0
-
-    def arrived(self, worker):
-        pass
-
-    def happened(self, worker, event, count=1):
-        self[event.value] += count
-
-    def connections(self, worker, change):
-        self.usable += change
-
-    def queue(self, worker, length, oldest_seconds):
-        self.length, self.oldest = length, oldest_seconds
-
-    def gone(self, worker):
-        self.gone_ += 1
-
-
 class Gateway:
     """One QueueWorker; ``events`` are those that it tells of."""
 
     def __init__(self, url, key_file, limits):
-        self.events = Events()
+        self.events = Reports()
         target = QueueTarget(stream=STREAM, key_file=key_file.name, directory=str(key_file.parent))
         limits = {"queue_redis_seconds": ANSWER_SECONDS} | limits
         self.worker = QueueWorker(

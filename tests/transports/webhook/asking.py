@@ -9,6 +9,7 @@ from gateway.documents.document import Document
 from gateway.policies.model import Phase, WebhookTarget
 from gateway.transports.limits import TransportLimits
 from gateway.transports.webhook.worker import WebhookWorker
+from tests.reports import Reports
 from tests.world import policy
 
 PATIENCE = 30.0
@@ -29,30 +30,6 @@ def question(
         cancellable=cancellable,
         traceparent=traceparent,
     )
-
-
-class Events:
-    """Remembers what a worker tells of itself."""
-
-    def __init__(self):
-        self.happenings = []
-        self.connected = 0
-        self.gone_workers = []
-
-    def arrived(self, worker):
-        """See WorkerEvents."""
-
-    def happened(self, worker, event, count=1):
-        """See WorkerEvents."""
-        self.happenings += [event.value] * count
-
-    def connections(self, worker, change):
-        """See WorkerEvents."""
-        self.connected += change
-
-    def gone(self, worker):
-        """See WorkerEvents."""
-        self.gone_workers.append(worker)
 
 
 class Asker:
@@ -77,14 +54,14 @@ class Asker:
 async def asker(target, *, access=None, **limits):
     """A worker of its own, with these limits; closed at the end. ``target`` is a WebhookTarget, or what makes one."""
     where = target if isinstance(target, WebhookTarget) else WebhookTarget(**target)
-    events = Events()
+    events = Reports()
     worker = WebhookWorker("hooks", where, TransportLimits(**limits), access=access, events=events)
     try:
         yield Asker(worker, events)
     finally:
         await asyncio.wait_for(worker.close(), PATIENCE)
-        assert events.gone_workers == ["hooks"]
-        assert events.connected == 0
+        assert events["gone"] == 1
+        assert events.usable == 0
 
 
 async def asked(target, *, access=None, **fields):

@@ -234,7 +234,7 @@ async def test_a_call_that_nobody_waits_for_closes_its_connection(calling):
         cancel_kept()
         let_go.set()
         await asking.worker.idle()
-        assert asking.events.connected == 1
+        assert asking.events.usable == 1
         answer.close()
         kept.close()
 

@@ -1,0 +1,315 @@
+"""All metrics, in one table: name, labels, and what bounds their values.
+
+Labels hold reason codes, phases and configured names; never anything that a request brings along: namespace × kind ×
+policy has made six million series elsewhere. docs/reference/metrics.md is made from this table.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from gateway.deciding.decision import Outcome
+from gateway.deciding.origin import Source
+from gateway.deciding.plan import UnavailableReason
+from gateway.policies.model import Phase, Policy
+from gateway.reasons import Reason
+from gateway.telemetry.events import CONFIGURED, Kind, Metric, always
+from gateway.telemetry.labels import LIMIT_OF, CacheEvent, ConsumerEvent, LookupResult, WorkerEvent
+
+PREFIX: Final = "admission_gateway_"
+
+BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+"""Seconds: from a review that asks nobody to the longest that kube-apiserver waits."""
+
+LOG_LINES: Final = "log_lines"
+
+LIMITS: Final = (
+    "body_bytes",
+    "body_bytes_in_flight",
+    "field_bytes",
+    "header_seconds",
+    LOG_LINES,
+    "reviews_in_flight",
+    "write_seconds",
+)
+"""The limits that can be hit, besides those of workers (``labels.LIMIT_OF``), which are there from the first worker on
+that can hit them: names of ``gateway.serving.limits.Limits``, and ``log_lines``."""
+
+NOT_A_REVIEW: Final = "not_a_review"
+
+REFUSALS: Final = (
+    "body_framing",
+    "body_size",
+    "body_time",
+    "content_encoding",
+    "content_type",
+    "expectation",
+    "hangup",
+    "header_size",
+    "header_time",
+    "internal",
+    "malformed",
+    "memory",
+    "method",
+    NOT_A_REVIEW,
+    "not_ready",
+    "path",
+    "plain_http",
+    "tls",
+    "unread",
+)
+"""Why a request was refused before there was a review to decide: ``gateway.serving.refusals.Refusal``, and
+``not_a_review``."""
+
+VERDICTS: Final = ("allow", "deny", "failure")
+
+RELOADS: Final = ("failed", "invalid", "loaded", "unchanged", "unreadable")
+"""What can come of a reload: ``gateway.serving.reload`` says what each means."""
+
+FAILURE: Final = "failure"
+LAST_GOOD: Final = "last_good"
+"""What becomes of a policy that is not in force as it is configured: it fails, or its last good version is asked."""
+
+REDIS_ERRORS: Final = ("connection", "garbage", "response", "timeout")
+"""Why Redis was of no use: ``gateway.redis.faults`` says what each means."""
+
+EARLY: Final = ("used", "wasted")
+"""What came of asking early."""
+
+PATROLLED: Final = ("failed", "stable", "unstable")
+"""What came of asking a policy again: ``gateway.serving.patrol`` says what each means."""
+
+PATROLS: Final = ("dropped", *PATROLLED)
+"""What came of a patrol."""
+
+COMPARED: Final = ("different", "dropped", "failed", "same")
+"""What came of comparing a policy with its shadow: ``gateway.serving.shadow`` says what each means."""
+
+
+def _mutating(policy: Policy) -> bool:
+    return policy.phase is Phase.MUTATING
+
+
+def _cached(policy: Policy) -> bool:
+    return policy.cache is not None
+
+
+def _shadowed(policy: Policy) -> bool:
+    return policy.shadow is not None
+
+
+def _first_failures(policy: Policy | None) -> tuple[Reason, ...]:
+    """Of more than twenty reasons, those that somebody alerts on; the others are there when they are first given."""
+    if policy is None or policy.phase is Phase.VALIDATING:
+        return (Reason.WORKER_UNAVAILABLE,)
+    return (Reason.WORKER_UNAVAILABLE, Reason.WRITE_SCOPE)
+
+
+def _first_limits(policy: Policy | None) -> tuple[str, ...]:
+    del policy
+    return LIMITS
+
+
+def _counter(
+    name: str,
+    text: str,
+    *,
+    of: Callable[[Policy], bool] = always,
+    starts: Callable[[Policy | None], Iterable[str]] | None = None,
+    **labels: Iterable[str] | None,
+) -> Metric:
+    return Metric(name=name, text=text, labels=labels, of=of, starts=starts)
+
+
+def _gauge(name: str, text: str, **labels: Iterable[str] | None) -> Metric:
+    return Metric(name=name, text=text, kind=Kind.GAUGE, labels=labels)
+
+
+# ------------------------------------------------------------------------------------------------------- reviews
+
+REVIEWS: Final = _counter("reviews_total", "Reviews decided.", phase=Phase, outcome=Outcome)
+REVIEW_SECONDS: Final = Metric(
+    name="review_seconds",
+    text="From the request's head to its answer.",
+    kind=Kind.HISTOGRAM,
+    labels={"phase": Phase},
+)
+ENTRY_REVIEWS: Final = _counter(
+    "entry_reviews_total", "Reviews decided through an entry.", phase=Phase, entry=CONFIGURED, outcome=Outcome
+)
+POLICY_VERDICTS: Final = _counter(
+    "policy_verdicts_total", "What policies answered.", phase=Phase, policy=CONFIGURED, verdict=VERDICTS
+)
+POLICY_FAILURES: Final = _counter(
+    "policy_failures_total",
+    "Policies that could not judge.",
+    phase=Phase,
+    policy=CONFIGURED,
+    reason=Reason,
+    starts=_first_failures,
+)
+FAILED_OPEN: Final = _counter(
+    "failed_open_total", "Failures let pass by failurePolicy Ignore.", phase=Phase, policy=CONFIGURED
+)
+POLICY_ANSWERS: Final = _counter(
+    "policy_answers_total", "Where the answers of policies came from.", phase=Phase, policy=CONFIGURED, source=Source
+)
+POLICY_CONFLICTS: Final = _counter(
+    "policy_conflicts_total",
+    "Writes to a field that another policy of the review had written.",
+    phase=(Phase.MUTATING,),
+    policy=CONFIGURED,
+    of=_mutating,
+)
+EARLY_ASKS: Final = _counter("early_asks_total", "Asks of mutating policies before their turn.", result=EARLY)
+PATROLS_DONE: Final = _counter("patrols_total", "Mutations put to their policies again, as a set.", result=PATROLS)
+PATROLLED_POLICIES: Final = _counter(
+    "patrolled_policies_total",
+    "Policies put their own result again.",
+    phase=(Phase.MUTATING,),
+    policy=CONFIGURED,
+    result=PATROLLED,
+    of=_mutating,
+)
+SHADOW_COMPARISONS: Final = _counter(
+    "shadow_comparisons_total",
+    "Verdicts compared with those of shadows.",
+    phase=Phase,
+    policy=CONFIGURED,
+    result=COMPARED,
+    of=_shadowed,
+)
+
+# ----------------------------------------------------------------------------------------------------- the cache
+
+CACHE_LOOKUPS: Final = _counter(
+    "cache_lookups_total",
+    "Verdicts looked for in the cache, for policies that have one.",
+    phase=Phase,
+    policy=CONFIGURED,
+    result=LookupResult,
+    of=_cached,
+)
+CACHE_ENTRIES: Final = _counter("cache_entries_total", "What became of entries of the cache.", event=CacheEvent)
+CACHE_PURGED_POLICIES: Final = _counter(
+    "cache_purged_policies_total", "Policies whose verdicts were purged, here or elsewhere."
+)
+CACHE_MEMORY_ENTRIES: Final = _gauge("cache_memory_entries", "Entries of the cache in this process.")
+CACHE_MEMORY_BYTES: Final = _gauge("cache_memory_bytes", "Their bytes.")
+CACHE_SEAL_FAILURES: Final = _counter(
+    "cache_seal_failures_total", "Entries of Redis that this gateway's keys do not open: altered, moved or forged."
+)
+CACHE_REDIS_ERRORS: Final = _counter("cache_redis_errors_total", "Why Redis was of no use.", kind=REDIS_ERRORS)
+CACHE_REDIS_SKIPPED: Final = _gauge("cache_redis_skipped", "Whether Redis is skipped, because it keeps failing.")
+
+# --------------------------------------------------------------------------------------------------- the workers
+
+WORKER_EVENTS: Final = _counter(
+    "worker_events_total", "What happened with workers.", worker=CONFIGURED, event=WorkerEvent
+)
+WORKER_CONNECTIONS: Final = _gauge(
+    "worker_connections",
+    "Connections to a worker that may be asked: described, and serving; of a queue, its bridges.",
+    worker=CONFIGURED,
+)
+QUEUE_LENGTH: Final = _gauge(
+    "queue_length",
+    "Asks in a worker's queue, of all gateways: those that wait, and those that are worked on.",
+    worker=CONFIGURED,
+)
+QUEUE_OLDEST_SECONDS: Final = _gauge(
+    "queue_oldest_seconds",
+    "For how long the oldest ask in a worker's queue is there, as far as this process knows.",
+    worker=CONFIGURED,
+)
+HOOK_PROCESSES: Final = _gauge("hook_processes", "Processes of a hook that run.", worker=CONFIGURED)
+
+# ------------------------------------------------------------------------------------- HTTP, and the configuration
+
+HTTP_REFUSALS: Final = _counter("http_refusals_total", "Requests refused without a review.", why=REFUSALS)
+LIMIT_HITS: Final = _counter(
+    "limit_hits_total", "How often a limit was hit.", limit=(*LIMITS, *LIMIT_OF.values()), starts=_first_limits
+)
+ABANDONED_REVIEWS: Final = _counter("abandoned_reviews_total", "Reviews whose API server hung up.", phase=Phase)
+REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
+BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of their bodies.")
+CONNECTIONS: Final = _gauge("connections", "TLS connections.")
+CONFIGURATION_ERRORS: Final = _gauge("configuration_errors", "Mistakes in the configuration that was read last.")
+CONFIGURATION_RELOADS: Final = _counter(
+    "configuration_reloads_total", "Changes of the configuration that were read.", result=RELOADS
+)
+LAST_RELOAD_SUCCESSFUL: Final = _gauge(
+    "configuration_last_reload_successful",
+    "Whether what is served is what was read last; 0: the last good configuration is served instead.",
+)
+CONFIGURATION_LOADED: Final = _gauge(
+    "configuration_loaded_timestamp_seconds", "When the configuration that is served was read, as Unix time."
+)
+
+DEGRADED_POLICIES: Final = _gauge(
+    "degraded_policies",
+    "Policies that are not in force as they are configured: their last good version is asked, or they fail.",
+    reason=UnavailableReason,
+    effect=(FAILURE, LAST_GOOD),
+)
+
+# ---------------------------------------------------------------------------------------------- who has which
+
+GATEWAY: Final = (
+    REVIEWS,
+    REVIEW_SECONDS,
+    ENTRY_REVIEWS,
+    POLICY_VERDICTS,
+    POLICY_FAILURES,
+    FAILED_OPEN,
+    POLICY_ANSWERS,
+    POLICY_CONFLICTS,
+    EARLY_ASKS,
+    PATROLS_DONE,
+    PATROLLED_POLICIES,
+    SHADOW_COMPARISONS,
+    CACHE_LOOKUPS,
+    CACHE_ENTRIES,
+    CACHE_PURGED_POLICIES,
+    CACHE_MEMORY_ENTRIES,
+    CACHE_MEMORY_BYTES,
+    WORKER_EVENTS,
+    WORKER_CONNECTIONS,
+    QUEUE_LENGTH,
+    QUEUE_OLDEST_SECONDS,
+    HOOK_PROCESSES,
+    HTTP_REFUSALS,
+    LIMIT_HITS,
+    ABANDONED_REVIEWS,
+    REVIEWS_IN_FLIGHT,
+    BODY_BYTES_IN_FLIGHT,
+    CONNECTIONS,
+    CONFIGURATION_ERRORS,
+    CONFIGURATION_RELOADS,
+    LAST_RELOAD_SUCCESSFUL,
+    CONFIGURATION_LOADED,
+    DEGRADED_POLICIES,
+)
+"""Of a gateway."""
+
+REDIS: Final = (CACHE_SEAL_FAILURES, CACHE_REDIS_ERRORS, CACHE_REDIS_SKIPPED)
+"""Of one that shares verdicts through Redis."""
+
+BRIDGE_PREFIX: Final = f"{PREFIX}bridge_"
+
+BRIDGE_EVENTS: Final = _counter(
+    "events_total", "What happened to entries of the queue, and with Redis.", event=ConsumerEvent
+)
+BRIDGE_IN_HAND: Final = _gauge("in_hand", "Questions that the worker is asked, and answers that are not written.")
+BRIDGE_TAKING: Final = _gauge("taking", "Whether work is taken from the queue.")
+BRIDGE_DROPPED_LOG_LINES: Final = _counter("dropped_log_lines_total", "Log lines that nobody took in time.")
+
+BRIDGE: Final = (
+    BRIDGE_EVENTS,
+    WORKER_EVENTS,
+    WORKER_CONNECTIONS,
+    BRIDGE_IN_HAND,
+    BRIDGE_TAKING,
+    BRIDGE_DROPPED_LOG_LINES,
+)
+"""Of a bridge, which is a process of its own: under BRIDGE_PREFIX, and without the label ``worker``, of which it has
+one."""
