@@ -187,7 +187,7 @@ async def test_a_mistake_in_a_shadow(serve, tmp_path, trust):
     path.write_text(source(workers=workers, validating=[policy("tell", worker="understudy", **SHADOW)]))
     process = serve("--policies", path, *QUICK).ready()
     told = process.err.find(lambda line: line.startswith("error: "))
-    assert told.endswith('policies[0].shadow.worker: Not found: "next"')
+    assert 'policies[0].shadow.worker: Not found: "next"' in told
     with Client(process.port, trust) as client:
         assert client.send(post(VALIDATING.body, "/validate?timeout=10s")).response["allowed"]
     put(path, source(workers=workers, validating=[policy("strict", worker="understudy", **SHADOW)]))
