@@ -7,7 +7,8 @@ from structlog.testing import capture_logs
 from gateway.deciding.availability import UnavailablePolicy
 from gateway.deciding.plan import Unavailable, UnavailableReason
 from gateway.serving.degradation import LISTED, SHOWN, Degradation
-from gateway.telemetry.metrics import EFFECTS, Metrics
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import FAILURE, LAST_GOOD
 from tests.world import policy
 
 
@@ -64,7 +65,7 @@ def test_the_gauge_has_every_reason_from_the_start():
                 "admission_gateway_degraded_policies", {"reason": why.value, "effect": effect}
             )
             for why in UnavailableReason
-            for effect in EFFECTS
+            for effect in (FAILURE, LAST_GOOD)
         }
 
     nothing = values()
