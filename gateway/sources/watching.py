@@ -11,11 +11,14 @@ states are equal texts: what was read has rested since the look before, so a lat
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gateway.policies.document import SourceText
 from gateway.sources.files import State, look, read_at_once
 from gateway.sources.hook_files import HookState
-from gateway.sources.hooks import HookDirectory
+
+if TYPE_CHECKING:
+    from gateway.sources.hooks import HookDirectory
 
 _States = tuple[State, HookState | str]
 
@@ -28,7 +31,7 @@ class Source:
         hooks: where there are any.
     """
 
-    def __init__(self, paths: Sequence[Path], hooks: HookDirectory | None = None) -> None:
+    def __init__(self, paths: Sequence[Path], hooks: "HookDirectory | None" = None) -> None:
         self.paths = tuple(paths)
         self.hooks = hooks
         self._read: _States | None = None

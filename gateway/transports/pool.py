@@ -19,12 +19,11 @@ import itertools
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
-from gateway.hooks.running import HookRunner
 from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.policies.targets import socket_path, target_hosts
 from gateway.telemetry.events import Events, NoEvents
@@ -32,13 +31,13 @@ from gateway.transports.asked import Asked
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.grpc.worker import GrpcWorker
-from gateway.transports.hook.surroundings import hook_limits
-from gateway.transports.hook.worker import HookWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
 from gateway.transports.supervisor import Supervisor
 from gateway.transports.unreachable import UnreachableWorker
-from gateway.transports.webhook.worker import WebhookWorker
+
+if TYPE_CHECKING:
+    from gateway.hooks.running import HookRunner
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -143,13 +142,19 @@ class WorkerPool:
         return ReachedWorker(key=key, connection=self._made(worker), supervisor=None, socket=None)
 
     def _made(self, worker: Worker) -> Asked:
-        """A worker of another transport than gRPC."""
+        """A worker of another transport than gRPC: whoever has none such need not wait until its code is loaded."""
         if worker.queue is not None:
             return self._behind_queue(worker.name, worker.queue)
         if worker.webhook is not None:
+            from gateway.transports.webhook.worker import WebhookWorker  # noqa: PLC0415
+
             access = self._means.webhooks
             return WebhookWorker(worker.name, worker.webhook, self._limits, access=access, events=self._events)
         if worker.hook is not None:
+            from gateway.hooks.running import HookRunner  # noqa: PLC0415
+            from gateway.transports.hook.surroundings import hook_limits  # noqa: PLC0415
+            from gateway.transports.hook.worker import HookWorker  # noqa: PLC0415
+
             self._hooks = self._hooks or HookRunner(hook_limits(self._limits))
             return HookWorker(worker.name, worker.hook, self._limits, events=self._events, runner=self._hooks)
         raise ValueError(f"worker {worker.name!r} has no transport")

@@ -71,3 +71,12 @@ def test_reading_policies_needs_yaml_besides(command):
 def test_completion_needs_click_alone(words):
     """The names of commands, and the options of each, are completed without anything else that has to be installed."""
     assert packages(imported(env=completion(words))) == {"click", "gateway"}
+
+
+def test_serve_loads_what_a_configuration_needs():
+    """Hooks, webhooks, queues and conditions are loaded with the first that a configuration has."""
+    code = "import sys, gateway.cli.serve; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    late = ("gateway.conditions.language", "gateway.hooks.running", "gateway.sources.hooks", "gateway.transports.hook")
+    late += ("gateway.transports.queue.worker", "gateway.transports.webhook.worker", "redis", "re2")
+    assert [name for name in modules if name.startswith(late)] == []
