@@ -307,7 +307,8 @@ def test_a_command_that_is_told_to_end_leaves_nothing_behind(folder, number):
     word = f"984{os.getpid()}"
     bash(folder / "hook", before=f"sleep {word}")
     program = (
-        "import sys; from pathlib import Path; from gateway.sources import HookDirectory, SourceError\n"
+        "import sys; from pathlib import Path; from gateway.sources.files import SourceError\n"
+        "from gateway.sources.hooks import HookDirectory\n"
         "try: HookDirectory(Path(sys.argv[1])).read_now()\n"
         "except SourceError as error: print(error)"
     )
