@@ -124,7 +124,7 @@ def test_what_may_not_be_executed_is_told(folder):
     assert "cannot be read" in remarks[1]
     assert "no regular file" in remarks[2]
     assert text.mistakes == ()
-    assert len(load([text]).warnings) == 3
+    assert set(remarks) <= {str(warning) for warning in load([text]).warnings}
 
 
 def test_a_mounted_config_map(folder):
