@@ -14,7 +14,7 @@ GENERATED := gateway/transports/proto workers/python/admission_worker/proto work
 LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-matching bench-startup bench-early-asks bench-cache bench-workers \
+.PHONY: help run test integration lint format bench bench-matching bench-startup bench-early-asks bench-cache bench-workers \
   properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate kit workers-gateway proto docs lock clean
 
 help:  ## this list
@@ -43,8 +43,11 @@ jq:
 	  && apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y jq >/dev/null 2>&1; } \
 	  || echo "There is no jq, and it cannot be installed: the tests of shell hooks are skipped."
 
-test: $(VENV)/.dev jq  ## set up and run the tests (under five minutes)
-	@$(BIN)/python -m pytest -m "not long and not workers and not faults" -n auto --dist loadfile $(ARGS)
+test: $(VENV)/.dev  ## set up and run the tests that start no process (under three minutes)
+	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults" -n auto --dist loadfile $(ARGS)
+
+integration: $(VENV)/.dev jq  ## the tests that start processes: the whole gateway, workers, hooks, Redis, commands (under five minutes)
+	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
 	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults" -n auto --dist worksteal --timeout 900 $(ARGS)

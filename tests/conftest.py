@@ -1,7 +1,9 @@
-"""What all tests share: how many cases a property tries, and the recorded traffic of a real kube-apiserver."""
+"""What all tests share: how many cases a property tries, and which tests `make test` leaves to `make integration`."""
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,3 +32,42 @@ def redis(redis_server):
         client.config_set("maxmemory", 0)
         client.flushall()
     return redis_server
+
+
+# ------------------------------------------------------------------------------------------- integration tests
+
+INTEGRATION = Path(__file__).parent / "integration"
+
+OF_PROCESSES = frozenset({"demo", "demo_started", "redis_server", "run_process", "serve", "serving"})
+"""Fixtures that start processes: a test that asks for one is an integration test."""
+
+LEFT_TO_OTHERS = ("integration", "workers", "faults", "long")
+"""Marks of tests that `make test` leaves to other targets."""
+
+_started: list[str] = []
+"""What the test that runs has started."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests of the whole gateway, and those whose fixtures start processes."""
+    for item in items:
+        if item.path.is_relative_to(INTEGRATION) or OF_PROCESSES.intersection(item.fixturenames):
+            item.add_marker("integration")
+
+
+def _note_processes(event, args):
+    if event == "subprocess.Popen":
+        _started.append(str(args[0]))
+
+
+sys.addaudithook(_note_processes)
+
+
+@pytest.fixture(autouse=True)
+def starts_no_process(request):
+    """A test of `make test` starts no process: that costs more than all else it does, and depends on the machine."""
+    _started.clear()
+    yield
+    if _started and not any(request.node.get_closest_marker(name) for name in LEFT_TO_OTHERS):
+        pytest.fail(f"the test starts {_started[0]}: mark it with pytest.mark.integration", pytrace=False)

@@ -15,6 +15,8 @@ from gateway.cli.commands.serve import serve
 from tests.integration.process import COMMAND, PATIENCE
 from tests.sources.test_hooks import bash, write
 
+pytestmark = pytest.mark.integration
+
 SERVICE = ("--service", "gw/gateway:8443")
 CERTIFICATE = ("--tls-cert", "/ours/tls.crt", "--tls-key", "/ours/tls.key")
 

@@ -9,6 +9,8 @@ import pytest
 
 from gateway.cli.main import main
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parents[2]
 CODE = """
 import sys

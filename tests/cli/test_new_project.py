@@ -206,6 +206,7 @@ def test_what_the_image_copies_is_there(project):
             assert list(project.glob(source)) or source == "Cargo.lock*"
 
 
+@pytest.mark.integration
 def test_the_makefile(project):
     """``make`` lists its targets, each with what it does."""
     done = subprocess.run(["make", "-C", project], capture_output=True, text=True, check=True, timeout=60)
@@ -271,6 +272,7 @@ def test_a_wheel_holds_of_the_sdks_what_is_copied(wheel, language):
     assert held - {SDKS[language].pins} == sdk_files(language).keys()
 
 
+@pytest.mark.integration
 def test_an_installed_gateway_writes_the_same(wheel, project, language, tmp_path):
     """Byte for byte what one in a checkout writes."""
     code = "import sys; from gateway.cli.main import main; main()"

@@ -222,6 +222,7 @@ def test_nothing_is_left_running(run_process):
     assert left == []
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_an_interrupted_review_is_no_verdict(nobody, file, number):
     """While it waits for a worker, it says for whom; a signal ends it with exit code 2, and no traceback."""
@@ -323,6 +324,7 @@ def test_a_file_may_hold_several_reviews(reviewed, free, file, form):
     assert all(each["object"] == json.loads(CREATE)["request"]["object"] for each in documents)
 
 
+@pytest.mark.integration
 def test_standard_input(free):
     """``-`` is read to its end."""
     done = subprocess.run(

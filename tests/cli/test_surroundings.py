@@ -13,6 +13,8 @@ import pytest
 from tests.examples import EXAMPLES, patient_examples
 from tests.integration.process import COMMAND, PATIENCE
 
+pytestmark = pytest.mark.integration
+
 REVIEWED = str(EXAMPLES / "reviews" / "1-pod-create.json")
 REVIEW = ["review", "--policies", str(EXAMPLES / "policies"), REVIEWED]
 CHECK = ["check", str(EXAMPLES / "policies")]

@@ -32,7 +32,17 @@ DIFFERENCES = {
 apply a patch; under failurePolicy Fail both refuse with 500 InternalError, and that is no difference."""
 
 
-@pytest.mark.parametrize(("name", "kind", "count"), [(name, *about) for name, about in FILES.items()])
+RUN_HOOKS = {"hook_http"}
+"""Kinds of cases that run programs."""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "count"),
+    [
+        pytest.param(name, *about, marks=[pytest.mark.integration] if about[0] in RUN_HOOKS else [])
+        for name, about in FILES.items()
+    ],
+)
 def test_every_case_has_kubernetes_outcome(name, kind, count):
     """Whatever is not a deliberate difference is the same."""
     lines = list(run_file(CASES / name))
@@ -49,6 +59,7 @@ def test_the_deliberate_differences_are_the_listed_ones():
     assert found == DIFFERENCES
 
 
+@pytest.mark.integration
 def test_of_a_hooks_answer_only_a_denials_patch_is_missing():
     """The API server reads no patch of a denial, so it is not repeated; all else is as shell-operator answers it."""
     lines = list(run_file(CASES / "shell_operator_http_io.jsonl"))

@@ -189,6 +189,7 @@ async def served(folder, path, review="1-pod-create.json", paths=("mutate", "val
         await gateway.stop(drain=False)
 
 
+@pytest.mark.integration
 async def test_the_policy_of_the_readme_works(tmp_path):
     """Its two files, put beside each other and served, give the answer that stands below them."""
     for name in ("labels.py", "policies.yaml"):
@@ -198,6 +199,7 @@ async def test_the_policy_of_the_readme_works(tmp_path):
     assert answers["validate"] == shown
 
 
+@pytest.mark.integration
 async def test_the_policies_of_the_guide_work(tmp_path):
     """The files of docs/write-a-policy.md, served, deny and change as they say."""
     for name in ("tiers.py", "tiers.yaml"):
@@ -209,6 +211,7 @@ async def test_the_policies_of_the_guide_work(tmp_path):
     assert patch == [{"op": "add", "path": "/metadata/labels/tier", "value": "frontend"}]
 
 
+@pytest.mark.integration
 def test_the_tests_of_the_guide_pass(tmp_path):
     """The command that docs/write-a-policy.md shows runs the tests that it shows, and they pass."""
     for name in ("tiers.py", "test_tiers.py"):
@@ -231,6 +234,7 @@ def test_the_tests_of_the_guide_pass(tmp_path):
     assert (told.returncode, "2 passed" in told.stdout) == (0, True), told
 
 
+@pytest.mark.integration
 async def test_the_message_of_denied_is_that_of_the_examples(tmp_path):
     """What docs/denied.md shows is what the examples, sharing an entry, say to a privileged pod without labels."""
     policies = patient_examples(tmp_path) / "policies"
@@ -244,6 +248,7 @@ async def test_the_message_of_denied_is_that_of_the_examples(tmp_path):
     assert all(line in text for line in [*lines, '"group.required-labels.samples.example.com" denied the request'])
 
 
+@pytest.mark.integration
 async def test_the_warning_of_denied_is_that_of_a_mode(tmp_path):
     """The warning that docs/denied.md shows is what a policy says under mode warn."""
     worker = named("README.md", "labels.py").replace(", so that somebody can be asked about this pod", "")
@@ -270,6 +275,7 @@ async def test_the_note_about_redis_is_that_of_readyz(tmp_path):
         await gateway.stop(drain=False)
 
 
+@pytest.mark.integration
 def test_the_review_of_the_guide_is_what_review_says(tmp_path):
     """What docs/write-a-policy.md shows of `review` is what it prints for the policies that it shows."""
     for name in ("tiers.py", "tiers.yaml"):
@@ -282,6 +288,7 @@ def test_the_review_of_the_guide_is_what_review_says(tmp_path):
     assert done.stdout in [block.text for block in blocks("text", pages_of="docs/write-a-policy.md")]
 
 
+@pytest.mark.integration
 def test_the_demonstration_says_what_the_readme_shows(tmp_path):
     """Each line of the excerpt of `make run` is one that it prints."""
     patient_examples(tmp_path)

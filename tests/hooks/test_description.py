@@ -11,6 +11,8 @@ from gateway.hooks.running import HookRunner
 from gateway.policies.model import Phase
 from tests.hooks.scripts import CONFIG, MUTATING, RULES, VALIDATING, bash_hook, executable, limits, python_hook
 
+pytestmark = pytest.mark.integration
+
 NAMESPACE = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}'
 
 

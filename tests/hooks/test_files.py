@@ -10,6 +10,8 @@ import pytest
 
 from gateway.hooks.files import RunFiles, TooLargeError
 
+pytestmark = pytest.mark.integration
+
 NAMES = {
     "BINDING_CONTEXT_PATH",
     "VALIDATING_RESPONSE_PATH",

@@ -12,6 +12,8 @@ from gateway.hooks.process import Fate, NotStartedError, Stream, run
 from gateway.hooks.strays import Strays
 from tests.hooks.scripts import LIMITS, PATIENCE, executable, gone, pid_in, until
 
+pytestmark = pytest.mark.integration
+
 FOREVER = 1e6
 
 

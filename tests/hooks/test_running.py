@@ -33,6 +33,8 @@ from tests.hooks.scripts import (
     until,
 )
 
+pytestmark = pytest.mark.integration
+
 PATCH = [{"op": "add", "path": "/spec/replicas", "value": 333}]
 ENCODED = base64.b64encode(json.dumps(PATCH).encode()).decode()
 DOCUMENT = b'{"operation":"CREATE","object":{"spec":{"image":"a"}}}'

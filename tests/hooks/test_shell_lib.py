@@ -11,7 +11,7 @@ import pytest
 
 from tests.hooks.scripts import executable, needs_jq
 
-pytestmark = needs_jq
+pytestmark = [pytest.mark.integration, needs_jq]
 
 LIBRARY = files("gateway.hooks").joinpath("shell_lib.sh")
 

@@ -79,6 +79,7 @@ async def test_a_snapshot_is_a_sorted_list_of_objects():
     assert [each["object"]["metadata"]["name"] for each in items] == ["a", "a", "b"]
 
 
+@pytest.mark.integration
 @needs_jq
 @pytest.mark.parametrize(
     ("jq_filter", "results"),
@@ -98,6 +99,7 @@ async def test_a_filters_result_stands_beside_the_object(jq_filter, results):
     assert all("object" in each for each in items)
 
 
+@pytest.mark.integration
 @needs_jq
 async def test_the_objects_may_be_left_out():
     """With keepFullObjectsInMemory: false only the results are there."""
@@ -108,6 +110,7 @@ async def test_the_objects_may_be_left_out():
     ]
 
 
+@pytest.mark.integration
 @needs_jq
 @pytest.mark.parametrize("jq_filter", [".metadata.name | tonumber", "][", ".[", "error"])
 async def test_a_filter_that_cannot_be_applied_says_so(jq_filter):
@@ -117,6 +120,7 @@ async def test_a_filter_that_cannot_be_applied_says_so(jq_filter):
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.integration
 @needs_jq
 async def test_a_filter_that_never_ends_is_ended():
     """After its time."""

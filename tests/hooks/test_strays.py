@@ -13,7 +13,10 @@ from gateway.hooks.process import run
 from gateway.hooks.strays import Strays, children, new_mark
 from tests.hooks.scripts import PATIENCE, gone, pid_in, until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose children these are")
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose children these are"),
+]
 
 
 def test_two_marks_differ():

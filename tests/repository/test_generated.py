@@ -20,6 +20,7 @@ COPIES = [
 ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(("copy", "proto"), COPIES)
 def test_generated_messages_are_those_of_the_proto(copy, proto, tmp_path):
     """After a change of proto/: `make proto`."""

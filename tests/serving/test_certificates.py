@@ -229,6 +229,7 @@ print(ensure_development_certificates(pathlib.Path(sys.argv[1]), sys.argv[2:]).c
 """
 
 
+@pytest.mark.integration
 def test_processes_that_start_together_agree(directory):
     """Processes at the same moment end up with one CA, one key, and a certificate that covers all their names."""
     asked = [f"gateway-{number}.svc" for number in range(6)]

@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.telemetry.labels import GRPC_EVENTS, LIMIT_OF, QUEUE_EVENTS
 from gateway.telemetry.table import PREFIX
 
+pytestmark = pytest.mark.integration
+
 SCRIPT = textwrap.dedent("""
     import asyncio, json, sys
     from pathlib import Path

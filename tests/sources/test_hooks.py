@@ -19,6 +19,8 @@ from gateway.sources.hooks import HookDirectory
 from gateway.sources.loading import load_configuration
 from gateway.sources.watching import Source
 
+pytestmark = pytest.mark.integration
+
 PATIENCE = 120.0
 
 CONFIG = """configVersion: v1

@@ -32,6 +32,8 @@ from tests.transports.hook.hooks import asked, hooked, question
 from tests.transports.reaching import Reply, working
 from tests.world import policy
 
+pytestmark = pytest.mark.integration
+
 ALLOW = answering({"allowed": True})
 DENY = answering({"allowed": False, "message": "no"})
 
