@@ -28,8 +28,9 @@ from gateway.serving.loaded_configuration import LoadedConfiguration, Target
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.patrol import Patrol
 from gateway.serving.purge import PurgePage
-from gateway.serving.reload import Reload, Report
+from gateway.serving.reload import Reload
 from gateway.serving.replay import Replays
+from gateway.serving.report import Report
 from gateway.serving.rollout import Rollout
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow import Shadowing
@@ -100,7 +101,7 @@ class Gateway:
             watched.texts if watched else (),
             limits=settings.transport_limits,
             wait_seconds=settings.worker_wait_seconds,
-            events=self._report,
+            report=self._report,
             asking=self.cache.asker,
             worker_events=self.metrics,
             means=settings.means,

@@ -23,120 +23,19 @@ as failures, and the others are served.
 """
 
 import asyncio
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 import structlog
 
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
-from gateway.policies.model import Configuration
-from gateway.serving.degradation import Degradation, shortened
-from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.looking import Looking
+from gateway.serving.report import Report
 from gateway.serving.rollout import Rollout
 from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
-from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.table import (
-    CONFIGURATION_ERRORS,
-    CONFIGURATION_LOADED,
-    CONFIGURATION_RELOADS,
-    LAST_RELOAD_SUCCESSFUL,
-)
 
 _LOG: Final = structlog.get_logger(__name__)
-
-
-class Report:
-    """What is said of reloads: log, metrics, and the note on /readyz. A RolloutEvents."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._current: LoadedConfiguration | None = None
-        self._stale: str | None = None
-        self._since = datetime.now(UTC)
-        self._degradation = Degradation(metrics)
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """A line for each policy that is not in force as it is configured."""
-        return self._degradation.lines
-
-    @property
-    def note(self) -> str | None:
-        """Why what is served is not what the source says; None where it is."""
-        if self._stale is None:
-            return None
-        return f"the last good configuration, of {_time(self._since)}, is served, because {self._stale}"
-
-    def unreadable(self, error: SourceError) -> None:
-        """The source cannot be read."""
-        _LOG.error("the configuration cannot be read; the last good one stays", error=str(error))
-        self._stays("unreadable", str(error), errors=1)
-
-    def invalid(self, configuration: Configuration) -> None:
-        """There are mistakes in it."""
-        for error in configuration.errors:
-            _LOG.error("a mistake in the new configuration", place=str(error.place), mistake=error.message)
-        first, *more = configuration.errors
-        _LOG.error("the new configuration is not loaded; the last good one stays", mistakes=len(configuration.errors))
-        others = f" (and {len(more)} more, see the log)" if more else ""
-        self._stays("invalid", f"the new one has a mistake: {first}{others}", errors=len(configuration.errors))
-
-    def unchanged(self, generation: LoadedConfiguration) -> None:
-        """The source says, or says again, what is in force."""
-        _LOG.info("the configuration is the one that is served")
-        self._stale = None
-        self._count("unchanged", errors=len(generation.configuration.errors), good=True)
-
-    def standing(self, generation: LoadedConfiguration) -> None:
-        """Which policies of the one in force can be asked may have changed."""
-        self._degradation.update(generation)
-
-    def adopted(self, generation: LoadedConfiguration) -> None:
-        """The new one is in force."""
-        self._stale = None
-        self._since = generation.loaded
-        for warning in generation.configuration.warnings:
-            _LOG.warning("a warning about the configuration", place=str(warning.place), warning=warning.message)
-        _LOG.info(
-            "a new configuration is in force",
-            mutating=len(generation.configuration.mutating),
-            validating=len(generation.configuration.validating),
-            workers=len(generation.configuration.workers),
-        )
-        self.loaded(generation)
-        self._count("loaded", errors=0, good=True)
-
-    def loaded(self, configuration: LoadedConfiguration) -> None:
-        """This one is in force. Its policies and entries are counted from now on; one before may still have reviews."""
-        self._current = configuration
-        self._metrics.know(configuration.policies(), configuration.entry_names())
-        self._metrics.set(CONFIGURATION_LOADED, configuration.loaded.timestamp())
-        self._metrics.set(CONFIGURATION_ERRORS, len(configuration.configuration.errors))
-        self._metrics.set(LAST_RELOAD_SUCCESSFUL, 1)
-
-    def retired(self) -> None:
-        """The one before is not at work any more: what only that one had is not counted any more."""
-        if self._current is not None:
-            self._metrics.forget_others(self._current.policies(), self._current.entry_names())
-
-    def failed(self, error: Exception) -> None:
-        """A mistake of our own."""
-        _LOG.error("a reload failed inside the gateway; the last good configuration stays", exc_info=error)
-        self._stays("failed", f"loading the new one failed: {type(error).__name__}, see the log", errors=0)
-
-    def _stays(self, result: str, why: str, *, errors: int) -> None:
-        self._stale = shortened(why)
-        self._count(result, errors=errors, good=False)
-
-    def _count(self, result: str, *, errors: int, good: bool) -> None:
-        """``good``: what is served is what the source says."""
-        self._metrics.count(CONFIGURATION_RELOADS, result)
-        self._metrics.set(CONFIGURATION_ERRORS, errors)
-        self._metrics.set(LAST_RELOAD_SUCCESSFUL, good)
 
 
 class Reload:
@@ -195,7 +94,3 @@ class Reload:
             self._report.invalid(configuration)
         else:
             await self._rollout.propose(configuration, texts)
-
-
-def _time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

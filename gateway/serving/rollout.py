@@ -15,7 +15,7 @@ that nobody else holds.
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -23,6 +23,7 @@ from gateway.deciding.policy_caller import PolicyCaller
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
 from gateway.serving.loaded_configuration import LoadedConfiguration
+from gateway.serving.report import Report
 from gateway.telemetry.events import Events
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
@@ -30,22 +31,6 @@ from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
 
 _LOG: Final = structlog.get_logger(__name__)
-
-
-class RolloutEvents(Protocol):
-    """Who wants to know what becomes of a candidate. Called in the loop."""
-
-    def standing(self, configuration: LoadedConfiguration) -> None:
-        """This one is in force, and which of its policies can be asked may have changed."""
-
-    def adopted(self, generation: LoadedConfiguration) -> None:
-        """It is in force."""
-
-    def retired(self) -> None:
-        """The last review of the generation before is decided, and its workers are let go."""
-
-    def failed(self, error: Exception) -> None:
-        """Trying it broke inside the gateway. It is given up."""
 
 
 class Rollout:
@@ -57,7 +42,7 @@ class Rollout:
         limits: of the calls to workers.
         wait_seconds: how long a start, and a candidate, waits for its workers to be described.
         asking: puts a cache in front of a generation's workers; None: there is none.
-        events: hears what becomes of candidates.
+        report: says what becomes of candidates.
         worker_events: is told what happens with workers.
         means: what the process has been given to reach workers with.
     """
@@ -69,14 +54,14 @@ class Rollout:
         *,
         limits: TransportLimits,
         wait_seconds: float,
-        events: RolloutEvents,
+        report: Report,
         asking: Callable[[Workers], PolicyCaller] | None = None,
         worker_events: Events | None = None,
         means: Means | None = None,
     ) -> None:
         self._limits = limits
         self._wait_seconds = wait_seconds
-        self._events = events
+        self._report = report
         self._asking = asking
         self._pool = WorkerPool(limits, worker_events, means)
         self._standings_changed = asyncio.Event()
@@ -91,7 +76,7 @@ class Rollout:
     async def start(self) -> None:
         """Reach the workers of the first generation."""
         await self.current.start(wait_seconds=self._wait_seconds)
-        self._events.standing(self.current)
+        self._report.standing(self.current)
         self._watch = asyncio.create_task(self._watch_standings())
 
     async def propose(self, configuration: Configuration, texts: Sequence[SourceText]) -> None:
@@ -163,7 +148,7 @@ class Rollout:
             self._adopt(candidate)
         except Exception as error:  # noqa: BLE001 - told, and what is in force stays in force
             self.candidate = None
-            self._events.failed(error)
+            self._report.failed(error)
             await self._end(candidate)
 
     def _adopt(self, candidate: LoadedConfiguration) -> None:
@@ -171,9 +156,9 @@ class Rollout:
         task = asyncio.create_task(self._retire(before))
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
-        self._events.standing(candidate)
+        self._report.standing(candidate)
         if candidate.configuration is not before.configuration:
-            self._events.adopted(candidate)
+            self._report.adopted(candidate)
 
     async def _watch_standings(self) -> None:
         """Tell what becomes of the policies in force, and renew what is in force when that frees a version."""
@@ -181,7 +166,7 @@ class Rollout:
             await self._standings_changed.wait()
             self._standings_changed.clear()
             try:
-                self._events.standing(self.current)
+                self._report.standing(self.current)
                 await self._renew()
             except Exception:  # noqa: BLE001 - logged; the next change may go better
                 _LOG.exception("looking after the policies in force failed inside the gateway")
@@ -195,7 +180,7 @@ class Rollout:
     async def _retire(self, generation: LoadedConfiguration) -> None:
         await generation.idle()
         await self._end(generation)
-        self._events.retired()
+        self._report.retired()
 
     async def _end(self, generation: LoadedConfiguration) -> None:
         await generation.close()

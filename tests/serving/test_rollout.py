@@ -86,7 +86,7 @@ async def rollout(monkeypatch):
 
     monkeypatch.setattr(Workers, "_reach_and_describe", silent)
     told = Told()
-    made = Rollout(chain("a", "b"), (), limits=TransportLimits(), wait_seconds=1000, events=told)
+    made = Rollout(chain("a", "b"), (), limits=TransportLimits(), wait_seconds=1000, report=told)
     made.told = told
     starting = asyncio.create_task(made.start())
     await settled()
@@ -279,4 +279,4 @@ async def test_closing_leaves_nothing(rollout):
 def test_what_has_no_known_chain_is_never_served():
     """A fatal configuration is refused."""
     with pytest.raises(ValueError, match="chain is not known"):
-        Rollout(Configuration(fatal=True), (), limits=TransportLimits(), wait_seconds=0, events=Told())
+        Rollout(Configuration(fatal=True), (), limits=TransportLimits(), wait_seconds=0, report=Told())
