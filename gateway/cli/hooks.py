@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from gateway.cli.exits import note
-from gateway.cli.options import PREFIX
+from gateway.cli.options import PREFIX, SHELL_OPERATOR, SectionedOption
 from gateway.policies.hooks.names import CONFIGURATION
 from gateway.policies.names import dns_label, dns_subdomain
 
@@ -81,7 +81,8 @@ def _theirs(name: str, **attributes: Any) -> Callable[[_F], _F]:
 def _option(flag: str, variable: str, **attributes: Any) -> Callable[[_F], _F]:
     """An option with a variable of ours, as all have, and shell-operator's."""
     ours = PREFIX + flag.removeprefix("--").upper().replace("-", "_")
-    return click.option(flag, envvar=[ours, variable], show_envvar=True, **attributes)
+    defaults: dict[str, Any] = {"cls": SectionedOption, "section": SHELL_OPERATOR}
+    return click.option(flag, envvar=[ours, variable], show_envvar=True, **(defaults | attributes))
 
 
 def hooks_options(command: _F) -> _F:
@@ -96,6 +97,7 @@ def hooks_options(command: _F) -> _F:
         "SHELL_OPERATOR_HOOKS_DIR",
         type=click.Path(path_type=Path),
         help="A directory of shell-operator hooks, run as they are.",
+        section="",
     )(made)
 
 

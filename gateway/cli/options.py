@@ -46,6 +46,12 @@ _LARGEST_PORT: Final = 65_535
 WITH_REDIS: Final = "With Redis, for shared verdicts and for queues (pip install 'admission-gateway[redis]')"
 """A section of the help."""
 
+LIMITS: Final = "Limits (the arithmetic of each: docs/reference/limits.md)"
+"""A section of the help."""
+
+SHELL_OPERATOR: Final = "As in shell-operator, for hooks that run there today"
+"""A section of the help."""
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -104,11 +110,13 @@ def limit_options(*owners: type[Any], names: Container[str] | None = None) -> Ca
             divisor = each.metadata.get(BUDGET_DIVISOR)
             text = each.metadata[HELP] + (f" Default: 1/{divisor} of --memory-budget." if divisor else "")
             default = None if divisor else each.default
-            section = WITH_REDIS if name.startswith(_OF_REDIS) else ""
+            section = WITH_REDIS if name.startswith(_OF_REDIS) else LIMITS
             kind = _limit_type(name, each.default)
             command = option(flag, type=kind, default=default, help=text, section=section)(command)
         if any(BUDGET_DIVISOR in each.metadata for each in chosen.values()):
-            command = option("--memory-budget", type=BYTES, default=MEMORY_BUDGET, help=_BUDGET_HELP)(command)
+            command = option("--memory-budget", type=BYTES, default=MEMORY_BUDGET, help=_BUDGET_HELP, section=LIMITS)(
+                command
+            )
         return command
 
     return decorate
