@@ -13,13 +13,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from gateway.serving.certificates import ensure_development_certificates
 from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
 
-NOW = datetime.now(UTC)
+ALWAYS = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+"""For what is made when tests are collected: the run may end much later."""
+NOW = datetime(2020, 2, 2, tzinfo=UTC)
 KEY = ec.generate_private_key(ec.SECP256R1())
 
 
-def certificate(
-    key=KEY, *, begins=NOW - timedelta(days=1), ends=NOW + timedelta(days=1), alternative=True, authority=False
-):
+def certificate(key=KEY, *, begins=ALWAYS[0], ends=ALWAYS[1], alternative=True, authority=False):
     """A self-signed certificate."""
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
@@ -194,9 +194,10 @@ def test_a_client_ca_that_is_none_is_named(certificates, tmp_path, content):
 )
 def test_an_expired_certificate_is_served_and_said(files, logs, begins, ends, problem):
     """Time is no reason to refuse the start: it is logged, and readiness can tell."""
-    cert, key = files(certificate(begins=NOW + timedelta(days=begins), ends=NOW + timedelta(days=ends)), pem())
+    now = datetime.now(UTC)
+    cert, key = files(certificate(begins=now + timedelta(days=begins), ends=now + timedelta(days=ends)), pem())
     server_context(cert, key)
-    found = validity_problem(cert, NOW)
+    found = validity_problem(cert, now)
     if problem is None:
         assert found is None
         assert logs == []
@@ -226,4 +227,4 @@ def test_development_certificates_serve(tmp_path, logs):
     made = ensure_development_certificates(tmp_path / "dev")
     server_context(made.cert_file, made.key_file)
     assert logs == []
-    assert validity_problem(made.cert_file, NOW) is None
+    assert validity_problem(made.cert_file, datetime.now(UTC)) is None

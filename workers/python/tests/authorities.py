@@ -8,7 +8,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-NOW = dt.datetime.now(dt.UTC)
 DAY = dt.timedelta(days=1)
 
 
@@ -44,12 +43,13 @@ class Authority:
         )
 
     def _builder(self, subject, key):
+        now = dt.datetime.now(dt.UTC)
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self.name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(NOW - DAY)
-            .not_valid_after(NOW + DAY)
+            .not_valid_before(now - DAY)
+            .not_valid_after(now + DAY)
         )
