@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.hooks.seats import KEPT, PER_CORE, NoSeatError, Seats, seats_of
+from tests.integration.process import PATIENCE
 
 
 async def asks(seats, hook, number):
@@ -50,7 +51,7 @@ async def test_the_last_seat_is_for_a_hook_that_has_none():
     hanging = await asks(seats, "hanging", 50)
     assert served(hanging) == 3
     for _ in range(5):
-        await asyncio.wait_for(seats.take("well"), 10)
+        await asyncio.wait_for(seats.take("well"), PATIENCE)
         seats.give_back("well")
         await turn_over()
     assert served(hanging) == 3
@@ -66,7 +67,7 @@ async def test_as_long_as_fewer_hang_than_there_are_seats_the_others_go_on():
         seats.give_back(name)
         await turn_over()
     for _ in range(3):
-        await asyncio.wait_for(seats.take("well"), 10)
+        await asyncio.wait_for(seats.take("well"), PATIENCE)
         seats.give_back("well")
     await cancel(*(task for tasks in hanging.values() for task in tasks))
 

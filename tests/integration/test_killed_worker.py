@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.client import AsyncClient, message
+from tests.integration.process import PATIENCE
 from tests.integration.running import PODS, policy, source, until
 from tests.integration.workers import Hanging, scripted
 from tests.traffic import recording
@@ -132,7 +133,7 @@ async def test_only_log_lines_are_logged(serve, tmp_path, trust):
         process = await asyncio.to_thread(lambda: serve("--policies", path, "--worker-wait", 30).ready())
         client = await AsyncClient.connect(process.port, trust)
         client.sendall(VALIDATE)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await review.asked.wait()
         await stack.aclose()
         answered = await client.answer()

@@ -6,6 +6,7 @@ import json
 import structlog
 
 from tests.integration.client import message
+from tests.integration.process import PATIENCE
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import Hanging, answer, pb, scripted
 from tests.traffic import recording
@@ -67,7 +68,7 @@ async def test_a_gateway_that_stops_waits_for_no_patrol(gateway):
         async with gateway(known, patrol_share=1.0) as served:
             assert (await served.send(CREATE)).response["allowed"]
             await hanging.asked.wait()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await served.gateway.stop(drain=False)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await hanging.cancelled.wait()

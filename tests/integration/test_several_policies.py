@@ -5,6 +5,7 @@ import json
 
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import message
+from tests.integration.process import PATIENCE
 from tests.integration.running import configuration, policy, source
 from tests.integration.workers import (
     ALLOW,
@@ -25,7 +26,7 @@ async def test_validating_policies_are_asked_at_the_same_time(gateway):
     both = asyncio.Barrier(2)
 
     async def review(request, context):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await both.wait()
         return deny(pb.ReviewRequest.FromString(request).ask.policy)
 

@@ -13,6 +13,7 @@ from gateway.deciding.plan import Described
 from gateway.policies.shadows import shadow_of
 from tests.authorities import Authority
 from tests.integration.client import Client, message, post
+from tests.integration.process import PATIENCE
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import ALLOW, Hanging, always, answer, deny, patch, pb, scripted, status
 from tests.traffic import recording
@@ -265,9 +266,9 @@ async def test_no_answer_waits_for_a_shadow(gateway):
             await until(lambda: described(served))
             for _ in range(3):
                 assert (await served.send(message(VALIDATING))).response["allowed"]
-            await asyncio.wait_for(hanging.asked.wait(), 10)
+            await asyncio.wait_for(hanging.asked.wait(), PATIENCE)
             assert results(served, "judge") == {}
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await served.gateway.stop(drain=False)
                 await hanging.cancelled.wait()
 

@@ -8,6 +8,7 @@ import pytest
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import message
+from tests.integration.process import PATIENCE
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import (
     Hanging,
@@ -98,7 +99,7 @@ async def test_whoever_speaks_no_grpc_is_not_reached(gateway, name):
     async with garbage(GARBAGE[name]) as (target, met):
         known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
         async with gateway(known, wait=0.0) as served:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await met.wait()
             answered = await served.send(message(VALIDATING))
             assert answered.fails_with(Reason.CONFIGURATION), answered

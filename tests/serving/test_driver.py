@@ -15,6 +15,7 @@ from gateway.policies.model import FailurePolicy, ReinvocationPolicy, Requiremen
 from gateway.reasons import Reason
 from gateway.review.errors import ReviewError
 from gateway.serving.driver import Driver
+from tests.integration.process import PATIENCE
 from tests.world import condition, plan, policy, request, when_authorized
 
 
@@ -223,7 +224,7 @@ async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(asker, logs):
     fields = {"failure_policy": FailurePolicy.IGNORE, "reinvocation_policy": ReinvocationPolicy.IF_NEEDED}
     chain = plan(*(policy(name, index=index, **fields) for index, name in enumerate(("one", "two", "three"))))
     heart = Heart(request(), chain, ends=monotonic() + 9)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         decision = await Driver("u1", heart, asker=asker, namespaces={}).decide()
     assert [call.answer.reason for call in decision.calls] == [Reason.INTERNAL] * 3
     assert {entry["log_level"] for entry in logs} == {"error"}

@@ -15,6 +15,7 @@ from gateway.serving.patch_lines import PatchLines
 from gateway.serving.patrol import STABLE, UNSTABLE, Patrol
 from gateway.serving.replay import FAILED, Replays
 from gateway.telemetry.table import PATROLLED_POLICIES, PATROLS_DONE
+from tests.integration.process import PATIENCE
 from tests.world import decide, label, patch, plan, policy, request
 
 NAMED = "a policy does not leave its own result alone: it is not idempotent"
@@ -98,7 +99,7 @@ async def patrolled(policies, behaviours, *, again=None, on=None, share=1.0, dra
     loaded = Configuration(policies if in_force is None else in_force, again or behaviours)
     replays = Replays(lambda: loaded)
     Patrol(replays, loaded, share=share, lines=PatchLines(b"k" * 32), draw=draw).decided(decision)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await replays.idle()
     assert loaded.held == 0
     return loaded

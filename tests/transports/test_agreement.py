@@ -4,7 +4,7 @@ import asyncio
 
 from gateway.transports.agreement import Agreement
 
-PATIENCE = 10
+PATIENCE = 90
 
 
 class Clock:

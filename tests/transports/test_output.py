@@ -11,6 +11,7 @@ from gateway.transports import output as logging_output
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import LINE_BYTES, WorkerOutput
 from gateway.transports.supervisor import Supervisor
+from tests.integration.process import PATIENCE
 from tests.integration.running import until
 
 
@@ -23,7 +24,7 @@ async def logged(*pieces):
         with os.fdopen(writing, "wb", 0) as sink:
             for piece in pieces:
                 await asyncio.get_running_loop().run_in_executor(None, sink.write, piece)
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, PATIENCE)
     return entries
 
 

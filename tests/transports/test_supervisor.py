@@ -16,6 +16,7 @@ from gateway.transports import supervisor as supervising
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import LINE_BYTES
 from gateway.transports.supervisor import Supervisor
+from tests.integration.process import PATIENCE
 from tests.integration.running import until
 
 TARGET = "unix:/run/worker.sock"
@@ -158,7 +159,7 @@ async def test_the_pauses_grow_and_end(log, monkeypatch):
 
     monkeypatch.setattr(supervising.asyncio, "sleep", pause)
     async with supervised(*shell("exit 1")):
-        await asyncio.wait_for(_pauses(pauses, 5), 20)
+        await asyncio.wait_for(_pauses(pauses, 5), PATIENCE)
     assert pauses == [0.001, 0.002, 0.004, 0.004, 0.004]
 
 
@@ -179,7 +180,7 @@ async def test_after_a_long_life_the_pause_is_short_again(monkeypatch):
     monkeypatch.setattr(supervising.asyncio, "sleep", pause)
     monkeypatch.setattr(supervising, "HEALTHY_SECONDS", 0.0)
     async with supervised(*shell("exit 1")):
-        await asyncio.wait_for(_pauses(pauses, 3), 20)
+        await asyncio.wait_for(_pauses(pauses, 3), PATIENCE)
     assert pauses == [0.001, 0.001, 0.001]
 
 

@@ -14,6 +14,7 @@ from gateway.transports.grpc import failures
 from gateway.transports.grpc import health as health_module
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.conversations import Health, Streams, answering, for_ever, response, silence
+from tests.integration.process import PATIENCE
 from tests.integration.running import until
 from tests.integration.workers import Gate, Hanging, always, answer, deny, description, scripted, status
 from tests.transports.reaching import Reply, asked, configured, judge, question, standing, working
@@ -58,7 +59,7 @@ async def put(workers, *policies, content=b"{}"):
     replies, document = [Reply() for _ in policies], Document(content=content)
     for about, reply in zip(policies, replies, strict=True):
         workers.call(changed(question(about), document=document), reply)
-    return await asyncio.wait_for(asyncio.gather(*(reply.first() for reply in replies)), 20)
+    return await asyncio.wait_for(asyncio.gather(*(reply.first() for reply in replies)), PATIENCE)
 
 
 # --------------------------------------------------------------------------------------------- stream or call
@@ -91,7 +92,7 @@ async def test_side_effects_go_by_call():
     async with reached(judge(), review=review, stream=streams) as workers:
         reply = Reply()
         workers.call(changed(question(judge()), cancellable=False), reply)
-        assert (await asyncio.wait_for(reply.first(), 10)).message == "by call"
+        assert (await asyncio.wait_for(reply.first(), PATIENCE)).message == "by call"
     assert streams.policies == []
 
 
@@ -106,7 +107,7 @@ async def test_a_call_that_a_worker_cancels_at_its_deadline_is_late(monkeypatch,
     async with reached(judge(), review=review) as workers:
         reply = Reply()
         workers.call(changed(question(judge()), cancellable=False), reply)
-        assert (await asyncio.wait_for(reply.first(), 10)).reason is reason
+        assert (await asyncio.wait_for(reply.first(), PATIENCE)).reason is reason
 
 
 async def test_a_worker_without_streams_is_asked_by_calls():
@@ -360,7 +361,7 @@ async def test_who_is_not_serving_is_not_asked():
         assert (await asked(workers, judge())).reason is Reason.WORKER_UNAVAILABLE
         assert standing(workers) == "1"
         gate.set()
-        assert (await asyncio.wait_for(reply.first(), 10)).message == "still"
+        assert (await asyncio.wait_for(reply.first(), PATIENCE)).message == "still"
         await until(lambda: streams.last.has_half_closed)
         health.become(Health.SERVING)
         await until(lambda: connection(workers).can_be_asked)

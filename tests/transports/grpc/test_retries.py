@@ -10,6 +10,7 @@ from gateway.reasons import Reason
 from gateway.transports.grpc.attempts import Ending
 from gateway.transports.grpc.retries import SENT, UNSENT
 from gateway.transports.grpc.retry_budget import RESERVE
+from tests.integration.process import PATIENCE
 from tests.integration.running import until
 from tests.transports.grpc.fleets import Asked, played
 
@@ -217,7 +218,7 @@ async def test_a_cancelled_ask_is_cancelled_where_it_is():
         assert place.cancelled == [attempt]
         asked.cancel()
         assert asked.answers == []
-        await asyncio.wait_for(fleet.worker.idle(), 10)
+        await asyncio.wait_for(fleet.worker.idle(), PATIENCE)
 
 
 async def test_closing_cancels_everything():

@@ -11,6 +11,7 @@ from gateway.transports.errors import WorkerError
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import beat
+from tests.integration.process import PATIENCE
 from tests.transports.queue.consumers import Judge, Queue, consuming, introduced, until
 from tests.transports.queue.gateways import gateway
 
@@ -142,7 +143,7 @@ async def test_a_cancelled_ask_is_not_answered(redis, queue, key_file):
         at_once.cancel()
         consumer.judge.asked[0].answer()
         await until(queue.is_empty)
-        await asyncio.wait_for(made.worker.idle(), 10)
+        await asyncio.wait_for(made.worker.idle(), PATIENCE)
         assert waiting.answers == at_once.answers == []
         assert len(consumer.judge.asked) == 1
 
@@ -158,7 +159,7 @@ async def test_a_policy_with_side_effects_is_not_taken_back(redis, queue, key_fi
         idle = asyncio.create_task(made.worker.idle())
         assert not idle.done()
         consumer.judge.asked[0].answer()
-        await asyncio.wait_for(idle, 10)
+        await asyncio.wait_for(idle, PATIENCE)
         assert waiting.answers == []
 
 
