@@ -13,10 +13,6 @@ from gateway.policies.model import Configuration
 from gateway.policies.wording import few
 from gateway.transports.means import Means
 from gateway.transports.webhook.access import AccessError, WebhookAccess
-from gateway.transports.webhook.admission_configuration import read_admission_configuration
-from gateway.transports.webhook.endpoint import Endpoint
-from gateway.transports.webhook.kubeconfig import read_kubeconfig
-from gateway.transports.webhook.places import read_places
 
 if TYPE_CHECKING:
     from gateway.redis.addresses import RedisAddress
@@ -39,6 +35,10 @@ def chosen_means(values: dict[str, Any]) -> Means:
 
 def tell_idle_places(configuration: Configuration, means: Means) -> None:
     """Warn of each ``--resolve`` whose name is that of no webhook, as it is when its namespace is missing."""
+    if not means.webhooks.resolved:
+        return
+    from gateway.transports.webhook.endpoint import Endpoint  # noqa: PLC0415 - nobody else needs it
+
     webhooks = [worker.webhook for worker in configuration.workers.values() if worker.webhook is not None]
     ends = [Endpoint(webhook) for webhook in webhooks]
     called = {(end.host.lower(), end.port) for end in ends}
@@ -76,10 +76,22 @@ def _webhooks(*, kubeconfig: Path | None, configuration: Path | None, resolve: S
             "--webhook-kubeconfig and --admission-control-config-file say the same; give one of them"
         )
     try:
-        access = WebhookAccess() if configuration is None else read_admission_configuration(configuration)
+        access = WebhookAccess()
+        if configuration is not None:
+            from gateway.transports.webhook.admission_configuration import (  # noqa: PLC0415 - nobody else needs it
+                read_admission_configuration,
+            )
+
+            access = read_admission_configuration(configuration)
         if kubeconfig is not None:
+            from gateway.transports.webhook.kubeconfig import read_kubeconfig  # noqa: PLC0415 - nobody else needs it
+
             users = read_kubeconfig(kubeconfig)
             access = WebhookAccess(mutating=users, validating=users)
-        return replace(access, resolved=read_places(resolve))
+        if resolve:
+            from gateway.transports.webhook.places import read_places  # noqa: PLC0415 - nobody else needs it
+
+            access = replace(access, resolved=read_places(resolve))
     except AccessError as error:
         raise click.UsageError(str(error)) from None
+    return access

@@ -18,8 +18,6 @@ from gateway.transports.asked import SettingsJudge
 from gateway.transports.claims import ClaimError, effective
 from gateway.transports.messages import PHASES, one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.webhook import failures
-from gateway.transports.webhook.endpoint import Endpoint
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -35,6 +33,9 @@ def webhook_standing(policy: Policy, worker: Worker) -> Described:
     """The standing of a policy that is put to a webhook, which sees and changes all that is granted."""
     late = None
     if worker.webhook is not None:
+        from gateway.transports.webhook import failures  # noqa: PLC0415 - nobody else needs it
+        from gateway.transports.webhook.endpoint import Endpoint  # noqa: PLC0415 - nobody else needs it
+
         late = failures.late(policy.name, Endpoint(worker.webhook).with_timeout(policy.timeout))
     return Described(version=WEBHOOK_VERSION, identity=verdict_identity(policy, worker), late=late)
 
