@@ -105,6 +105,7 @@ class ReviewStream:
         self._strays = 0.0
         self._writing_since: float | None = None
         self.answered = 0
+        self.has_written = False
         self.is_unimplemented = False
         self.is_flooded = False
         self.is_abused = False
@@ -172,6 +173,7 @@ class ReviewStream:
                     content = self._batch()
                     self._writing_since = monotonic()
                     await self._call.write(content)
+                    self.has_written = True
                     self._writing_since = None
                 if self._finishing and not self._open:
                     await self._call.done_writing()
@@ -250,7 +252,9 @@ class ReviewStream:
         except grpc.aio.AioRpcError as error:
             self.is_unimplemented = error.code() is grpc.StatusCode.UNIMPLEMENTED
             failure = self._failures.of(error)
-            ending = Ending.UNSENT if self.is_unimplemented else Ending.LOST
+            # Where the stream ends while the first message is written, gRPC tells of the write (INTERNAL), and the
+            # worker's own status is lost. Nothing has left then, whatever the worker had to say.
+            ending = Ending.LOST if self.has_written and not self.is_unimplemented else Ending.UNSENT
         except DecodeError as error:
             failure = self._failures.unreadable("ReviewStreamResponse", error)
             self.is_abused = True
