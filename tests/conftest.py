@@ -62,6 +62,8 @@ def _note_processes(event, args):
 
 
 sys.addaudithook(_note_processes)
+# uvloop starts processes by itself.
+os.register_at_fork(before=lambda: _started.append("a process"))
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ further ado.
 
 import asyncio
 import contextlib
+import gc
 import os
 import shlex
 import signal
@@ -27,6 +28,10 @@ from gateway.transports.output import WorkerOutput
 from gateway.transports.programs import search_path
 
 _LOG: Final = structlog.get_logger(__name__)
+
+# uvloop starts a process by fork, and the child runs Python until it executes the program. A garbage collection there
+# may end what belongs to the parent: gRPC's completion queue joins its thread, which the child does not have, for ever.
+os.register_at_fork(before=gc.disable, after_in_parent=gc.enable)
 
 RESTART_SECONDS: Final = (0.1, 10.0)
 """First and longest pause before a worker is started again; doubled each time."""

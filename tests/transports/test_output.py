@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 
+import pytest
 from structlog.testing import capture_logs
 
 from gateway.policies.model import GrpcTarget, Worker
@@ -65,6 +66,7 @@ async def test_a_given_up_output_does_not_silence_the_next():
         assert [entry["line"] for entry in entries] == ["heard"]
 
 
+@pytest.mark.integration
 async def test_stopping_while_last_words_are_awaited_leaves_no_task():
     """A worker that is dead, but whose output somebody else still holds, is stopped without anything left running."""
     script = (

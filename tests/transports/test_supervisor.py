@@ -5,6 +5,7 @@ import contextlib
 import os
 import shlex
 import signal
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from gateway.transports.output import LINE_BYTES
 from gateway.transports.supervisor import Supervisor
 from tests.integration.process import PATIENCE
 from tests.integration.running import until
+
+pytestmark = pytest.mark.integration
 
 TARGET = "unix:/run/worker.sock"
 
@@ -285,3 +288,14 @@ async def test_stopping_while_it_starts_leaves_nothing(log):
 def _children():
     for task in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
         yield from map(int, task.read_text().split())
+
+
+def test_no_garbage_is_collected_between_fork_and_exec():
+    """A child must not end what belongs to its parent; the parent goes on collecting."""
+    program = (
+        "import gc, os, gateway.transports.supervisor\n"
+        "child = os.fork()\n"
+        "if not child: os._exit(gc.isenabled())\n"
+        "assert os.waitpid(child, 0)[1] == 0 and gc.isenabled()"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)

@@ -250,6 +250,7 @@ async def test_closing_breaks_off_what_is_open():
     assert reply.answers == []
 
 
+@pytest.mark.integration
 async def test_a_command_without_a_target_has_a_socket_of_its_own():
     """A worker that the gateway starts, and that names no target, gets a socket in a directory that goes with it; the
     length of its name does not matter.
@@ -388,6 +389,7 @@ async def test_a_worker_that_is_named_again_is_not_given_up():
             assert isinstance(await asked(second, judge()), Deny)
 
 
+@pytest.mark.integration
 async def test_two_processes_of_ours_are_never_at_one_target(tmp_path):
     """The second is started when the first has gone, and its policies say so until then."""
     script = (
