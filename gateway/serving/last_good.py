@@ -81,11 +81,13 @@ class LastGood:
 
     def in_force(self, phase: Phase) -> dict[str, tuple[PolicyVersion, Described]]:
         """Those of a phase that can be asked, by qualified name, each with its standing."""
-        return {
-            name: (version, standing)
-            for name, (version, workers) in self._versions[phase].items()
-            if isinstance(standing := workers.standings(phase).get(name), Described)
-        }
+        return {name: kept for name in self._versions[phase] if (kept := self.version(phase, name)) is not None}
+
+    def version(self, phase: Phase, name: str) -> tuple[PolicyVersion, Described] | None:
+        """That of the policy of this qualified name, with its standing, if it can be asked."""
+        kept = self._versions[phase].get(name)
+        standing = None if kept is None else kept[1].standings(phase).get(name)
+        return (kept[0], standing) if kept is not None and isinstance(standing, Described) else None
 
     def in_front_of(self, others: PolicyCaller) -> PolicyCaller:
         """Asks the right workers about each version, and ``others`` about all other policies."""

@@ -208,7 +208,7 @@ class LoadedConfiguration:
             return None
         if self._can_be_asked(own):
             return PolicyVersion(policy=own, worker=self.configuration.workers[own.worker])
-        kept = self._kept(policy.phase).get(policy.qualified_name)
+        kept = None if self._last_good is None else self._last_good.version(policy.phase, policy.qualified_name)
         return None if kept is None else kept[0]
 
     def unavailable(self) -> tuple[UnavailablePolicy, ...]:
