@@ -66,7 +66,7 @@ import msgspec
 
 from gateway.deciding.blame import Blame, digest
 from gateway.deciding.call import Call
-from gateway.deciding.verdicts import Allow, Answer, Deny, Failure
+from gateway.deciding.verdicts import ANSWER_WORDS, Allow, Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.reasons import Reason
 from gateway.review.request import Request
@@ -198,7 +198,7 @@ def _answer(call: Call) -> dict[str, Any]:
     if isinstance(answer, Failure):
         reason, message = answer.reason.value, answer.message
     return {
-        "verdict": _verdict(answer),
+        "verdict": None if answer is None else ANSWER_WORDS[type(answer)],
         "reason": reason,
         "message": message,
         "code": code,
@@ -213,15 +213,3 @@ def _operations(operations: Iterable[Operation]) -> list[dict[str, Any]]:
         {"op": each.op, "path": each.path} | ({} if each.op == "remove" else {"value": each.value})
         for each in operations
     ]
-
-
-def _verdict(answer: Answer | None) -> str | None:
-    match answer:
-        case Allow():
-            return "allow"
-        case Deny():
-            return "deny"
-        case Failure():
-            return "failure"
-        case None:
-            return None

@@ -78,7 +78,7 @@ class CallTracker:
         """Put a turn's question; what it has come to, if that is known at once."""
         turn.document, turn.asked = document, now
         turn.deadline = self._budget.deadline(turn.member.policy, now)
-        effects = self.has_side_effects(turn.member.policy)
+        effects = has_side_effects(turn.member.policy, self._request)
         turn.key = None if effects else _key(turn.member, document)
         known = self._memo.entry(turn.key)
         if known is not None:
@@ -111,12 +111,6 @@ class CallTracker:
         if call is not None:
             call.claims.discard(index)
             self._drop_unwanted(call)
-
-    def has_side_effects(self, policy: Policy) -> bool:
-        """Whether asking would change something in the world, for this request."""
-        if policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
-            return not self._request.dry_run
-        return policy.side_effects is not SideEffects.NONE
 
     def _follow(self, turn: Turn) -> bool:
         call = self._memo.shared(turn.key)
@@ -265,3 +259,10 @@ class CallTracker:
 def _key(member: Member, document: Document) -> CacheKey:
     policy = member.policy
     return policy.worker, policy.policy, policy.settings, policy.cache, document.digest
+
+
+def has_side_effects(policy: Policy, request: Request) -> bool:
+    """Whether calling the policy changes something in the world, for this request."""
+    if policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
+        return not request.dry_run
+    return policy.side_effects is not SideEffects.NONE

@@ -78,14 +78,17 @@ def others(conflicts: Sequence[Conflict]) -> str:
 
 def places(conflicts: Sequence[Conflict]) -> str:
     """The places in conflict."""
-    least = "at least " if len(conflicts) == CONFLICTS_KEPT else ""
-    return _listed(dict.fromkeys(shown(each.path) for each in conflicts), least)
+    return _listed_places(conflicts, [each.path for each in conflicts])
 
 
 def fields(conflicts: Sequence[Conflict]) -> str:
     """The same, as Kubernetes writes paths of fields: for users."""
+    return _listed_places(conflicts, [field_path(parse_pointer(each.path)) for each in conflicts])
+
+
+def _listed_places(conflicts: Sequence[Conflict], texts: Iterable[str]) -> str:
     least = "at least " if len(conflicts) == CONFLICTS_KEPT else ""
-    return _listed(dict.fromkeys(shown(field_path(parse_pointer(each.path))) for each in conflicts), least)
+    return _listed(dict.fromkeys(map(shown, texts)), least)
 
 
 def _listed(texts: Iterable[str], least: str = "") -> str:

@@ -10,7 +10,7 @@ if the object is still the one that came: facts are found once and never change.
 """
 
 from gateway.conditions.condition import NeedsAuthorization
-from gateway.deciding.call_tracker import CallTracker
+from gateway.deciding.call_tracker import CallTracker, has_side_effects
 from gateway.deciding.documenting import Documenting
 from gateway.deciding.lookups import Lookups
 from gateway.deciding.plan import Plan
@@ -39,7 +39,7 @@ class EarlyAsks:
         """Ask early whoever may be asked, from place ``first`` on."""
         for index in range(first, len(self._members)):
             member = self._members[index]
-            if member.standing is None and not self._tracker.has_side_effects(member.policy):
+            if member.standing is None and not has_side_effects(member.policy, self._request):
                 self._try(index, now)
 
     def ask_again(self, first: int, now: float) -> None:

@@ -7,7 +7,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from gateway.reasons import Reason
 
@@ -81,3 +81,6 @@ class Failure:
 
 Verdict = Allow | Deny
 Answer = Verdict | Failure
+
+ANSWER_WORDS: Final = {Allow: "allow", Deny: "deny", Failure: "failure"}
+"""What an answer is called in metrics and reports, by its type."""

@@ -30,13 +30,14 @@ from typing import Final
 import structlog
 
 from gateway.deciding.call import Call
+from gateway.deciding.call_tracker import has_side_effects
 from gateway.deciding.decision import Decision, Outcome
 from gateway.deciding.plan import Member, Plan
 from gateway.deciding.verdicts import Deny, Failure
 from gateway.policies.model import Phase
 from gateway.serving.loaded_configuration import Target
 from gateway.serving.patch_lines import PatchLines, about, cut
-from gateway.serving.replay import FAILED, Replay, Replays, is_repeatable
+from gateway.serving.replay import FAILED, Replay, Replays
 from gateway.telemetry.events import Events
 from gateway.telemetry.table import PATROLLED_POLICIES, PATROLS_DONE
 
@@ -76,7 +77,7 @@ class Patrol:
         """Patrol it later, if it is one of the sample."""
         if decision.phase is not Phase.MUTATING or not decision.response.allowed:
             return
-        if not any(call.changes and is_repeatable(call.policy, decision.request) for call in decision.calls):
+        if not any(call.changes and not has_side_effects(call.policy, decision.request) for call in decision.calls):
             return
         if self._draw() < self._share:
             self._replays.begin(Patrol, decision, self._patrol, partial(self._events.count, PATROLS_DONE))
@@ -137,7 +138,7 @@ def _members(replay: Replay) -> dict[int, Member]:
     return {
         call.index: standing[id(call.policy)]
         for call in replay.decision.calls
-        if call.enforced and id(call.policy) in standing and is_repeatable(call.policy, replay.decision.request)
+        if call.enforced and id(call.policy) in standing and not has_side_effects(call.policy, replay.decision.request)
     }
 
 

@@ -33,7 +33,6 @@ from gateway.patching.application import apply_json_patch
 from gateway.patching.difference import Operation, encode_patch
 from gateway.patching.errors import PatchError
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
-from gateway.policies.model import Policy, SideEffects
 from gateway.review.errors import ReviewError
 from gateway.review.request import Request
 from gateway.serving.driver import Driver
@@ -200,10 +199,3 @@ class Replays:
         """Wait until nothing is under way."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def is_repeatable(policy: Policy, request: Request) -> bool:
-    """Whether calling the policy again changes nothing in the world, for this request."""
-    if policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
-        return request.dry_run
-    return policy.side_effects is SideEffects.NONE

@@ -30,6 +30,7 @@ from typing import Any, Final
 import structlog
 
 from gateway.deciding.call import Call
+from gateway.deciding.call_tracker import has_side_effects
 from gateway.deciding.decision import Decision
 from gateway.deciding.verdicts import Deny, Failure
 from gateway.patching.equality import equal
@@ -37,7 +38,7 @@ from gateway.policies.model import Phase, Policy
 from gateway.review.request import Request
 from gateway.review.response import denial_code
 from gateway.serving.patch_lines import LOGGED_OPERATIONS, PatchLines, about, cut
-from gateway.serving.replay import FAILED, Replay, Replays, Turn, is_repeatable
+from gateway.serving.replay import FAILED, Replay, Replays, Turn
 from gateway.telemetry.events import Events
 from gateway.telemetry.table import SHADOW_COMPARISONS
 
@@ -151,7 +152,7 @@ def _is_compared(call: Call, request: Request) -> bool:
         call.policy.shadow is not None
         and call.answer is not None
         and not isinstance(call.answer, Failure)
-        and is_repeatable(call.policy, request)
+        and not has_side_effects(call.policy, request)
     )
 
 

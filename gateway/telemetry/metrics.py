@@ -16,7 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from gateway.deciding.decision import Decision
 from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.deciding.verdicts import ANSWER_WORDS, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.telemetry.events import CONFIGURED, Kind, Metric
 from gateway.telemetry.labels import LIMIT_OF
@@ -40,8 +40,6 @@ from gateway.telemetry.table import (
 
 OTHER: Final = "other"
 """Stands for all values of a label that are not in the table."""
-
-_VERDICTS: Final = {Allow: "allow", Deny: "deny", Failure: "failure"}
 
 _Labels = tuple[str, ...]
 
@@ -125,7 +123,7 @@ class Metrics:
                 continue
             used += call.early and call.source is not Source.MEMO
             name = call.policy.qualified_name
-            count(POLICY_VERDICTS, phase, name, _VERDICTS[type(call.answer)])
+            count(POLICY_VERDICTS, phase, name, ANSWER_WORDS[type(call.answer)])
             count(POLICY_ANSWERS, phase, name, call.source)
             if call.conflicts:
                 count(POLICY_CONFLICTS, phase, name, amount=len(call.conflicts))
