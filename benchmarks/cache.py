@@ -37,11 +37,11 @@ from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
-from gateway.deciding.origin import ASKED, Origin, Source
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.policy_caller import CallWaiter
-from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Verdict
 from gateway.documents.document import Document
+from gateway.engine.origin import ASKED, Origin, Source
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_caller import CallWaiter
+from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Verdict
 from gateway.policies.model import Cache, Phase, Policy
 from gateway.redis.addresses import redis_address
 from gateway.redis.sealing import SealKeys

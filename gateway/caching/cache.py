@@ -20,9 +20,9 @@ from gateway.caching.limits import CacheLimits
 from gateway.caching.memory import Memory
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of, policy_mark
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.policy_caller import CallWaiter
-from gateway.deciding.verdicts import Verdict
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_caller import CallWaiter
+from gateway.engine.verdicts import Verdict
 from gateway.policies.model import Cache, Phase, Policy
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import CacheEvent, LookupResult

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.policy_caller import PolicyCaller
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_caller import PolicyCaller
 
 
 class CachedWorkers(PolicyCaller, Protocol):

@@ -12,10 +12,10 @@ from gateway.caching.cache import VerdictCache
 from gateway.caching.cached_workers import CachedWorkers
 from gateway.caching.flights import Flight
 from gateway.caching.questions import question_of
-from gateway.deciding.origin import Origin, Source
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.policy_caller import CallWaiter
-from gateway.deciding.verdicts import Verdict
+from gateway.engine.origin import Origin, Source
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_caller import CallWaiter
+from gateway.engine.verdicts import Verdict
 from gateway.telemetry.labels import LookupResult
 
 

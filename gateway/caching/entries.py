@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Verdict
+from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Verdict
 from gateway.policies.model import Cache
 
 _Seconds = Annotated[float, msgspec.Meta(ge=0)]

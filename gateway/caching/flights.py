@@ -21,10 +21,10 @@ import structlog
 from gateway.caching.cache import Kept, VerdictCache
 from gateway.caching.cached_workers import CachedWorkers
 from gateway.caching.entries import Entry, reusable
-from gateway.deciding.origin import ASKED, Origin, Source
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.policy_caller import CallWaiter
-from gateway.deciding.verdicts import Answer, Failure, Verdict
+from gateway.engine.origin import ASKED, Origin, Source
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_caller import CallWaiter
+from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.policies.model import Cache
 from gateway.reasons import Reason
 from gateway.telemetry.labels import LookupResult

@@ -9,8 +9,8 @@ import hashlib
 from functools import lru_cache
 from typing import Final
 
-from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.key import verdict_key
+from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Phase
 
 POLICY_BYTES: Final = 16

@@ -64,9 +64,9 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.deciding.blame import Blame, digest
-from gateway.deciding.call import Call
-from gateway.deciding.verdicts import ANSWER_WORDS, Allow, Deny, Failure
+from gateway.engine.blame import Blame, digest
+from gateway.engine.call import Call
+from gateway.engine.verdicts import ANSWER_WORDS, Allow, Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.reasons import Reason
 from gateway.review.request import Request

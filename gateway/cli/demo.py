@@ -24,7 +24,7 @@ import uvloop
 from gateway.cli.configuration import loaded
 from gateway.cli.exits import COULD_NOT, fail, note
 from gateway.cli.narration import closing, farewell, opening, story
-from gateway.deciding.decision import Decision
+from gateway.engine.decision import Decision
 from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, serve_until
 from gateway.serving.certificates import CertificateError

@@ -20,7 +20,7 @@ import structlog
 from admission_worker import Allow, Answer, Deny, Failure, Request
 from admission_worker.changes import Change, ChangeKind  # the patch's own bytes go on; `patch` would parse them
 from gateway.cli.hook_serving import HookWorker
-from gateway.deciding import verdicts
+from gateway.engine import verdicts
 from gateway.hooks.description import HookDescription, HookError, describe, stamp
 from gateway.hooks.ending import cancel_when_told
 from gateway.hooks.limits import HookLimits

@@ -8,10 +8,10 @@ from typing import Final
 import click
 
 from gateway.cli.wording import change, outcome, sentences, title
-from gateway.deciding.call import Call
-from gateway.deciding.decision import Decision, Outcome
-from gateway.deciding.origin import Source
-from gateway.deciding.plan import Described
+from gateway.engine.call import Call
+from gateway.engine.decision import Decision, Outcome
+from gateway.engine.origin import Source
+from gateway.engine.plan import Described
 from gateway.policies.model import Configuration, Phase
 from gateway.serving.app import Gateway
 

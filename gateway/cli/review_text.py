@@ -7,11 +7,11 @@ from typing import Final
 import click
 
 from gateway.cli.wording import change, clean, outcome, sentences, short, title
-from gateway.deciding.blame import digest, hides
-from gateway.deciding.call import Call
-from gateway.deciding.conflicts import CONFLICTS_KEPT
-from gateway.deciding.decision import Decision
-from gateway.deciding.verdicts import Failure
+from gateway.engine.blame import digest, hides
+from gateway.engine.call import Call
+from gateway.engine.conflicts import CONFLICTS_KEPT
+from gateway.engine.decision import Decision
+from gateway.engine.verdicts import Failure
 from gateway.patching.difference import Operation
 from gateway.policies.model import Mode, OnConflict, Phase
 from gateway.review.request import Request

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import click
 import msgspec
 
-from gateway.deciding.call import Call
-from gateway.deciding.verdicts import Deny, Failure
+from gateway.engine.call import Call
+from gateway.engine.verdicts import Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.review.request import Request
 from gateway.review.response import Status

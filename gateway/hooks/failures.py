@@ -24,7 +24,7 @@ because there nothing ends a hook but the hook, is a failure as everywhere here.
 
 from typing import Final
 
-from gateway.deciding.verdicts import Deny, Failure
+from gateway.engine.verdicts import Deny, Failure
 from gateway.reasons import Reason
 
 HOOK_FAILED: Final = Deny(code=403, message="Hook failed", reason="")

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.verdicts import Answer
+from gateway.engine.verdicts import Answer
 from gateway.hooks import failures
 from gateway.hooks.context import binding_context
 from gateway.hooks.environment import clean_environment

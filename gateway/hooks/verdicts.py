@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Deny
+from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny
 from gateway.hooks import failures
 from gateway.hooks.answers import AnswerError, HookAnswer, check_conversion, check_metrics, read_answer
 from gateway.hooks.files import RunFiles, TooLargeError

@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from gateway.conditions.authorization import Authorization, AuthorizationCheck
-from gateway.conditions.budget import LARGEST_COST, LARGEST_COST_PER_WEBHOOK, OUT_OF_BUDGET
-from gateway.conditions.condition import EvaluationError, NeedsAuthorization
+from gateway.cel.authorization import Authorization, AuthorizationCheck
+from gateway.cel.budget import LARGEST_COST, LARGEST_COST_PER_WEBHOOK, OUT_OF_BUDGET
+from gateway.cel.condition import EvaluationError, NeedsAuthorization
 from gateway.matching.outcomes import MATCHED, Matched, NotMatched, Undecidable
 from gateway.matching.wording import aggregate, forbidden
 from gateway.policies.model import MatchCondition, Policy

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.matching.equivalents import EMPTY, Equivalents
 from gateway.matching.selectors import Labels
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.conditions.condition import NeedsAuthorization
+from gateway.cel.condition import NeedsAuthorization
 from gateway.reasons import Reason
 from gateway.review.request import GroupVersionKind, GroupVersionResource
 
@@ -58,7 +58,7 @@ class Undecidable:
 
 
 Matching = Matched | NotMatched | WrongVersion | NeedsNamespace | NeedsAuthorization | Undecidable
-"""``NeedsAuthorization`` is that of ``gateway.conditions``: it depends on the answer to its ``check``."""
+"""``NeedsAuthorization`` is that of ``gateway.cel``: it depends on the answer to its ``check``."""
 
 MATCHED: Final = Matched()
 """The one value of its type: whoever matches is compared with it."""

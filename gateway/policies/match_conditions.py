@@ -43,7 +43,7 @@ def _condition(field: Field, warnings: Findings, *, compiled: bool) -> MatchCond
     if not field.mapping(_FIELDS):
         return None
     # Most policies have no conditions, and CEL takes longer to load than all else that `check` needs.
-    from gateway.conditions.compilation import compile_condition  # noqa: PLC0415
+    from gateway.cel.compilation import compile_condition  # noqa: PLC0415
 
     text = field.get("expression").text("")
     expression = (text or "").strip(_SPACES)

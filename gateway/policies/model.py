@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gateway.conditions.condition import Condition
+from gateway.cel.condition import Condition
 from gateway.policies.wording import duplicate_field, one_line, unknown_field
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes

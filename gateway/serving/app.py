@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.availability import UnavailablePolicy
+from gateway.engine.availability import UnavailablePolicy
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration, ConfigurationError
 from gateway.serving.admin import AdminListener

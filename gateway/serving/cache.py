@@ -17,7 +17,7 @@ import structlog
 from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
-from gateway.deciding.policy_caller import PolicyCaller
+from gateway.engine.policy_caller import PolicyCaller
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.model import Policy
 from gateway.serving.loaded_configuration import LoadedConfiguration

@@ -11,8 +11,8 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.availability import UnavailablePolicy
-from gateway.deciding.plan import UnavailableReason
+from gateway.engine.availability import UnavailablePolicy
+from gateway.engine.plan import UnavailableReason
 from gateway.policies.model import Phase
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.telemetry.events import Events

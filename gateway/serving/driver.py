@@ -16,14 +16,14 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.conditions.authorization import Authorization
-from gateway.deciding.decision import Decision
-from gateway.deciding.heart import Heart
-from gateway.deciding.origin import ASKED, Origin
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.policy_caller import PolicyCaller
-from gateway.deciding.steps import AuthorizationAsk, Lookup, NamespaceLookup, Step
-from gateway.deciding.verdicts import Answer, Failure, Verdict
+from gateway.cel.authorization import Authorization
+from gateway.engine.decision import Decision
+from gateway.engine.heart import Heart
+from gateway.engine.origin import ASKED, Origin
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_caller import PolicyCaller
+from gateway.engine.steps import AuthorizationAsk, Lookup, NamespaceLookup, Step
+from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.reasons import Reason
 from gateway.review.errors import ReviewError
 

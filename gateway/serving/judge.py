@@ -15,10 +15,10 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding.decision import Decision
-from gateway.deciding.heart import Heart
-from gateway.deciding.plan import Plan
-from gateway.deciding.verdicts import Failure
+from gateway.engine.decision import Decision
+from gateway.engine.heart import Heart
+from gateway.engine.plan import Plan
+from gateway.engine.verdicts import Failure
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase
 from gateway.reasons import Reason

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from gateway.deciding.origin import Origin
-from gateway.deciding.plan import Described
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.policy_caller import CallWaiter, PolicyCaller
-from gateway.deciding.verdicts import Verdict
+from gateway.engine.origin import Origin
+from gateway.engine.plan import Described
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_caller import CallWaiter, PolicyCaller
+from gateway.engine.verdicts import Verdict
 from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.transports.workers import Workers
 

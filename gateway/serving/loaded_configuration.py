@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, Optional
 
-from gateway.deciding.availability import UnavailablePolicy, unavailable_policies
-from gateway.deciding.plan import Described, Plan, make_plan
-from gateway.deciding.policy_caller import PolicyCaller
+from gateway.engine.availability import UnavailablePolicy, unavailable_policies
+from gateway.engine.plan import Described, Plan, make_plan
+from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.document import SourceText
 from gateway.policies.entries import Entries, make_entries
 from gateway.policies.model import Configuration, Phase, Policy

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.deciding.blame import digest, hides
-from gateway.deciding.call import Call
+from gateway.engine.blame import digest, hides
+from gateway.engine.call import Call
 from gateway.patching.difference import Operation
 from gateway.review.request import Request
 

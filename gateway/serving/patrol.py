@@ -29,11 +29,11 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.call import Call
-from gateway.deciding.call_tracker import has_side_effects
-from gateway.deciding.decision import Decision, Outcome
-from gateway.deciding.plan import Member, Plan
-from gateway.deciding.verdicts import Deny, Failure
+from gateway.engine.call import Call
+from gateway.engine.call_tracker import has_side_effects
+from gateway.engine.decision import Decision, Outcome
+from gateway.engine.plan import Member, Plan
+from gateway.engine.verdicts import Deny, Failure
 from gateway.policies.model import Phase
 from gateway.serving.loaded_configuration import Target
 from gateway.serving.patch_lines import PatchLines, about, cut

@@ -24,11 +24,11 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from gateway.deciding.call import Call
-from gateway.deciding.decision import Decision
-from gateway.deciding.heart import Heart
-from gateway.deciding.plan import Plan
-from gateway.deciding.policy_caller import PolicyCaller
+from gateway.engine.call import Call
+from gateway.engine.decision import Decision
+from gateway.engine.heart import Heart
+from gateway.engine.plan import Plan
+from gateway.engine.policy_caller import PolicyCaller
 from gateway.patching.application import apply_json_patch
 from gateway.patching.difference import Operation, encode_patch
 from gateway.patching.errors import PatchError

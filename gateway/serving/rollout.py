@@ -19,7 +19,7 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.policy_caller import PolicyCaller
+from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration
 from gateway.serving.loaded_configuration import LoadedConfiguration

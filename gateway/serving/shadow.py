@@ -29,10 +29,10 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.deciding.call import Call
-from gateway.deciding.call_tracker import has_side_effects
-from gateway.deciding.decision import Decision
-from gateway.deciding.verdicts import Deny, Failure
+from gateway.engine.call import Call
+from gateway.engine.call_tracker import has_side_effects
+from gateway.engine.decision import Decision
+from gateway.engine.verdicts import Deny, Failure
 from gateway.patching.equality import equal
 from gateway.policies.model import Phase, Policy
 from gateway.review.request import Request

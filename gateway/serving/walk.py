@@ -32,10 +32,10 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.deciding.decision import Decision
-from gateway.deciding.heart import Heart
-from gateway.deciding.plan import make_plan
-from gateway.deciding.verdicts import Failure
+from gateway.engine.decision import Decision
+from gateway.engine.heart import Heart
+from gateway.engine.plan import make_plan
+from gateway.engine.verdicts import Failure
 from gateway.patching.difference import Operation, difference
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.entries import Entry

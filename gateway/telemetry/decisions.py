@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.deciding.call import Call
-from gateway.deciding.decision import Decision
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Deny, Failure
+from gateway.engine.call import Call
+from gateway.engine.decision import Decision
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Deny, Failure
 from gateway.reasons import Reason
 
 _LOG: Final = structlog.get_logger("gateway.decisions")

@@ -14,9 +14,9 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from gateway.deciding.decision import Decision
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import ANSWER_WORDS, Failure
+from gateway.engine.decision import Decision
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import ANSWER_WORDS, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.telemetry.events import CONFIGURED, Kind, Metric
 from gateway.telemetry.labels import LIMIT_OF

@@ -7,9 +7,9 @@ policy has made six million series elsewhere. docs/reference/metrics.md is made 
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from gateway.deciding.decision import Outcome
-from gateway.deciding.origin import Source
-from gateway.deciding.plan import UnavailableReason
+from gateway.engine.decision import Outcome
+from gateway.engine.origin import Source
+from gateway.engine.plan import UnavailableReason
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 from gateway.telemetry.events import CONFIGURED, Kind, Metric, always

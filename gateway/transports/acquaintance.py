@@ -22,7 +22,7 @@ from typing import Final, NoReturn
 
 import structlog
 
-from gateway.deciding.plan import Described, Standing
+from gateway.engine.plan import Described, Standing
 from gateway.policies.model import Phase, Policy, Worker
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes

@@ -7,8 +7,8 @@ All of them are ``Asked``. Those that hold several policies and say what these a
 from collections.abc import Callable
 from typing import Protocol
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.plan import Described, Standing, Unavailable, UnavailableReason
+from gateway.engine.plan import Described, Standing, Unavailable, UnavailableReason
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Policy, Worker
 from gateway.policies.suggestions import did_you_mean

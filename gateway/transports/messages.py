@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

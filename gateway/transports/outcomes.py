@@ -7,8 +7,8 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Allow, Answer, Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Allow, Answer, Failure
 from gateway.transports.messages import Reading, outcome_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
-from gateway.deciding.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure
+from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.review.answers import JSON_PATCH, AnswerError, WebhookAnswer, read_answer

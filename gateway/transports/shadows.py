@@ -13,9 +13,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from gateway.deciding.plan import Standing
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.policy_caller import CallWaiter
+from gateway.engine.plan import Standing
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_caller import CallWaiter
 from gateway.policies.model import Phase, Policy, Worker
 from gateway.policies.shadows import shadow_of
 from gateway.transports.acquaintance import Acquaintance, known_before

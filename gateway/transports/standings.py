@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.plan import Described, Standing
+from gateway.engine.plan import Described, Standing
 from gateway.policies.model import Phase, Policy
 from gateway.transports.claims import shown_inputs, shown_writes
 from gateway.transports.messages import one_line

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 
 import structlog
 
-from gateway.deciding.plan import Unavailable, UnavailableReason
+from gateway.engine.plan import Unavailable, UnavailableReason
 from gateway.hooks.environment import clean_environment
 from gateway.policies.model import Worker
 from gateway.transports.limits import TransportLimits

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
 from gateway.telemetry.events import Events
 from gateway.transports.agreement import Agreement

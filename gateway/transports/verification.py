@@ -6,7 +6,7 @@ A shadow is a policy like all others here: what its worker does not hold or refu
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gateway.deciding.availability import UnavailablePolicy, unavailable_policies
+from gateway.engine.availability import UnavailablePolicy, unavailable_policies
 from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.policies.shadows import shadow_of
 from gateway.transports.limits import TransportLimits

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 
-from gateway.deciding.plan import Standing, Unavailable
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.policy_caller import CallWaiter
+from gateway.engine.plan import Standing, Unavailable
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_caller import CallWaiter
 from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.transports.acquaintance import Acquaintance, known_before
 from gateway.transports.describing import undescribed, webhook_standing

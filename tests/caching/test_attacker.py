@@ -13,8 +13,8 @@ import pytest
 from gateway.caching.entries import Entry, packed
 from gateway.caching.names import entry_name, named
 from gateway.caching.questions import question_of
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import Cache, Phase
 from gateway.redis.faults import RedisFault
 from gateway.redis.sealing import SealKey

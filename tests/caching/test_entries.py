@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.caching.entries import Entry, packed, unpacked
-from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny
+from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 WARNINGS = st.lists(TEXT, max_size=3).map(tuple)

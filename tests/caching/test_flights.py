@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache
 from gateway.reasons import Reason
 from gateway.telemetry.labels import LookupResult

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Deny
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Deny
 from gateway.telemetry.labels import LookupResult
 from tests.caching.conftest import IMPATIENT
 from tests.caching.world import ALLOW, ask, turns, until

@@ -11,8 +11,8 @@ from cryptography.x509.oid import NameOID
 
 from gateway.caching.names import marker_name
 from gateway.caching.questions import mark_of, question_of
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Deny
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Deny
 from gateway.redis.faults import RedisFault
 from tests.caching import servers
 from tests.caching.world import ALLOW, ask, until

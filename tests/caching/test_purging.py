@@ -7,8 +7,8 @@ import pytest
 from gateway.caching.limits import CacheLimits
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of, question_of
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Deny
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Deny
 from gateway.redis.faults import RedisFault
 from tests.caching.conftest import PATIENT
 from tests.caching.world import ALLOW, START, ask, until

@@ -9,8 +9,8 @@ from redis.asyncio.cluster import ClusterNode
 from structlog.testing import capture_logs
 
 from gateway.caching.link import LinkError
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import Cache
 from gateway.redis.addresses import redis_address
 from gateway.redis.clients import close_client, make_client

@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.caching.limits import CacheLimits
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Failure
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Cache, Phase
 from gateway.reasons import Reason
 from gateway.telemetry.labels import LookupResult

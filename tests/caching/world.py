@@ -10,10 +10,10 @@ from typing import Any
 from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
-from gateway.deciding.origin import ASKED, Origin, Source
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Allow, Answer, Verdict
 from gateway.documents.document import Document
+from gateway.engine.origin import ASKED, Origin, Source
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Allow, Answer, Verdict
 from gateway.policies.model import Cache, Phase
 from gateway.redis.faults import RedisFault
 from gateway.telemetry.labels import LookupResult

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.cli.decision_document import decision_document
 from gateway.cli.review_text import told
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Allow, Failure
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Allow, Failure
 from gateway.policies.model import OnConflict, Phase
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs

@@ -66,7 +66,7 @@ def test_reading_policies_needs_yaml_besides(command):
     """No CEL without a condition, no cryptography without a caBundle, no client or server of anything."""
     modules = imported(*command, ROOT / "examples/policies")
     assert packages(modules) <= {"click", "cython_runtime", "gateway", "json", "msgspec", "yaml"}
-    assert not any(name.startswith("gateway.conditions.language") for name in modules)
+    assert not any(name.startswith("gateway.cel.language") for name in modules)
 
 
 @pytest.mark.parametrize("words", ["", *(f"{name} --" for name in main.commands)])
@@ -79,7 +79,7 @@ def test_serve_loads_what_a_configuration_needs():
     """Hooks, webhooks, queues and conditions are loaded with the first that a configuration has."""
     code = "import sys, gateway.cli.serve; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
-    late = ("gateway.conditions.language", "gateway.hooks.running", "gateway.sources.hooks", "gateway.transports.hook")
+    late = ("gateway.cel.language", "gateway.hooks.running", "gateway.sources.hooks", "gateway.transports.hook")
     late += ("gateway.transports.queue.worker", "redis", "re2")
     assert [name for name in modules if name.startswith(late)] == []
     # Of webhooks no more than what the options may hold.

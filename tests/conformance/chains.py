@@ -16,11 +16,11 @@ from dataclasses import replace
 from types import NoneType
 from typing import Any
 
-from gateway.deciding.decision import Decision
-from gateway.deciding.heart import Heart
-from gateway.deciding.origin import Source
-from gateway.deciding.plan import Described, make_plan
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.engine.decision import Decision
+from gateway.engine.heart import Heart
+from gateway.engine.origin import Source
+from gateway.engine.plan import Described, make_plan
+from gateway.engine.verdicts import Answer, Failure
 from gateway.policies.model import Phase, Policy, ReinvocationPolicy, SideEffects
 from gateway.reasons import Reason
 from gateway.review.response import annotation_key

@@ -5,14 +5,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gateway.conditions.compilation import compile_condition
-from gateway.conditions.condition import EvaluationError, NeedsAuthorization
+from gateway.cel.compilation import compile_condition
+from gateway.cel.condition import EvaluationError, NeedsAuthorization
 from gateway.matching.conditions import Variables
 from tests.conformance.cases import Case, CaseError, Result, member
 from tests.conformance.requests import authorize, complete, review
 
 if TYPE_CHECKING:
-    from gateway.conditions.authorization import Authorization, AuthorizationCheck
+    from gateway.cel.authorization import Authorization, AuthorizationCheck
 
 KIND = "condition"
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gateway.conditions.compilation import compile_condition
-from gateway.conditions.condition import NeedsAuthorization
-from gateway.deciding.call import refuses
-from gateway.deciding.composing import INTERNAL_ERROR, STATUSES
-from gateway.deciding.inability import undecided
+from gateway.cel.compilation import compile_condition
+from gateway.cel.condition import NeedsAuthorization
+from gateway.engine.call import refuses
+from gateway.engine.composing import INTERNAL_ERROR, STATUSES
+from gateway.engine.inability import undecided
 from gateway.matching.equivalents import Equivalents, ServedResource
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NeedsNamespace, NotMatched, Undecidable, WrongVersion
@@ -37,7 +37,7 @@ from tests.conformance.cases import Case, CaseError, Result, checked, member
 from tests.conformance.requests import authorize, to_request
 
 if TYPE_CHECKING:
-    from gateway.conditions.authorization import Authorization, AuthorizationCheck
+    from gateway.cel.authorization import Authorization, AuthorizationCheck
 
 KIND = "matching"
 

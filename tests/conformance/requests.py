@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.conditions.authorization import Authorization, AuthorizationCheck
+from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.review.request import GroupVersionKind, GroupVersionResource, Request, decode
 from tests.conformance.cases import CaseError, member
 

@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from gateway.conditions.compilation import compile_condition
-from gateway.conditions.condition import EvaluationError
+from gateway.cel.compilation import compile_condition
+from gateway.cel.condition import EvaluationError
 from tests.conformance.cases import Case, CaseError, Result, member
 
 KIND = "value"

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from gateway.conditions.condition import EvaluationError
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Deny, Failure
+from gateway.cel.condition import EvaluationError
 from gateway.documents.document import Document
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Deny, Failure
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 from gateway.policies.model import Phase, ReinvocationPolicy

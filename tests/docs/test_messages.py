@@ -1,6 +1,6 @@
 """What docs/denied.md shows of messages is what the gateway says."""
 
-from gateway.deciding.verdicts import Failure
+from gateway.engine.verdicts import Failure
 from gateway.policies.model import OnConflict
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from docs.generator import COMMAND, FOLDER, ROOT, drifted, pages
 from docs.generator.contract import FILE
 from gateway.cli.main import main
-from gateway.deciding.verdicts import Allow
+from gateway.engine.verdicts import Allow
 from gateway.policies.model import FailurePolicy, OnConflict, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from gateway.deciding.verdicts import Allow, Change, ChangeKind, Deny, Failure
+from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.hooks import files
 from gateway.hooks.failures import HOOK_FAILED, NO_ANSWER
 from gateway.hooks.running import CONFIGS, HookRunner, Question, RunEvent

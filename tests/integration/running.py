@@ -7,7 +7,7 @@ import json
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gateway.deciding.plan import Described
+from gateway.engine.plan import Described
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 from gateway.policies.model import Phase

@@ -15,7 +15,7 @@ from time import monotonic
 import pytest
 
 from gateway.caching.limits import CacheLimits
-from gateway.deciding.origin import Source
+from gateway.engine.origin import Source
 from tests.integration.client import message
 from tests.integration.process import COMMAND, PATIENCE
 from tests.integration.redis_process import RedisProcess

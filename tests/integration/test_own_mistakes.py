@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.deciding.heart import Heart
+from gateway.engine.heart import Heart
 from gateway.policies.model import Phase
 from gateway.serving import driver, judge
 from tests.integration.client import message
@@ -112,7 +112,7 @@ async def test_what_was_judged_stays_judged(judged, monkeypatch):
 
 async def test_a_change_that_breaks_us_changes_nothing(judged, monkeypatch):
     """An exception while a patch is applied, under Ignore: allowed without a patch, with a warning."""
-    monkeypatch.setattr("gateway.deciding.applying.apply_change", broken)
+    monkeypatch.setattr("gateway.engine.applying.apply_change", broken)
     async with judged(MUTATING, always(LABEL), failurePolicy="Ignore") as (served, log):
         response = (await served.send(message(MUTATING))).response
         assert response["allowed"]

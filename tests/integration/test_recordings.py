@@ -15,7 +15,7 @@ import jsonpatch
 import pytest
 import uvloop
 
-from gateway.deciding.decision import Decision
+from gateway.engine.decision import Decision
 from gateway.sources.loading import load_configuration
 from tests.integration.client import Answer, Client, message
 from tests.integration.running import policy, running, source

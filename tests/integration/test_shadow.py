@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from gateway.deciding.plan import Described
+from gateway.engine.plan import Described
 from gateway.policies.shadows import shadow_of
 from tests.authorities import Authority
 from tests.integration.client import Client, message, post

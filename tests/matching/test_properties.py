@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conditions.authorization import AuthorizationCheck
-from gateway.conditions.condition import EvaluationError
+from gateway.cel.authorization import AuthorizationCheck
+from gateway.cel.condition import EvaluationError
 from gateway.matching.equivalents import Equivalents, ServedResource
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched, WrongVersion

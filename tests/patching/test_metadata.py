@@ -6,8 +6,8 @@ import json
 import pytest
 from hypothesis import given
 
-from gateway.deciding.applying import Scope, apply_change
-from gateway.deciding.verdicts import Change, ChangeKind, Failure
+from gateway.engine.applying import Scope, apply_change
+from gateway.engine.verdicts import Change, ChangeKind, Failure
 from gateway.patching.limits import DEFAULT_LIMITS
 from gateway.patching.metadata import OBJECT_META, object_fault
 from gateway.reasons import Reason

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.conditions import compilation as module
-from gateway.conditions.condition import Condition
+from gateway.cel import compilation as module
+from gateway.cel.condition import Condition
 from gateway.policies.match_conditions import MAX_COMPILED
 
 ERROR = "compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo\n | ^"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conditions.compilation import compile_condition
+from gateway.cel.compilation import compile_condition
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 from gateway.policies.entries import make_entries

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 from structlog.testing import capture_logs
 
-from gateway.deciding.availability import UnavailablePolicy
-from gateway.deciding.plan import Unavailable, UnavailableReason
+from gateway.engine.availability import UnavailablePolicy
+from gateway.engine.plan import Unavailable, UnavailableReason
 from gateway.serving.degradation import LISTED, SHOWN, Degradation
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import FAILURE, LAST_GOOD

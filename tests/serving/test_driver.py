@@ -7,10 +7,10 @@ from time import monotonic
 
 import pytest
 
-from gateway.conditions.authorization import Authorization, AuthorizationCheck
-from gateway.deciding.heart import Heart
-from gateway.deciding.origin import Origin, Source
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.cel.authorization import Authorization, AuthorizationCheck
+from gateway.engine.heart import Heart
+from gateway.engine.origin import Origin, Source
+from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
 from gateway.review.errors import ReviewError

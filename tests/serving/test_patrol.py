@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Phase, ReinvocationPolicy, SideEffects
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs

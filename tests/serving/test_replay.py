@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.deciding.verdicts import Allow
+from gateway.engine.verdicts import Allow
 from gateway.serving import replay
 from gateway.serving.replay import DROPPED, FAILED, HELD_BYTES, REPLAYS, REPLAYS_OF_ONE, Replays
 from tests.integration.process import PATIENCE

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.deciding.plan import Described, Unavailable, UnavailableReason
+from gateway.engine.plan import Described, Unavailable, UnavailableReason
 from gateway.policies.model import Configuration, FailurePolicy, Phase, Policy, QueueTarget, Worker
 from gateway.serving.loaded_configuration import LoadedConfiguration, Target
 from gateway.serving.rollout import Rollout

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from gateway.deciding.plan import Described, Unavailable, UnavailableReason, make_plan
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.engine.plan import Described, Unavailable, UnavailableReason, make_plan
+from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Mode, Phase, ReinvocationPolicy, Shadow, SideEffects
 from gateway.policies.shadows import shadow_of

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.deciding.origin import Source
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.engine.origin import Source
+from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import EVERYTHING, FailurePolicy, Mode, OnConflict, Phase
 from gateway.reasons import Reason
 from gateway.telemetry.decisions import DecisionLog

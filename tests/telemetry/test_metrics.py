@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.deciding.origin import Source
-from gateway.deciding.plan import Unavailable, UnavailableReason
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.engine.origin import Source
+from gateway.engine.plan import Unavailable, UnavailableReason
+from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, Phase, Shadow
 from gateway.reasons import Reason
 from gateway.redis.faults import RedisFault

@@ -3,11 +3,11 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from gateway.deciding.origin import ASKED
-from gateway.deciding.plan import Described
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Failure
 from gateway.documents.document import Document
+from gateway.engine.origin import ASKED
+from gateway.engine.plan import Described
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Failure
 from gateway.policies.model import Configuration, GrpcTarget, Phase, Worker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.workers import Workers

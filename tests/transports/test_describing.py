@@ -1,6 +1,6 @@
 """From what a worker says of itself to the standings of its policies: claims, identity, and what the log says of it."""
 
-from gateway.deciding.plan import Described, Unavailable, UnavailableReason
+from gateway.engine.plan import Described, Unavailable, UnavailableReason
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Configuration, GrpcTarget, Worker
 from gateway.reasons import Reason

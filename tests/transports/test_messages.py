@@ -5,9 +5,9 @@ from google.protobuf.duration_pb2 import Duration
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Allow, ChangeKind, Deny, Failure
 from gateway.documents.document import Document
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Allow, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.transports.messages import PHASES, one_line, outcome_answer, review_answer, review_request

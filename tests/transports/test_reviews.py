@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.deciding.verdicts import Allow, ChangeKind, Deny, Failure
+from gateway.engine.verdicts import Allow, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.review.request import API_VERSIONS

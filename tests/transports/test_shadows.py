@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.deciding.plan import Described, Unavailable, UnavailableReason
-from gateway.deciding.verdicts import Allow, Failure
+from gateway.engine.plan import Described, Unavailable, UnavailableReason
+from gateway.engine.verdicts import Allow, Failure
 from gateway.policies.model import Phase, Shadow, WebhookTarget, Worker
 from gateway.policies.shadows import shadow_of
 from gateway.reasons import Reason

@@ -1,6 +1,6 @@
 """Workers that are existing webhooks: they say nothing of themselves, and nobody waits for them."""
 
-from gateway.deciding.plan import Described
+from gateway.engine.plan import Described
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Configuration, Phase, WebhookTarget, Worker
 from gateway.transports.workers import Workers

@@ -9,8 +9,8 @@ from time import monotonic
 import grpc
 import pytest
 
-from gateway.deciding.plan import UnavailableReason
-from gateway.deciding.verdicts import Deny
+from gateway.engine.plan import UnavailableReason
+from gateway.engine.verdicts import Deny
 from gateway.policies.model import Configuration, GrpcTarget, HookTarget, Phase, QueueTarget, Worker
 from gateway.reasons import Reason
 from gateway.transports.grpc import connection as module

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gateway.conditions.values.times import DurationError, parse_duration
+from gateway.cel.values.times import DurationError, parse_duration
 from gateway.policies import wording
 from gateway.policies.document import SourceText, read_documents
 from gateway.policies.fields import Field, Findings

@@ -15,8 +15,8 @@ LATE     its deadline is over                                        never: no t
 from enum import Enum
 from typing import Protocol
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer, Failure
 
 
 class Ending(Enum):

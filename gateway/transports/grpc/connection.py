@@ -27,8 +27,8 @@ import grpc.aio
 import structlog
 from google.protobuf.message import DecodeError
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.errors import WorkerError

@@ -20,7 +20,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from gateway.deciding.verdicts import Failure
+from gateway.engine.verdicts import Failure
 from gateway.policies.model import GrpcTls
 from gateway.reasons import Reason
 from gateway.transports.handshakes import handshake_failure

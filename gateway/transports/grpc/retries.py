@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer, Failure
 from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description

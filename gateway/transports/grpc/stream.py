@@ -22,8 +22,8 @@ import structlog
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer, Failure
 from gateway.policies.model import Policy
 from gateway.transports.grpc.attempts import Attempt, Ending
 from gateway.transports.grpc.backlog import Backlog

@@ -17,8 +17,8 @@ from typing import Final
 import grpc.aio
 import structlog
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer, Failure
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import GRPC_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS

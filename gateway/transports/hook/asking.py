@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer
 from gateway.hooks import failures
 from gateway.hooks.running import Report, RunEvent
 from gateway.telemetry.labels import WorkerEvent

@@ -13,8 +13,8 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer, Failure
 from gateway.hooks.description import HookChangingError, HookDescription, HookError, Stamp, describe, stamp
 from gateway.hooks.paths import hook_path
 from gateway.hooks.running import HookRunner, Question, Report

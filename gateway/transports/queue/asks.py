@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer, Failure
 from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description
 from gateway.transports.errors import WorkerError

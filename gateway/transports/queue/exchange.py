@@ -20,7 +20,7 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.verdicts import Failure
+from gateway.engine.verdicts import Failure
 from gateway.redis.addresses import RedisAddress
 from gateway.redis.homes import home_client
 from gateway.redis.link import Link

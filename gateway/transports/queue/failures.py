@@ -23,7 +23,7 @@ from typing import Final
 
 from redis import exceptions
 
-from gateway.deciding.verdicts import Failure
+from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
 from gateway.redis.faults import reason_of
 from gateway.transports.messages import one_line

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Allow, Answer, Failure
 from gateway.documents.document import Document
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Allow, Answer, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 from gateway.transports.descriptions import Description

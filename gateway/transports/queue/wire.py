@@ -10,7 +10,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from gateway.deciding.policy_call import PolicyCall
+from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Policy
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q

@@ -21,8 +21,8 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Failure
 from gateway.policies.model import QueueTarget
 from gateway.redis.addresses import RedisAddress
 from gateway.telemetry.events import Events, NoEvents

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import structlog
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer, Failure
 from gateway.depth import most_values
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer, Failure
 from gateway.transports.asked import Answered
 from gateway.transports.limits import TransportLimits
 from gateway.transports.reviews import review_answer

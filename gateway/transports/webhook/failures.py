@@ -28,7 +28,7 @@ from typing import Final
 
 import aiohttp
 
-from gateway.deciding.verdicts import Failure
+from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
 from gateway.transports.messages import one_line
 from gateway.transports.webhook.handshakes import ended_hint, handshake_words

@@ -11,8 +11,8 @@ from typing import Final
 
 import structlog
 
-from gateway.deciding.policy_call import PolicyCall
-from gateway.deciding.verdicts import Answer, Failure
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Answer, Failure
 from gateway.policies.model import Phase, WebhookTarget
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import WEBHOOK_EVENTS, WorkerEvent

@@ -4,8 +4,8 @@ from contextlib import asynccontextmanager
 
 import grpc.aio
 
-from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.document import Document
+from gateway.engine.policy_call import PolicyCall
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.connection import SERVICE
 from gateway.transports.grpc.failures import Failures

@@ -4,7 +4,7 @@ from time import monotonic
 
 import pytest
 
-from gateway.deciding.verdicts import Allow, Failure
+from gateway.engine.verdicts import Allow, Failure
 from gateway.reasons import Reason
 from gateway.transports.grpc import retries as retries_module
 from gateway.transports.grpc.attempts import Ending

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 
-from gateway.deciding.verdicts import Allow, Deny
 from gateway.documents.document import Document
+from gateway.engine.verdicts import Allow, Deny
 from gateway.reasons import Reason
 from gateway.transports.grpc import connection as module
 from gateway.transports.grpc import failures

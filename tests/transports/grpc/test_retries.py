@@ -5,7 +5,7 @@ from time import monotonic
 
 import pytest
 
-from gateway.deciding.verdicts import Allow, Deny, Failure
+from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.reasons import Reason
 from gateway.transports.grpc.attempts import Ending
 from gateway.transports.grpc.retries import SENT, UNSENT

@@ -5,8 +5,8 @@ from time import monotonic
 
 import pytest
 
-from gateway.deciding.verdicts import Allow, Deny
 from gateway.documents.document import Document
+from gateway.engine.verdicts import Allow, Deny
 from gateway.reasons import Reason
 from gateway.transports.grpc.attempts import Ending
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

@@ -6,8 +6,8 @@ from time import monotonic
 import grpc
 import pytest
 
-from gateway.deciding.verdicts import Allow
 from gateway.documents.document import Document
+from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.grpc import stream as module
 from gateway.transports.grpc.attempts import Ending

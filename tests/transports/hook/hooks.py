@@ -4,8 +4,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.document import Document
+from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import HookTarget, Phase
 from gateway.transports.hook.worker import HookWorker
 from gateway.transports.limits import TransportLimits

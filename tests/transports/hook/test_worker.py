@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from gateway.deciding.plan import Described
-from gateway.deciding.verdicts import Allow, Failure
+from gateway.engine.plan import Described
+from gateway.engine.verdicts import Allow, Failure
 from gateway.hooks.failures import HOOK_FAILED
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Configuration, HookTarget, Phase, Worker

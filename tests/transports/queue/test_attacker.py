@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from gateway.deciding.verdicts import Allow
+from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

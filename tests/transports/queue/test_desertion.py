@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.deciding.verdicts import Allow
+from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from gateway.deciding.verdicts import Allow
+from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
 from gateway.transports.consumer_limits import ConsumerLimits

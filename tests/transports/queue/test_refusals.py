@@ -1,6 +1,6 @@
 """Full means a decided refusal at once, with the limit's name and what was observed; and it is counted."""
 
-from gateway.deciding.verdicts import Allow
+from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.wire import sealed_presence

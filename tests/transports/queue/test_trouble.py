@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.deciding.verdicts import Allow
+from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
 from gateway.transports.queue import desertion, exchange

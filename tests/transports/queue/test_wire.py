@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.deciding.policy_call import PolicyCall
 from gateway.documents.document import Document
+from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Phase
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.deciding.verdicts import Allow, Failure
+from gateway.engine.verdicts import Allow, Failure
 from gateway.reasons import Reason
 from gateway.redis.key_files import secrets_of
 from gateway.transports.errors import WorkerError

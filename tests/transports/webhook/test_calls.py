@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from gateway.deciding.verdicts import Allow, Deny, Failure
 from gateway.documents.documents import Documents
+from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.review.request import decode

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from gateway.deciding.verdicts import Allow
+from gateway.engine.verdicts import Allow
 from gateway.policies.model import Phase, ServiceReference, WebhookTarget
 from gateway.reasons import Reason
 from gateway.transports.webhook.access import Credentials, Users, WebhookAccess

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from gateway.deciding.verdicts import Allow, Failure
+from gateway.engine.verdicts import Allow, Failure
 from gateway.policies.model import ServiceReference
 from gateway.reasons import Reason
 from tests.integration.running import until

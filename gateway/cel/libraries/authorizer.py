@@ -1,0 +1,164 @@
+"""``authorizer``: may the user of the request, or a service account, do something? (Kubernetes' authz library.)
+
+``authorizer.group('apps').resource('deployments').namespace('prod').check('create').allowed()`` collects what is asked
+about; ``check`` asks. The answers are in the ``Decisions`` that come with each evaluation: where one is missing,
+``Unanswered`` is raised, and whoever evaluates can ask, and evaluate again.
+
+An answer with an error is neither allowed nor has it a reason: ``errored()`` and ``error()`` say so. (In the API server
+a decision may be both; an answer of ours is one of them.)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from gateway.cel.authorization import Authorization, AuthorizationCheck
+from gateway.cel.libraries.formats import label_problems, subdomain_problems
+from gateway.cel.libraries.overloads import Library, member
+from gateway.cel.values.faults import Fault, Unanswered, no_such_overload
+from gateway.cel.values.kinds import Opaque
+from gateway.cel.values.types import written
+
+Decisions = Mapping[AuthorizationCheck, Authorization]
+
+
+class _Receiver(Opaque):
+    """None of these is equal to anything: comparing them is an error, even with themselves."""
+
+    __slots__ = ()
+
+    def equals(self, other: Any) -> bool:
+        """``==``: always an error."""
+        del other
+        raise no_such_overload()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Authorizer(_Receiver):
+    """On whose behalf is asked: a service account, or None for the user of the request."""
+
+    decisions: Decisions
+    service_account: tuple[str, str] | None = None
+
+    CEL = written("kubernetes.authorization.Authorizer")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathCheck(_Receiver):
+    """What is asked about a path."""
+
+    authorizer: Authorizer
+    path: str
+
+    CEL = written("kubernetes.authorization.PathCheck")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupCheck(_Receiver):
+    """An API group, still without a resource."""
+
+    authorizer: Authorizer
+    group: str
+
+    CEL = written("kubernetes.authorization.GroupCheck")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResourceCheck(_Receiver):
+    """What is asked about a resource; ``check`` has everything but the verb."""
+
+    authorizer: Authorizer
+    check: AuthorizationCheck
+
+    CEL = written("kubernetes.authorization.ResourceCheck")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision(_Receiver):
+    """The answer."""
+
+    authorization: Authorization
+
+    CEL = written("kubernetes.authorization.Decision")
+
+
+def request_resource(authorizer: Authorizer, request: Mapping[str, Any]) -> ResourceCheck:
+    """``authorizer.requestResource``: the resource that the request is about, as it was asked for."""
+    resource = request.get("requestResource") or request.get("resource") or {}
+    check = AuthorizationCheck(
+        verb="",
+        group=resource.get("group", ""),
+        resource=resource.get("resource", ""),
+        subresource=request.get("requestSubResource") or request.get("subResource") or "",
+        namespace=request.get("namespace", ""),
+        name=request.get("name", ""),
+    )
+    return ResourceCheck(authorizer, check)
+
+
+def _path(authorizer: Authorizer, path: str) -> PathCheck:
+    if not path.strip():
+        raise Fault("path must not be empty")
+    return PathCheck(authorizer, path)
+
+
+def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
+    if subdomain_problems(name):
+        raise Fault("Invalid service account name")
+    if label_problems(namespace):
+        raise Fault("Invalid service account namespace")
+    return Authorizer(authorizer.decisions, (namespace, name))
+
+
+def _resource(group: GroupCheck, resource: str) -> ResourceCheck:
+    if not resource.strip():
+        raise Fault("resource must not be empty")
+    return ResourceCheck(group.authorizer, AuthorizationCheck(verb="", group=group.group, resource=resource))
+
+
+def _with(member_name: str) -> Any:
+    """A function that adds one thing to what is asked."""
+    return lambda check, value: ResourceCheck(check.authorizer, replace(check.check, **{member_name: value}))
+
+
+def _check_path(check: PathCheck, verb: str) -> Decision:
+    return _decide(check.authorizer, AuthorizationCheck(verb=verb, path=check.path))
+
+
+def _check_resource(check: ResourceCheck, verb: str) -> Decision:
+    return _decide(check.authorizer, replace(check.check, verb=verb))
+
+
+def _decide(authorizer: Authorizer, check: AuthorizationCheck) -> Decision:
+    check = replace(check, service_account=authorizer.service_account)
+    answer = authorizer.decisions.get(check)
+    if answer is None:
+        raise Unanswered(check)
+    return Decision(answer)
+
+
+def _allowed(decision: Decision) -> bool:
+    return decision.authorization.allowed and not decision.authorization.error
+
+
+_A, _P, _G, _R, _D = (kind.CEL.name for kind in (Authorizer, PathCheck, GroupCheck, ResourceCheck, Decision))
+
+AUTHORIZER: Final = Library(
+    overloads=(
+        member("authorizer_path", f"{_A}.path(string) -> {_P}", _path),
+        member("authorizer_group", f"{_A}.group(string) -> {_G}", GroupCheck),
+        member("authorizer_serviceaccount", f"{_A}.serviceAccount(string, string) -> {_A}", _service_account),
+        member("groupcheck_resource", f"{_G}.resource(string) -> {_R}", _resource),
+        member("resourcecheck_subresource", f"{_R}.subresource(string) -> {_R}", _with("subresource")),
+        member("resourcecheck_namespace", f"{_R}.namespace(string) -> {_R}", _with("namespace")),
+        member("resourcecheck_name", f"{_R}.name(string) -> {_R}", _with("name")),
+        member("authorizer_fieldselector", f"{_R}.fieldSelector(string) -> {_R}", _with("field_selector")),
+        member("authorizer_labelselector", f"{_R}.labelSelector(string) -> {_R}", _with("label_selector")),
+        member("pathcheck_check", f"{_P}.check(string) -> {_D}", _check_path),
+        member("resourcecheck_check", f"{_R}.check(string) -> {_D}", _check_resource),
+        member("decision_allowed", f"{_D}.allowed() -> bool", _allowed),
+        member("decision_reason", f"{_D}.reason() -> string", lambda decision: decision.authorization.reason),
+        member("decision_errored", f"{_D}.errored() -> bool", lambda decision: bool(decision.authorization.error)),
+        member("decision_error", f"{_D}.error() -> string", lambda decision: decision.authorization.error),
+    ),
+)

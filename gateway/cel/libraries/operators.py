@@ -1,0 +1,318 @@
+"""Operators: cel-go's common/stdlib with the arithmetic of common/types.
+
+An operator looks at its left operand's kind: a kind that has no such operator is ``no such overload: _+_``; an
+operand on the right that does not go with it is ``no such overload``. Integers do not wrap around: that is an error.
+
+``&&``, ``||``, ``?:``, ``==``, ``!=``, ``[]`` and ``.?`` are part of the plan; here they only have their signatures.
+"""
+
+import math
+from typing import Any, Final
+
+from gateway.cel.libraries.overloads import Library, Overload, function
+from gateway.cel.values.containers import MISSING, find, is_map
+from gateway.cel.values.equality import Effort, comparable, compare, contains
+from gateway.cel.values.faults import Aborted, Fault, no_such_overload
+from gateway.cel.values.numbers import LARGEST_INT, LARGEST_UINT, SMALLEST_INT, Uint
+from gateway.cel.values.times import Duration, Timestamp, duration, timestamp
+
+LARGEST_LIST: Final = 1_000_000
+"""Elements. An expression may cost a million, and there is nothing to be done with an element that costs less than
+one."""
+
+_LARGEST_STRING: Final = 32 * 1024 * 1024
+"""Code points. Adding two strings costs a tenth of their length: what a million pays for three times over."""
+
+
+def too_large(size: int, largest: int = _LARGEST_STRING) -> None:
+    """Stop before making a value that the budget could not pay for (Kubernetes notices only afterwards)."""
+    if size > largest:
+        raise Aborted("operation cancelled: actual cost limit exceeded")
+
+
+def no_operator(value: Any, name: str) -> Fault:
+    """A kind that has no such operator. Strings and times are receivers in cel-go, which leave the name out."""
+    return no_such_overload() if isinstance(value, str | Timestamp | Duration) else Fault(f"no such overload: {name}")
+
+
+def _int(value: int) -> int:
+    if not SMALLEST_INT <= value <= LARGEST_INT:
+        raise Fault("integer overflow")
+    return value
+
+
+def _uint(value: int) -> Uint:
+    if not 0 <= value <= LARGEST_UINT:
+        raise Fault("unsigned integer overflow")
+    return Uint(value)
+
+
+def add(left: Any, right: Any) -> Any:
+    """``left + right``."""
+    kind = type(left)
+    if kind is Duration or kind is Timestamp:
+        return _add_times(left, right)
+    if kind is list:
+        if type(right) is not list:
+            raise no_such_overload()
+        too_large(len(left) + len(right), LARGEST_LIST)
+        return left + right
+    if kind not in _ADDED:
+        raise no_operator(left, "_+_")
+    if type(right) is not kind:
+        raise no_such_overload()
+    if kind is int:
+        return _int(left + right)
+    if kind is Uint:
+        return _uint(left + right)
+    if kind is not float:
+        too_large(len(left) + len(right))
+    return left + right
+
+
+_ADDED: Final = frozenset({int, Uint, float, str, bytes})
+
+
+def _add_times(left: Any, right: Any) -> Any:
+    if isinstance(left, Duration):
+        if isinstance(right, Duration):
+            return duration(left.nanoseconds + right.nanoseconds)
+        if isinstance(right, Timestamp):
+            return timestamp(right.instant + left.nanoseconds, right.offset)
+    elif isinstance(right, Duration):
+        return timestamp(left.instant + right.nanoseconds, left.offset)
+    raise no_such_overload()
+
+
+def subtract(left: Any, right: Any) -> Any:
+    """``left - right``."""
+    if isinstance(left, Timestamp):
+        if isinstance(right, Duration):
+            return timestamp(left.instant + duration(-right.nanoseconds).nanoseconds, left.offset)
+        if isinstance(right, Timestamp):
+            return duration(left.instant - right.instant)
+        raise no_such_overload()
+    kind = type(left)
+    if kind not in {int, Uint, float, Duration}:
+        raise no_operator(left, "_-_")
+    if type(right) is not kind:
+        raise no_such_overload()
+    if isinstance(left, Duration):
+        return duration(left.nanoseconds - right.nanoseconds)
+    if kind is int:
+        return _int(left - right)
+    return _uint(int(left) - int(right)) if kind is Uint else left - right
+
+
+def multiply(left: Any, right: Any) -> Any:
+    """``left * right``."""
+    kind = type(left)
+    if kind not in {int, Uint, float}:
+        raise no_operator(left, "_*_")
+    if type(right) is not kind:
+        raise no_such_overload()
+    if kind is int:
+        return _int(left * right)
+    return _uint(left * right) if kind is Uint else left * right
+
+
+def divide(left: Any, right: Any) -> Any:
+    """``left / right``: integers towards zero; of doubles infinite or NaN, never an error."""
+    kind = type(left)
+    if kind not in {int, Uint, float}:
+        raise no_operator(left, "_/_")
+    if type(right) is not kind:
+        raise no_such_overload()
+    if kind is float:
+        return _divide_doubles(left, right)
+    if right == 0:
+        raise Fault("division by zero")
+    if kind is Uint:
+        return Uint(left // right)
+    quotient = abs(left) // abs(right)
+    return _int(quotient if (left < 0) == (right < 0) else -quotient)
+
+
+def _divide_doubles(left: float, right: float) -> float:
+    if right != 0:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, math.copysign(1, left) * math.copysign(1, right))
+
+
+def modulo(left: Any, right: Any) -> Any:
+    """``left % right``: the rest has the sign of ``left``."""
+    kind = type(left)
+    if kind not in {int, Uint}:
+        raise no_operator(left, "_%_")
+    if type(right) is not kind:
+        raise no_such_overload()
+    if right == 0:
+        raise Fault("modulus by zero")
+    if kind is Uint:
+        return Uint(left % right)
+    if left == SMALLEST_INT and right == -1:
+        raise Fault("integer overflow")
+    rest = abs(left) % abs(right)
+    return -rest if left < 0 else rest
+
+
+def negate(value: Any) -> Any:
+    """``-value``."""
+    if type(value) is int:
+        return _int(-value)
+    if isinstance(value, float):
+        return -value
+    if isinstance(value, Duration):
+        return duration(-value.nanoseconds)
+    raise no_such_overload() if isinstance(value, bool) else no_operator(value, "-_")
+
+
+def invert(value: Any) -> bool:
+    """``!value``."""
+    if type(value) is not bool:
+        raise no_such_overload()
+    return not value
+
+
+def _ordered(left: Any, right: Any, name: str) -> int:
+    if not comparable(left):
+        raise no_operator(left, name)
+    return compare(left, right)
+
+
+def less(left: Any, right: Any) -> bool:
+    """``left < right``."""
+    return _ordered(left, right, "_<_") < 0
+
+
+def less_or_equal(left: Any, right: Any) -> bool:
+    """``left <= right``."""
+    return _ordered(left, right, "_<=_") <= 0
+
+
+def greater(left: Any, right: Any) -> bool:
+    """``left > right``."""
+    return _ordered(left, right, "_>_") > 0
+
+
+def greater_or_equal(left: Any, right: Any) -> bool:
+    """``left >= right``."""
+    return _ordered(left, right, "_>=_") >= 0
+
+
+def is_in(item: Any, container: Any, effort: Effort) -> bool:
+    """``item in container``: an element of a list, or a key of a map."""
+    if isinstance(container, list):
+        return contains(container, item, effort)
+    if is_map(container):
+        return find(container, item) is not MISSING
+    raise no_such_overload()
+
+
+_ARITHMETIC: Final = {
+    "_+_": (
+        "add_bytes(bytes, bytes) -> bytes",
+        "add_double(double, double) -> double",
+        "add_duration_duration(duration, duration) -> duration",
+        "add_duration_timestamp(duration, timestamp) -> timestamp",
+        "add_timestamp_duration(timestamp, duration) -> timestamp",
+        "add_int64(int, int) -> int",
+        "add_list(list(A), list(A)) -> list(A)",
+        "add_string(string, string) -> string",
+        "add_uint64(uint, uint) -> uint",
+    ),
+    "_-_": (
+        "subtract_double(double, double) -> double",
+        "subtract_duration_duration(duration, duration) -> duration",
+        "subtract_int64(int, int) -> int",
+        "subtract_timestamp_duration(timestamp, duration) -> timestamp",
+        "subtract_timestamp_timestamp(timestamp, timestamp) -> duration",
+        "subtract_uint64(uint, uint) -> uint",
+    ),
+    "_*_": (
+        "multiply_double(double, double) -> double",
+        "multiply_int64(int, int) -> int",
+        "multiply_uint64(uint, uint) -> uint",
+    ),
+    "_/_": (
+        "divide_double(double, double) -> double",
+        "divide_int64(int, int) -> int",
+        "divide_uint64(uint, uint) -> uint",
+    ),
+    "_%_": ("modulo_int64(int, int) -> int", "modulo_uint64(uint, uint) -> uint"),
+    "-_": ("negate_double(double) -> double", "negate_int64(int) -> int"),
+    "!_": ("logical_not(bool) -> bool",),
+    "@in": ("in_list(A, list(A)) -> bool", "in_map(A, map(A, B)) -> bool"),
+    "@not_strictly_false": ("not_strictly_false(bool) -> bool",),
+    "_&&_": ("logical_and(bool, bool) -> bool",),
+    "_||_": ("logical_or(bool, bool) -> bool",),
+    "_?_:_": ("conditional(bool, A, A) -> A",),
+    "_==_": ("equals(A, A) -> bool",),
+    "_!=_": ("not_equals(A, A) -> bool",),
+    "_[_]": (
+        "index_list(list(A), int) -> A",
+        "index_map(map(A, B), A) -> B",
+        "optional_list_index_int(optional_type(list(V)), int) -> optional_type(V)",
+        "optional_map_index_value(optional_type(map(K, V)), K) -> optional_type(V)",
+    ),
+    "_[?_]": (
+        "list_optindex_optional_int(list(V), int) -> optional_type(V)",
+        "optional_list_optindex_optional_int(optional_type(list(V)), int) -> optional_type(V)",
+        "map_optindex_optional_value(map(K, V), K) -> optional_type(V)",
+        "optional_map_optindex_optional_value(optional_type(map(K, V)), K) -> optional_type(V)",
+    ),
+}
+
+_ORDER: Final = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
+_ORDERED: Final = (
+    ("bool", "bool", "bool"),
+    ("int64", "int", "int"),
+    ("int64_double", "int", "double"),
+    ("int64_uint64", "int", "uint"),
+    ("uint64", "uint", "uint"),
+    ("uint64_double", "uint", "double"),
+    ("uint64_int64", "uint", "int"),
+    ("double", "double", "double"),
+    ("double_int64", "double", "int"),
+    ("double_uint64", "double", "uint"),
+    ("string", "string", "string"),
+    ("bytes", "bytes", "bytes"),
+    ("timestamp", "timestamp", "timestamp"),
+    ("duration", "duration", "duration"),
+)
+
+
+def _overloads() -> tuple[Overload, ...]:
+    named = [
+        function(signature.partition("(")[0], name + signature[signature.index("(") :])
+        for name, signatures in _ARITHMETIC.items()
+        for signature in signatures
+    ]
+    ordered = [
+        function(f"{prefix}_{suffix}", f"{name}({left}, {right}) -> bool")
+        for name, prefix in _ORDER.items()
+        for suffix, left, right in _ORDERED
+    ]
+    return (*named, *ordered)
+
+
+OPERATORS: Final = Library(
+    overloads=_overloads(),
+    singletons={
+        "_+_": add,
+        "_-_": subtract,
+        "_*_": multiply,
+        "_/_": divide,
+        "_%_": modulo,
+        "-_": negate,
+        "!_": invert,
+        "_<_": less,
+        "_<=_": less_or_equal,
+        "_>_": greater,
+        "_>=_": greater_or_equal,
+        "@in": is_in,
+    },
+    effortful=frozenset({"@in"}),
+)

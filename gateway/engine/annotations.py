@@ -1,0 +1,69 @@
+"""The audit annotations that kube-apiserver itself would write, were each policy a webhook of its own.
+
+========================================================================  ==============================================
+key                                                                       written
+========================================================================  ==============================================
+``mutation.webhook.admission.k8s.io/round_R_index_I``                     for each mutating webhook called, ``mutated``
+                                                                          or not
+``patch.webhook.admission.k8s.io/round_R_index_I``                        for each patch applied that has operations,
+                                                                          even if they changed nothing
+``failed-open.mutation.webhook.admission.k8s.io/round_R_index_I``         for each call that failed open
+``failed-open.validating.webhook.admission.k8s.io/round_0_index_J``       the same while validating
+========================================================================  ==============================================
+
+I counts all mutating webhooks, skipped ones included; J only those that are called. A webhook of which nobody can tell
+whether it matches is not called. The API server's webhooks know neither merge patches nor whole objects: for these the
+patch is our own difference. What a policy in mode warn or audit would have changed was not applied.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gateway.engine.call import Call
+from gateway.engine.verdicts import Allow, ChangeKind
+from gateway.patching.difference import encode_patch
+from gateway.policies.model import Phase
+
+_operations: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]] | None)
+
+
+def kubernetes_annotations(phase: Phase, calls: Sequence[Call]) -> dict[str, str]:
+    """The annotations of these turns, in chain order."""
+    called = [call for call in calls if call.called]
+    if phase is Phase.MUTATING:
+        return dict(pair for call in called for pair in _mutating(call))
+    return {
+        f"failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}": call.policy.name
+        for index, call in enumerate(called)
+        if call.failed_open
+    }
+
+
+def _mutating(call: Call) -> Iterator[tuple[str, str]]:
+    place = f"round_{call.round}_index_{call.index}"
+    who: dict[str, Any] = {"configuration": call.policy.configuration, "webhook": call.policy.name}
+    yield f"mutation.webhook.admission.k8s.io/{place}", _json({**who, "mutated": bool(call.changes)})
+    patch = _patch(call)
+    if patch is not None:
+        said = _json({**who, "patch": msgspec.Raw(patch), "patchType": "JSONPatch"})
+        yield f"patch.webhook.admission.k8s.io/{place}", said
+    if call.failed_open:
+        yield f"failed-open.mutation.webhook.admission.k8s.io/{place}", call.policy.name
+
+
+def _patch(call: Call) -> bytes | None:
+    """The patch as the API server decoded it: the worker's own operations, members sorted, whatever they came to."""
+    if not call.enforced or not isinstance(call.answer, Allow) or call.answer.change is None:
+        return None
+    if call.answer.change.kind not in {ChangeKind.JSON_PATCH, ChangeKind.KUBERNETES_PATCH}:
+        return encode_patch(call.changes) if call.changes else None
+    operations = _operations.decode(call.answer.change.content)
+    if not operations:
+        return None
+    return msgspec.json.format(msgspec.json.encode([dict(sorted(each.items())) for each in operations]), indent=-1)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,77 @@
+"""Which policies of a configuration are not in force as they are configured, and why: pure.
+
+"A policy that is invalid, or whose worker is unknown, undescribed or rejects its settings, keeps its last good version,
+else stands in the chain as a failure CONFIGURATION under its failurePolicy."
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gateway.engine.plan import ANSWERS, Standing, Unavailable, standing_of
+from gateway.policies.model import ConfigurationError, Policy
+from gateway.policies.wording import one_line
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnavailablePolicy:
+    """A policy that cannot be asked as it is configured. ``last_good``: an earlier version of it is asked instead."""
+
+    policy: Policy
+    standing: Unavailable
+    last_good: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether its worker was heard, and what it said is the reason."""
+        return self.standing.why in ANSWERS
+
+    @property
+    def message(self) -> str:
+        """Why, and what may help: for operators."""
+        return f"{self.standing.message}; {self.standing.hint}" if self.standing.hint else self.standing.message
+
+    @property
+    def errors(self) -> tuple[ConfigurationError, ...]:
+        """The same as mistakes of the configuration: one for each place in the settings that is refused, else one."""
+        place, standing = self.policy.place, self.standing
+        path = f"{place.path}.{standing.field}" if standing.field else place.path
+        if not standing.refused:
+            return (ConfigurationError(place=replace(place, path=path), message=standing.message, hint=standing.hint),)
+        return tuple(
+            ConfigurationError(
+                place=replace(place, path=path + _member(pointer)),
+                message=f"worker {self.policy.worker!r} refuses it: {message}",
+            )
+            for pointer, message in standing.refused
+        )
+
+    def __str__(self) -> str:
+        """One line for people: who, what becomes of it, of which kind the reason is, and the reason."""
+        effect = "runs in its last good version" if self.last_good else "fails"
+        return f"{self.policy.phase} policy {self.policy.qualified_name} {effect} ({self.standing.why}): {self.message}"
+
+
+def _member(pointer: str) -> str:
+    """A JSON Pointer as the end of a field path: ``.labels.team``, ``.images[0]``, ``[a.b/c]``."""
+    tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+    return "".join(f".{token}" if _PLAIN.fullmatch(token) else f"[{one_line(token)}]" for token in tokens)
+
+
+def unavailable_policies(
+    policies: Sequence[Policy], standings: Mapping[str, Standing], *, last_good: Collection[str] = ()
+) -> tuple[UnavailablePolicy, ...]:
+    """Those of the policies of one phase that cannot be asked as they are configured, in their order.
+
+    Args:
+        policies: as configured.
+        standings: by qualified name; a policy that is missing is not described yet.
+        last_good: the qualified names of those that are asked in an earlier version.
+    """
+    return tuple(
+        UnavailablePolicy(policy=policy, standing=standing, last_good=policy.qualified_name in last_good)
+        for policy in policies
+        if isinstance(standing := standing_of(policy, standings), Unavailable)
+    )

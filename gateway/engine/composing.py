@@ -1,0 +1,218 @@
+"""One answer out of several policies' turns.
+
+* A denial outranks a failure. Code, reason and details are those of the first denial in chain order, else of the first
+  failure that refuses.
+* The message has one line ``POLICY: text`` for each policy that refuses, denials first; details.causes one entry for
+  each. A policy that is alone in its plan has its message sent untouched, and its own causes come first. A denial of an
+  existing webhook or hook that is alone is sent untouched as a whole: nothing shows that a gateway stood between.
+* A failure that refuses has the code and reason of the table below, 500 InternalError where it is not in it, and its
+  reason code in front of the message. What kube-apiserver itself has words for is told in exactly these where the
+  policy is alone, and the reason code stands in details.causes[].reason. Who should try again is told when.
+* A failure under Ignore is loud: a warning to the user and an audit annotation. (Metric and log are telemetry's.)
+* A warning is one sentence for the user: which policy, what happened, the reason code. What the operator needs stands
+  in the log; annotations have what stays the same if the API server calls again.
+* A policy whose mode is warn or audit refuses nothing. Under warn, its denial or failure is a warning to the user;
+  under audit nobody is told, and its worker's own warnings are not shown. Under both it is an audit annotation.
+* A stale verdict that stood in for a failure is loud as well: a warning and an audit annotation. So is a conflict with
+  another policy where ``onConflict`` is warn.
+* What a policy changed is told in an audit annotation, if the request is allowed: operation and place of each field, as
+  they are in the object that goes on. Places, not values: these may be secret, and whoever reads the audit log need not
+  be who may read the object.
+* Warnings and audit annotations of everybody else who was heard are kept, with denials too, and of an answer whose
+  change does not apply. A second annotation under the same key is dropped, as kube-apiserver drops it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from types import MappingProxyType
+from typing import Any, Final
+
+from gateway.engine.call import Call
+from gateway.engine.conflicts import Conflict, fields, others, places
+from gateway.engine.decision import Outcome
+from gateway.engine.verdicts import Deny, Failure
+from gateway.patching.difference import Operation
+from gateway.policies.model import Mode, OnConflict
+from gateway.reasons import Reason
+from gateway.review.response import Response, Status, annotation_key, denial_code
+from gateway.wording import shown
+
+STATUSES: Final[Mapping[Reason, tuple[int, str]]] = {
+    Reason.CONDITION_ERROR: (403, "Forbidden"),
+    Reason.NAMESPACE_UNKNOWN: (404, "NotFound"),
+    Reason.DRY_RUN_UNSUPPORTED: (400, "BadRequest"),
+    Reason.OVERLOADED: (429, "TooManyRequests"),
+    Reason.BUDGET_EXHAUSTED: (429, "TooManyRequests"),
+}
+"""HTTP code and metav1.StatusReason of each failure that refuses."""
+
+INTERNAL_ERROR: Final = (500, "InternalError")
+"""Those of every other failure, as of a webhook that could not be called."""
+
+TRY_AGAIN: Final = frozenset(reason for reason, (_, status) in STATUSES.items() if status == "TooManyRequests")
+"""Failures that pass by themselves."""
+
+RETRY_AFTER_SECONDS: Final = 1
+"""Seconds: a second is what the API server's own max-in-flight filter tells its clients."""
+
+WITHOUT_EXPLANATION: Final = "denied without explanation"
+
+_NOT_JUDGED: Final = "could not judge this request"
+
+CHANGES_TOLD: Final = 50
+"""How many places an audit annotation lists: at a few hundred bytes each some 10 KB, and the API server has taken
+300."""
+
+CHANGED_BYTES: Final = 1_000
+"""How many bytes of places the annotation of what was changed lists, less what says how many more there are: twenty
+policies have one each, on every change."""
+
+
+def compose(
+    calls: Sequence[Call],
+    *,
+    alone: bool,
+    patch: bytes | None,
+    changed: Mapping[str, Sequence[Operation]] = MappingProxyType({}),
+) -> tuple[Outcome, Response]:
+    """The answer to a review.
+
+    Args:
+        calls: all turns, in chain order, round by round.
+        alone: whether the plan has a single policy.
+        patch: what to change if the request is allowed, or None.
+        changed: which operations of it are whose, by label; their values are not looked at.
+    """
+    calls = [call for call in calls if not call.silent]
+    refusing = [call for call in calls if call.refuses]
+    denials = [call for call in refusing if isinstance(call.answer, Deny)]
+    warnings = tuple(text for call in calls for text in _warnings(call))
+    annotations: dict[str, str] = {}
+    # Our own words first: no worker's annotation may stand in their place.
+    for label, operations in changed.items():
+        annotations[annotation_key(label, "changed")] = _places(operations, room=CHANGED_BYTES)
+    for told in (_own_annotations, _workers_annotations):
+        for call in calls:
+            for key, value in told(call):
+                annotations.setdefault(annotation_key(call.label, key), value)
+    if refusing:
+        failures = [call for call in refusing if isinstance(call.answer, Failure)]
+        status = _refusal([*denials, *failures], alone=alone)
+        refused = Response(allowed=False, status=status, warnings=warnings, audit_annotations=annotations)
+        return (Outcome.DENIED if denials else Outcome.FAILED), refused
+    return Outcome.ALLOWED, Response(allowed=True, patch=patch, warnings=warnings, audit_annotations=annotations)
+
+
+# ------------------------------------------------------------------------------------------------- refusals
+
+
+def _refusal(refusing: Sequence[Call], *, alone: bool) -> Status:
+    first = _status(refusing[0])
+    if alone:
+        return first
+    lines = [f"{call.label}: {_text(call)}" for call in refusing]
+    details = _details(refusing[0]) or {}
+    causes = [*details.get("causes", ())]
+    causes += [_cause(call, line) for call, line in zip(refusing, lines, strict=True)]
+    return Status(code=first.code, reason=first.reason, message="\n".join(lines), details={**details, "causes": causes})
+
+
+def _status(call: Call) -> Status:
+    """The refusal of a policy that is alone."""
+    details = _details(call) or {}
+    match call.answer:
+        case Deny(code=code, message=message, reason=reason):
+            if not call.policy.is_existing:
+                details = {**details, "causes": [*details.get("causes", ()), _cause(call, _text(call))]}
+            return Status(code=denial_code(code), message=message, reason=reason, details=details or None)
+        case Failure(reason=reason, message=message) as failure:
+            code, status_reason = STATUSES.get(reason, INTERNAL_ERROR)
+            text = _text(call) if failure.details is None else message
+            details = {**details, "causes": [_cause(call, message)]}
+            return Status(code=code, reason=status_reason, message=text, details=details)
+        case answer:
+            raise AssertionError(f"{call.label} does not refuse: {answer!r}")
+
+
+def _details(call: Call) -> Mapping[str, Any] | None:
+    """A refusal's own details, before anything is said of the other ones."""
+    if isinstance(call.answer, Failure) and call.answer.reason in TRY_AGAIN:
+        return {"retryAfterSeconds": RETRY_AFTER_SECONDS}
+    return call.answer.details if isinstance(call.answer, Deny | Failure) else None
+
+
+def _cause(call: Call, message: str) -> dict[str, str]:
+    if isinstance(call.answer, Failure):
+        hint = call.answer.hint
+        return {"reason": call.answer.reason, "message": f"{message}; {hint}" if hint else message}
+    return {"reason": Reason.DENIED, "message": message}
+
+
+def _text(call: Call) -> str:
+    match call.answer:
+        case Deny(message=message, reason=reason):
+            return message or reason or WITHOUT_EXPLANATION
+        case Failure() as failure:
+            return _failed(failure)
+        case _:
+            return ""
+
+
+def _failed(failure: Failure) -> str:
+    return f"{failure.reason}: {failure.message}"
+
+
+# ---------------------------------------------------------------------------------- warnings and annotations
+
+
+def _warnings(call: Call) -> Iterator[str]:
+    mode = call.policy.mode
+    if mode is Mode.AUDIT:
+        return
+    if call.answer is not None:
+        yield from call.answer.warnings
+    if mode is Mode.WARN and isinstance(call.answer, Deny | Failure):
+        told = _text(call) if isinstance(call.answer, Deny) else f"{_NOT_JUDGED}: {call.answer.reason}"
+        yield f"{call.label}: {told} (mode warn: not enforced)"
+    elif call.failed_open and isinstance(call.answer, Failure):
+        yield f"{call.label}: {_NOT_JUDGED}: {call.answer.reason} (failurePolicy Ignore: let pass)"
+    if call.instead_of is not None:
+        since = f"its answer from {call.age:.0f} s ago counts"
+        yield f"{call.label}: {_NOT_JUDGED}: {call.instead_of.reason} (staleIfError: {since})"
+    warned = _warned(call)
+    if warned:
+        yield f"{call.label}: changes {fields(warned)}, which {others(warned)} set (onConflict warn)"
+
+
+def _own_annotations(call: Call) -> Iterator[tuple[str, str]]:
+    if isinstance(call.answer, Failure):
+        yield "failed-open" if call.failed_open else "failed", call.answer.reason
+    if not call.enforced and isinstance(call.answer, Deny):
+        yield "would-deny", _text(call)
+    if call.instead_of is not None:
+        yield "stale", call.instead_of.reason
+    warned = _warned(call)
+    if warned:
+        yield "conflict", f"{places(warned)} with {others(warned)}"
+    if call.would_change:
+        yield "would-change", _places(call.would_change)
+
+
+def _warned(call: Call) -> list[Conflict]:
+    """The conflicts of a change that was applied all the same."""
+    return [each for each in call.conflicts if each.rule is OnConflict.WARN] if call.conflicts and call.changes else []
+
+
+def _places(operations: Sequence[Operation], *, room: int | None = None) -> str:
+    """``add /metadata/labels/team, replace /spec/replicas``: at most 50, in at most so many bytes."""
+    told = [f"{each.op} {shown(each.path)}" for each in operations[:CHANGES_TOLD]]
+    if room is not None:
+        ends = accumulate(len(text.encode(errors="replace")) + len(", ") for text in told)
+        told = told[: sum(end <= room for end in ends)]
+    more = len(operations) - len(told)
+    return ", ".join([*told, f"and {more} more"] if more else told)
+
+
+def _workers_annotations(call: Call) -> Iterator[tuple[str, str]]:
+    if call.answer is not None:
+        yield from call.answer.audit_annotations.items()

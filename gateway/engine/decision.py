@@ -1,0 +1,71 @@
+"""The one record of a review: what was asked, matched, answered, changed, and what went out.
+
+The demonstration prints it, telemetry renders it; nothing else records. It is a value: complete when it is made, and
+never changed afterwards. Times are seconds on the driver's clock; only differences mean something.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from gateway.engine.annotations import kubernetes_annotations
+from gateway.engine.applying import EvolvingObject
+from gateway.engine.blame import Blame, blame
+from gateway.engine.call import Call
+from gateway.patching.difference import Operation
+from gateway.policies.model import Phase
+from gateway.review.request import Request
+from gateway.review.response import Response
+
+
+class Outcome(StrEnum):
+    """How the review ended."""
+
+    ALLOWED = "allowed"
+    """Nobody said no, and everybody who must be heard could judge."""
+
+    DENIED = "denied"
+    """At least one worker said no."""
+
+    FAILED = "failed"
+    """No worker said no, but a policy that must be heard (failurePolicy Fail) could not judge."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A decided review.
+
+    ``response`` is what goes out. ``patch`` is the difference between the object that came and ``object``, empty
+    unless the request is allowed. ``changed_object`` is None where nobody changed anything; ``evolved`` knows who
+    did. ``early_asks`` is how many asks were made before the turn of a policy had come; what became of them, the calls
+    say. ``ends`` is when the budget would have ended.
+    """
+
+    phase: Phase
+    request: Request
+    outcome: Outcome
+    response: Response
+    patch: tuple[Operation, ...]
+    changed_object: Any
+    calls: tuple[Call, ...]
+    evolved: EvolvingObject | None = field(default=None, repr=False, compare=False)
+    early_asks: int = 0
+    started: float
+    ended: float
+    ends: float
+
+    @property
+    def object(self) -> Any:
+        """The object after all changes; None where the request has none."""
+        return self.request.object if self.changed_object is None else self.changed_object
+
+    @cached_property
+    def blame(self) -> tuple[Blame, ...]:
+        """Who changed what: one for each field that ``patch`` changes, in its order; worked out when first asked."""
+        fields = self.evolved.fields() if self.patch and self.evolved is not None else ()
+        return blame(self.request, self.calls, fields)
+
+    def kubernetes_annotations(self) -> dict[str, str]:
+        """The audit annotations that kube-apiserver itself would write, were each policy a webhook of its own."""
+        return kubernetes_annotations(self.phase, self.calls)

@@ -1,0 +1,47 @@
+"""The document of a policy, for the object as it is; or what must be known before there is one.
+
+``/namespaceObject/…`` among the inputs needs the namespace's labels. A namespace that nobody knows is the same failure
+as where a namespaceSelector needs it: a document without it would be another question.
+"""
+
+from gateway.documents.document import Document
+from gateway.documents.documents import Documents
+from gateway.engine.applying import EvolvingObject
+from gateway.engine.inability import namespace_unknown
+from gateway.engine.lookups import Lookups
+from gateway.engine.plan import Member
+from gateway.engine.verdicts import Failure
+from gateway.matching.outcomes import NeedsNamespace
+from gateway.matching.selectors import Labels
+from gateway.review.request import Request
+
+
+class Documenting:
+    """Makes the documents of one review."""
+
+    def __init__(self, request: Request, lookups: Lookups) -> None:
+        self._documents = Documents(request)
+        self._facts = lookups.facts
+
+    def of(self, member: Member, obj: EvolvingObject) -> Document | NeedsNamespace | Failure:
+        """What this policy is sent about the object as it now is. Raises ReviewError as Documents does."""
+        labels = self._labels(member)
+        if isinstance(labels, NeedsNamespace | Failure):
+            return labels
+        return self._documents.of(member.inputs, obj.after, changed=obj.after is not None, namespace=labels)
+
+    def of_original(self, member: Member) -> Document | NeedsNamespace | Failure:
+        """What it would have been sent about the object that came."""
+        labels = self._labels(member)
+        if isinstance(labels, NeedsNamespace | Failure):
+            return labels
+        return self._documents.of(member.inputs, None, changed=False, namespace=labels)
+
+    def _labels(self, member: Member) -> Labels | NeedsNamespace | Failure | None:
+        namespace = self._documents.namespace
+        if not namespace or not member.inputs.needs_namespace:
+            return None
+        if namespace not in self._facts.namespaces:
+            return NeedsNamespace(namespace=namespace)
+        labels = self._facts.namespaces[namespace]
+        return namespace_unknown(member.policy, namespace) if labels is None else labels

@@ -1,0 +1,81 @@
+"""Early asks: every policy that matches the object that came, and can be asked, is asked at once.
+
+They only warm the memo. The walk stays Kubernetes' own, one turn at a time: in its turn a policy is matched on the
+object as it then is, and asked about that; if it is the question that was asked early, the answer is there already, or
+on its way (what becomes of an early ask is told in ``call_tracker``). An answer that no turn asks for vanishes.
+
+Never asked early: a policy that has side effects for this request, or that cannot be asked at all. What matching and
+inputs need to know is looked up early as well. Of what was matched early, the outcome holds in the policy's turn too,
+if the object is still the one that came: facts are found once and never change.
+"""
+
+from gateway.cel.condition import NeedsAuthorization
+from gateway.documents.document import Document
+from gateway.engine.call_tracker import CallTracker, has_side_effects
+from gateway.engine.documenting import Documenting
+from gateway.engine.lookups import Lookups
+from gateway.engine.plan import Plan
+from gateway.matching.outcomes import MATCHED, Matched, Matching, NeedsNamespace
+from gateway.matching.pipeline import match
+from gateway.review.errors import ReviewError
+from gateway.review.request import Request
+
+
+class EarlyAsks:
+    """Who has been matched and asked early in one review. Places are those in the plan, from 0."""
+
+    def __init__(
+        self, request: Request, plan: Plan, *, lookups: Lookups, documents: Documenting, tracker: CallTracker
+    ) -> None:
+        self._request = request
+        self._members = plan.members
+        self._lookups = lookups
+        self._documents = documents
+        self._tracker = tracker
+        self._matchings: dict[int, Matching] = {}
+        self._waiting: list[int] = []
+
+    def ask(self, first: int, now: float) -> None:
+        """Ask early whoever may be asked, from place ``first`` on."""
+        for index in range(first, len(self._members)):
+            member = self._members[index]
+            if member.standing is None and not has_side_effects(member.policy, self._request):
+                self._try(index, now)
+
+    def ask_again(self, first: int, now: float) -> None:
+        """A fact was found: ask those from place ``first`` on that waited for one."""
+        waiting, self._waiting = self._waiting, []
+        for index in waiting:
+            if index >= first:
+                self._try(index, now)
+
+    def matching(self, index: int) -> Matching | None:
+        """What matching came to on the object that came; None where that was not asked or depends on a missing fact."""
+        return self._matchings.get(index)
+
+    def _try(self, index: int, now: float) -> None:
+        member = self._members[index]
+        try:
+            matching = self._match(index)
+            document = self._documents.of_original(member) if isinstance(matching, Matched) else None
+        except ReviewError:
+            # The policy's turn may never come. If it does, this comes up again.
+            return
+        for need in (matching, document):
+            if isinstance(need, NeedsNamespace | NeedsAuthorization):
+                self._lookups.want(need)
+                self._waiting.append(index)
+        if isinstance(document, Document):
+            self._tracker.ask_early(index, member, document, now)
+
+    def _match(self, index: int) -> Matching:
+        known = self._matchings.get(index)
+        if known is not None:
+            return known
+        member = self._members[index]
+        matching: Matching = MATCHED
+        if not member.registered:
+            matching = match(member.policy, self._request, lambda: self._request.object, self._lookups.facts)
+        if not isinstance(matching, NeedsNamespace | NeedsAuthorization):
+            self._matchings[index] = matching
+        return matching

@@ -1,0 +1,106 @@
+"""The memo of one review: which calls are open, and the verdicts of those that have been answered.
+
+Equal questions have equal verdicts, and equal keys. The document stands in a key by its digest, so that the memo of a
+long chain holds no documents. ``cache`` is part of it as well: what another review was told may be an answer to one
+policy, and none, or too old, for another that must not have it. A policy with side effects has no key: its calls are
+never shared, never kept, never made early, never cancelled.
+
+Beside the verdicts stand the fallbacks: verdicts past their time, which count only where calling has failed.
+"""
+
+from dataclasses import dataclass, replace
+
+from gateway.engine.origin import Origin, Source
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.turn import CacheKey
+from gateway.engine.verdicts import Verdict
+
+
+@dataclass(slots=True, eq=False)
+class MemoEntry:
+    """A verdict. ``used``: a turn has had it; what comes after that has it from the memo."""
+
+    verdict: Verdict
+    origin: Origin
+    early: bool
+    used: bool
+
+    def use(self) -> Origin:
+        """Where the next turn to use it has it from."""
+        origin = replace(self.origin, source=Source.MEMO) if self.used else self.origin
+        self.used = True
+        return origin
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fallback:
+    """A stale verdict, and when it was at hand: ``origin.age`` counts until then."""
+
+    verdict: Verdict
+    origin: Origin
+    told: float
+
+    def origin_at(self, now: float) -> Origin:
+        """Where it comes from, as old as it is now."""
+        return Origin(source=Source.STALE, age=self.origin.age + max(now - self.told, 0.0))
+
+
+class Memo:
+    """Keeps questions apart, and equal ones together."""
+
+    __slots__ = ("_calls", "_entries", "_fallbacks", "_shared")
+
+    def __init__(self) -> None:
+        self._calls: dict[PolicyCall, None] = {}
+        self._shared: dict[CacheKey, PolicyCall] = {}
+        self._entries: dict[CacheKey, MemoEntry] = {}
+        self._fallbacks: dict[CacheKey, Fallback] = {}
+
+    def calls(self) -> list[PolicyCall]:
+        """The open calls, as they are at this moment."""
+        return list(self._calls)
+
+    def entry(self, key: CacheKey | None) -> MemoEntry | None:
+        """The verdict that this question has had in this review."""
+        return None if key is None else self._entries.get(key)
+
+    def shared(self, key: CacheKey | None) -> PolicyCall | None:
+        """The call in which the same question is open."""
+        return None if key is None else self._shared.get(key)
+
+    def open(self, call: PolicyCall) -> None:
+        """Remember a call."""
+        self._calls[call] = None
+        if call.key is not None:
+            self._shared[call.key] = call
+
+    def take(self, call: PolicyCall) -> bool:
+        """Whether it was open; from now on it is not. False: it was given up before."""
+        if call not in self._calls:
+            return False
+        del self._calls[call]
+        if call.key is not None and self._shared.get(call.key) is call:
+            del self._shared[call.key]
+        return True
+
+    def keep(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
+        """Remember a verdict, which the turns that waited for it have had."""
+        if call.key is not None:
+            used = bool(call.turns)
+            self._entries[call.key] = MemoEntry(verdict=verdict, origin=origin, early=call.early, used=used)
+
+    def fall_back(self, call: PolicyCall, fallback: Fallback) -> None:
+        """Remember a stale verdict for the question of this call; of a call that was given up it is nothing."""
+        if call.key is not None and call in self._calls:
+            self._fallbacks[call.key] = fallback
+
+    def fallback(self, key: CacheKey | None) -> Fallback | None:
+        """What stands in for the verdict, should calling fail."""
+        return None if key is None else self._fallbacks.get(key)
+
+    def give_up(self) -> list[PolicyCall]:
+        """Forget all open calls; those that can be cancelled."""
+        cancellable = [call for call in self._calls if call.cancellable]
+        self._calls.clear()
+        self._shared.clear()
+        return cancellable

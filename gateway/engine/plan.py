@@ -1,0 +1,168 @@
+"""Who is to judge: all policies of one phase (or entry) in chain order, matched or not, each with its standing."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from gateway.engine.verdicts import Failure
+from gateway.policies.model import Phase, Policy
+from gateway.reasons import Reason
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.writes import Writes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Described:
+    """The standing of a policy that can be asked: what its worker said of it, held against what is granted.
+
+    ``version`` is the worker's version of the policy. ``inputs`` and ``writes`` are the grants as far as the worker
+    claims them; None: all that is granted. ``identity``: see ``PolicyCall``. ``late`` is what is said when the policy's
+    own time ends, where the worker's kind has words of its own for that.
+    """
+
+    version: str
+    inputs: Inputs | None = None
+    writes: Writes | None = None
+    identity: bytes = b""
+    late: Failure | None = None
+
+
+class UnavailableReason(StrEnum):
+    """Why a policy cannot be asked, in one word: a label of a metric, and what ``/readyz?verbose`` says."""
+
+    INVALID = "invalid"
+    """There is a mistake in the files. (Only at a start: a reload with mistakes is refused.)"""
+
+    UNDESCRIBED = "undescribed"
+    """Its worker has not said anything of itself yet: it cannot be reached, or does not answer."""
+
+    UNKNOWN_POLICY = "unknown_policy"
+    """Its worker holds no policy of this name."""
+
+    DESCRIPTION = "description"
+    """What its worker says of the policy cannot be used: it says it twice, for the other phase, or for no version."""
+
+    CLAIMS = "claims"
+    """Its worker claims to see or to change what is not granted, or claims what is no set of places."""
+
+    SETTINGS = "settings"
+    """Its worker refuses the settings."""
+
+
+ANSWERS: Final = frozenset(
+    {
+        UnavailableReason.UNKNOWN_POLICY,
+        UnavailableReason.DESCRIPTION,
+        UnavailableReason.CLAIMS,
+        UnavailableReason.SETTINGS,
+    }
+)
+"""The reasons that a worker gave by what it answered."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unavailable:
+    """The standing of a policy that cannot be asked: of which kind the reason is, what it is, and what may help.
+
+    ``field`` is the field of the policy that is wrong, "" if none is. ``refused`` are the places in its settings that
+    the worker refuses, as JSON Pointers, each with what the worker says.
+    """
+
+    why: UnavailableReason
+    message: str
+    hint: str = ""
+    field: str = ""
+    refused: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def failure(self) -> Failure:
+        """What each review comes to that the policy matches."""
+        return Failure(reason=Reason.CONFIGURATION, message=self.message, hint=self.hint)
+
+
+Standing = Described | Unavailable
+"""Whether a policy can be asked."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Member:
+    """One policy in a plan.
+
+    ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
+    ``standing`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
+    ``version``, ``inputs``, ``writes``, ``identity`` and ``late`` are those of Described. ``registered``: its rules,
+    selectors and conditions stand in a registration of its own, so that the API server has checked them before it
+    asked, and nobody does it again.
+    """
+
+    policy: Policy
+    label: str
+    standing: Failure | None = None
+    version: str = ""
+    inputs: Inputs = Inputs.EVERYTHING
+    writes: Writes = Writes.DEFAULT
+    identity: bytes = b""
+    late: Failure | None = None
+    registered: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """The members of one phase, in chain order."""
+
+    phase: Phase
+    members: tuple[Member, ...]
+
+    def failing(self, failure: Failure) -> "Plan":
+        """The same plan in which nobody can be asked, for this reason (such as OVERLOADED)."""
+        return replace(self, members=tuple(replace(member, standing=failure) for member in self.members))
+
+
+def make_plan(
+    phase: Phase, policies: Sequence[Policy], standings: Mapping[str, Standing], *, registered: bool = False
+) -> Plan:
+    """The plan over ``policies``: all of a phase, or those of one entry.
+
+    Args:
+        phase: of all of them.
+        policies: in chain order.
+        standings: by qualified name: what the worker described, or why the policy cannot be asked. A policy that is
+            not in here has not been described, and cannot be asked: not knowing is not allowing.
+        registered: this is the entry of one isolated policy, which is asked for whatever comes through it.
+    """
+    names = Counter(policy.name for policy in policies)
+    return Plan(
+        phase=phase,
+        members=tuple(
+            replace(member, registered=registered)
+            for member in (
+                _member(policy, policy.name if names[policy.name] == 1 else policy.qualified_name, standings)
+                for policy in policies
+            )
+        ),
+    )
+
+
+def _member(policy: Policy, label: str, standings: Mapping[str, Standing]) -> Member:
+    standing = standing_of(policy, standings)
+    if isinstance(standing, Unavailable):
+        return Member(policy=policy, label=label, standing=standing.failure)
+    return Member(
+        policy=policy,
+        label=label,
+        version=standing.version,
+        inputs=policy.inputs if standing.inputs is None else standing.inputs,
+        writes=policy.writes if standing.writes is None else standing.writes,
+        identity=standing.identity,
+        late=standing.late,
+    )
+
+
+def standing_of(policy: Policy, standings: Mapping[str, Standing]) -> Standing:
+    """The standing of a policy, given those that are known: one that is missing is not described yet."""
+    if policy.fault is not None:
+        return Unavailable(why=UnavailableReason.INVALID, message=f"{policy.place.file}: {policy.fault}")
+    undescribed = f"worker {policy.worker!r} has not been described yet"
+    return standings.get(policy.qualified_name) or Unavailable(why=UnavailableReason.UNDESCRIBED, message=undescribed)

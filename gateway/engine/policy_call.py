@@ -1,0 +1,53 @@
+"""One call of one policy: what is put to its worker, and who in the review waits for the answer.
+
+The engine makes one for each question that it has to put. The driver, the cache and the transport hand on this object,
+and read of it what is to be put; the rest is the engine's own.
+
+It is msgspec's struct: a dataclass takes five times as long to make, and every review makes some.
+"""
+
+from msgspec import Struct
+
+from gateway.documents.document import Document
+from gateway.engine.turn import CacheKey, Turn
+from gateway.policies.model import Cache, Policy
+
+
+class PolicyCall(Struct, kw_only=True, eq=False):
+    """Put ``document`` to ``policy``'s worker; tell ``answered(call, ...)`` what it says.
+
+    After ``deadline`` the engine does not listen any more; the driver may pass the deadline on to the worker. ``uid``
+    and ``traceparent`` travel beside the document.
+
+    Which question it is, say phase and document, with ``version``, the policy's as its worker described it, and
+    ``identity``, a content hash of what can change a verdict in the configuration (worker, policy, settings, inputs,
+    writes). ``cache`` is None for a policy without one, or with side effects for this request.
+
+    ``cancellable`` is False for a policy with side effects: its call is not broken off when the review does not wait
+    for it any more. (Its deadline, which the worker has known from the start, ends it all the same.)
+
+    The engine's own: ``key`` in the memo, ``asked`` when it was made, and ``turns`` that wait for it: first the one
+    that asked, then those that follow it. ``early``: no turn had come when it was made; all of ``turns`` follow.
+    ``claims`` are the places in the plan of those for whom it was made early and whose turn is still to come.
+    """
+
+    id: int
+    policy: Policy
+    document: Document
+    deadline: float
+    uid: str
+    cancellable: bool
+    version: str = ""
+    identity: bytes = b""
+    cache: Cache | None = None
+    traceparent: str = ""
+    key: CacheKey | None = None
+    asked: float = 0.0
+    turns: list[Turn] = []
+    early: bool = False
+    claims: set[int] = set()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a turn waits for it, or still may."""
+        return bool(self.turns or self.claims)

@@ -1,0 +1,157 @@
+"""Facts that matching lacks: looked up once for a whole review, and waited for no longer than a policy's own time."""
+
+import pytest
+
+from gateway.cel.authorization import Authorization, AuthorizationCheck
+from gateway.engine.decision import Outcome
+from gateway.engine.heart import Heart
+from gateway.engine.steps import AuthorizationAsk
+from gateway.engine.verdicts import Allow
+from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector
+from gateway.reasons import Reason
+from tests.world import World, condition, decide, label, plan, policy, request, when_authorized
+
+CHECK = AuthorizationCheck(verb="get", resource="pods", group="apps", subresource="log", name="p")
+MAY = condition(when_authorized(CHECK))
+PROD = Selector(requirements=(Requirement(key="env", operator="In", values=("prod",)),))
+YES = {CHECK: Authorization(allowed=True)}
+IGNORE = {"failure_policy": FailurePolicy.IGNORE}
+NEVER = float("inf")
+VALIDATING = {"phase": Phase.VALIDATING}
+
+
+@pytest.mark.parametrize(
+    ("authorization", "asked", "outcome"),
+    [
+        (Authorization(allowed=True), ["a"], Outcome.ALLOWED),
+        (Authorization(allowed=False), [], Outcome.ALLOWED),
+        (Authorization(error="not in a cluster"), [], Outcome.FAILED),
+    ],
+    ids=["allowed", "not allowed", "nobody can tell"],
+)
+def test_an_authorization_is_asked_for_and_matching_goes_on(authorization, asked, outcome):
+    """Matched, not matched, or an error of the condition."""
+    decision, world = decide(
+        [policy("a", match_conditions=(MAY,))], {"a": Allow()}, authorizations={CHECK: authorization}
+    )
+    assert world.asked() == asked
+    assert decision.outcome is outcome
+
+
+def test_an_ask_for_an_authorization_carries_the_requests_user():
+    """authorizer means the user of the request unless the check names a service account."""
+    on = request(userInfo={"username": "alice", "groups": ["dev"], "extra": {"scopes": ["x"]}})
+    _, world = decide([policy("a", match_conditions=(MAY,))], {"a": Allow()}, on=on, authorizations=YES)
+    (lookup,) = world.lookups
+    assert isinstance(lookup, AuthorizationAsk)
+    assert (lookup.check, lookup.user.username, lookup.user.groups) == (CHECK, "alice", ["dev"])
+    assert lookup.user.extra == {"scopes": ["x"]}
+
+
+def test_a_check_is_asked_once_for_a_whole_review():
+    """Two policies at once, and a second round: one lookup."""
+    pair = [policy(name, index=index, match_conditions=(MAY,), **VALIDATING) for index, name in enumerate("ab")]
+    _, world = decide(pair, {"a": Allow(), "b": Allow()}, authorizations=YES)
+    assert (len(world.lookups), world.asked()) == (1, ["a", "b"])
+    chain = [
+        policy("a", match_conditions=(MAY,), reinvocation_policy=ReinvocationPolicy.IF_NEEDED),
+        policy("b", index=1),
+    ]
+    _, world = decide(chain, {"a": Allow(), "b": label("x")}, authorizations=YES)
+    assert (len(world.lookups), world.asked()) == (1, ["a", "b", "a"])
+
+
+def test_other_checks_and_namespaces_are_other_facts():
+    """Nobody's answer is taken for another's."""
+    other = AuthorizationCheck(verb="list", resource="pods")
+    both = (MAY, condition(when_authorized(other)))
+    chosen = policy("a", match_conditions=both, namespace_selector=PROD)
+    allowed = {CHECK: Authorization(allowed=True), other: Authorization(allowed=True)}
+    _, world = decide([chosen], {"a": Allow()}, authorizations=allowed, namespaces={"t": {"env": "prod"}})
+    assert [type(lookup).__name__ for lookup in world.lookups] == [
+        "NamespaceLookup",
+        "AuthorizationAsk",
+        "AuthorizationAsk",
+    ]
+    assert world.asked() == ["a"]
+
+
+def test_no_authorization_is_asked_where_another_condition_is_false():
+    """It could change nothing."""
+    _, world = decide([policy("a", match_conditions=(MAY, condition(False)))], {})
+    assert world.lookups == []
+
+
+LATE = [
+    ({"namespace_selector": PROD}, Reason.NAMESPACE_UNKNOWN, "namespace 't'"),
+    ({"match_conditions": (MAY,)}, Reason.CONDITION_ERROR, "get pods.apps/log 'p'"),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason", "about"), LATE)
+def test_a_lookup_that_never_ends_is_a_failure_in_time(fields, reason, about):
+    """The policy's own time bounds it, and the failure says what was not known."""
+    decision, _ = decide([policy("a", timeout=1.0, **fields)], {}, lookup_latency=NEVER)
+    assert decision.ended - decision.started == 1.0
+    assert decision.calls[0].answer.reason is reason
+    assert about in decision.calls[0].answer.message
+
+
+@pytest.mark.parametrize(("fields", "reason", "about"), LATE)
+def test_a_lookup_that_is_late_goes_to_failure_policy(fields, reason, about):
+    """Nobody said that there is no such namespace: it is a call that failed."""
+    decision, _ = decide([policy("a", timeout=1.0, **fields, **IGNORE)], {}, lookup_latency=NEVER)
+    assert decision.response.allowed
+    assert decision.calls[0].failed_open
+
+
+@pytest.mark.parametrize(("fields", "reason", "about"), LATE)
+def test_a_lookup_at_the_end_of_the_budget_is_the_budgets(fields, reason, about):
+    """Whose time it was."""
+    decision, _ = decide([policy("a", timeout=5.0, **fields)], {}, lookup_latency=NEVER, budget=2.0)
+    assert decision.calls[0].answer.reason is Reason.BUDGET_EXHAUSTED
+    assert about in decision.calls[0].answer.message
+
+
+def test_a_lookup_that_is_under_way_is_not_made_again():
+    """A later turn joins it, and what it brings serves whoever still waits."""
+    chain = [
+        policy(name, index=index, timeout=1.0, match_conditions=(MAY,), **IGNORE) for index, name in enumerate("abc")
+    ]
+    decision, world = decide(chain, {"b": Allow(), "c": Allow()}, lookup_latency=1.5, authorizations=YES)
+    assert len(world.lookups) == 1
+    assert world.asked() == ["b", "c"]
+    assert decision.calls[0].answer.reason is Reason.CONDITION_ERROR
+
+
+def test_the_time_of_a_lookup_is_not_the_workers():
+    """timeoutSeconds begins anew when the worker is asked."""
+    _, world = decide(
+        [policy("a", timeout=1.0, match_conditions=(MAY,))], {"a": Allow()}, lookup_latency=0.9, authorizations=YES
+    )
+    assert [(when, ask.deadline) for when, ask in world.asks] == [(100.9, 101.9)]
+
+
+def test_in_the_second_round_a_late_lookup_concerns_only_who_is_marked():
+    """Whoever would not be asked again has nothing to fail open."""
+    other = AuthorizationCheck(verb="list", resource="pods")
+    now_another = condition(
+        lambda variables, known: (
+            when_authorized(other)(variables, known) if variables.object["metadata"]["labels"] else True
+        )
+    )
+    world = World(behaviours={"a": Allow(), "b": label("one")}, lookup_latency=NEVER)
+    chain = [policy("a", timeout=1.0, match_conditions=(now_another,), **IGNORE), policy("b", index=1)]
+    decision = world.decide(Heart(request(), plan(*chain), ends=200.0))
+    assert len(world.lookups) == 1
+    assert [(call.round, call.policy.policy) for call in decision.calls] == [(0, "a"), (0, "b")]
+    assert decision.response.warnings == ()
+
+
+def test_when_the_api_server_hangs_up_what_is_found_changes_nothing():
+    """Nobody waits any more."""
+    heart = Heart(request(), plan(policy("a", match_conditions=(MAY,))), ends=200.0)
+    (lookup,) = heart.start(100.0).lookups
+    heart.abandoned()
+    step = heart.found(lookup.id, Authorization(allowed=True), 101.0)
+    assert (step.calls, step.decision) == ((), None)

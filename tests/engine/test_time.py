@@ -1,0 +1,188 @@
+"""Deadlines, on a clock that jumps: the answer is decided when the time is over, never later."""
+
+import pytest
+
+from gateway.engine.decision import Outcome
+from gateway.engine.heart import Heart
+from gateway.engine.plan import Described
+from gateway.engine.verdicts import Allow, Deny, Failure
+from gateway.policies.model import FailurePolicy, Phase, Requirement, Selector, SideEffects
+from gateway.reasons import Reason
+from tests.world import decide, label, plan, policy, request
+
+NEVER = float("inf")
+IGNORE = {"failure_policy": FailurePolicy.IGNORE}
+
+
+def test_a_slow_worker_is_a_timeout_of_its_policy_at_its_own_time():
+    """timeoutSeconds ends it, and the ask is cancelled."""
+    decision, world = decide([policy("a", timeout=0.5)], {}, latencies={"a": NEVER})
+    assert decision.ended - decision.started == 0.5
+    assert decision.calls[0].answer.reason is Reason.WORKER_TIMEOUT
+    assert world.cancels == [(100.5, 1)]
+
+
+@pytest.mark.parametrize("first", ["heart", "transport"])
+def test_a_timeout_is_said_in_the_words_of_the_workers_kind_whoever_notices_first(first):
+    """A webhook's is "context deadline exceeded" in every run: the heart and the transport keep the same deadline."""
+    late = Failure(reason=Reason.WORKER_TIMEOUT, message="context deadline exceeded")
+    one = policy("a", timeout=1.0)
+    heart = Heart(request(), plan(one, standings={one.qualified_name: Described(version="1", late=late)}), ends=200.0)
+    ask = heart.start(100.0).calls[0]
+    told = Failure(reason=Reason.WORKER_TIMEOUT, message="in other words")
+    step = heart.expired(101.0) if first == "heart" else heart.answered(ask, told, 101.0)
+    assert step.decision.calls[0].answer == late
+
+
+def test_when_the_budget_ends_first_it_is_the_budgets_fault():
+    """429 with retryAfterSeconds: it may well pass the next time."""
+    decision, _ = decide([policy("a", timeout=5.0)], {}, latencies={"a": NEVER}, budget=2.0)
+    assert decision.ended - decision.started == 2.0
+    assert decision.calls[0].answer.reason is Reason.BUDGET_EXHAUSTED
+    status = decision.response.status
+    assert (status.code, status.reason, status.details["retryAfterSeconds"]) == (429, "TooManyRequests", 1)
+
+
+def test_a_policy_that_had_its_time_but_for_a_little_is_late_by_itself():
+    """As registered: timeoutSeconds 3 is an entry's 4, of which 3 s are left, and the answer takes 50 ms."""
+    late = Failure(reason=Reason.WORKER_TIMEOUT, message="it was ended; see its log")
+    for answers in ({}, {"a": late}):
+        one = policy("a", timeout=3.0)
+        decision, _ = decide([one], answers, latencies={"a": 2.94 if answers else NEVER}, budget=2.95)
+        assert decision.calls[0].answer.reason is Reason.WORKER_TIMEOUT
+        assert decision.response.status.code == 500
+
+
+def test_a_policy_whose_turn_came_late_is_not():
+    """The budget ends a second policy that takes what a first one has left of it."""
+    chain = [policy("a", timeout=3.0), policy("b", index=1, timeout=3.0)]
+    decision, _ = decide(chain, {"a": label("one")}, latencies={"a": 0.5, "b": NEVER}, budget=2.95, early_asks=False)
+    assert decision.calls[1].answer.reason is Reason.BUDGET_EXHAUSTED
+
+
+def test_a_timeout_told_by_the_transport_first_is_still_the_budgets():
+    """The worker's deadline is the same instant, and may be noticed there first."""
+    late = Failure(reason=Reason.WORKER_TIMEOUT, message="grpc says so")
+    decision, _ = decide([policy("a", timeout=5.0)], {"a": late}, latencies={"a": 1.9}, budget=2.0)
+    assert decision.calls[0].answer.reason is Reason.BUDGET_EXHAUSTED
+
+
+def test_each_policy_of_a_chain_has_its_own_time_from_its_own_turn():
+    """Two policies may take longer together than either alone."""
+    chain = [policy("a", timeout=1.0), policy("b", index=1, timeout=1.0)]
+    decision, _ = decide(chain, {"a": Allow(), "b": Allow()}, latencies={"a": 0.9, "b": 0.9})
+    assert decision.outcome is Outcome.ALLOWED
+
+
+def test_policies_behind_the_end_of_the_budget_go_to_their_failure_policies():
+    """Those judged count; the rest are failures, asked or not; under Ignore the chain goes on through them."""
+    chain = [policy(name, index=index, timeout=5.0, **IGNORE) for index, name in enumerate("abc")]
+    decision, world = decide(chain, {"a": label("one")}, latencies={"b": NEVER}, budget=2.0)
+    assert world.asked() == ["a", "b"]
+    assert [getattr(call.answer, "reason", None) for call in decision.calls] == [
+        None,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.BUDGET_EXHAUSTED,
+    ]
+    assert decision.object["metadata"]["labels"] == {"one": "1"}
+    assert len(decision.response.warnings) == 2
+
+
+def test_answers_that_are_there_count_when_the_budget_ends():
+    """A denial that came in time is the outcome, although another policy could not be heard."""
+    pair = [policy("a", phase=Phase.VALIDATING), policy("b", index=1, phase=Phase.VALIDATING)]
+    decision, _ = decide(pair, {"b": Deny(message="no")}, latencies={"a": NEVER, "b": 1.0}, budget=2.0)
+    assert decision.outcome is Outcome.DENIED
+    assert decision.ended - decision.started == 2.0
+
+
+def test_an_answer_after_its_deadline_is_no_answer():
+    """Even if it reaches the heart before the timer does."""
+    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=200.0)
+    ask = heart.start(100.0).calls[0]
+    decision = heart.answered(ask, Allow(), 101.5).decision
+    assert decision.calls[0].answer.reason is Reason.WORKER_TIMEOUT
+
+
+def test_a_timer_that_comes_early_changes_nothing():
+    """A clock may be coarse: the heart says again when to wake."""
+    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=200.0)
+    wake_at = heart.start(100.0).wake_at
+    step = heart.expired(wake_at - 0.001)
+    assert (step.decision, step.wake_at) == (None, wake_at)
+
+
+def test_answers_to_asks_that_were_given_up_change_nothing():
+    """The driver cannot always cancel in time."""
+    pair = plan(policy("a", timeout=1.0, **IGNORE), policy("b", index=1))
+    heart = Heart(request(), pair, ends=200.0, early_asks=False)
+    first = heart.start(100.0).calls[0]
+    second = heart.expired(101.0).calls[0]
+    assert heart.answered(first, Deny(), 101.1).decision is None
+    assert heart.answered(second, Allow(), 101.2).decision.outcome is Outcome.ALLOWED
+    assert heart.answered(second, Deny(), 101.3).decision is None
+
+
+def test_a_policys_time_runs_from_its_turn_not_from_when_the_request_came():
+    """A body that took three seconds to arrive leaves a policy of one second its second."""
+    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=110.0, came=97.0)
+    step = heart.start(100.0)
+    assert step.calls[0].deadline == 101.0
+    assert heart.expired(101.0).decision.started == 97.0
+
+
+def test_an_asks_deadline_is_the_policys_or_the_budgets_end():
+    """min(asked + its timeout, end of budget)."""
+    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=100.4)
+    assert heart.start(100.0).calls[0].deadline == 100.4
+    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=200.0)
+    assert heart.start(100.0).calls[0].deadline == 101.0
+
+
+def test_a_review_that_comes_with_no_time_left_is_decided_at_once():
+    """Nobody is asked; failure policies decide."""
+    decision, world = decide([policy("a")], {}, budget=0.0)
+    assert world.asks == []
+    assert decision.calls[0].answer.reason is Reason.BUDGET_EXHAUSTED
+
+
+def test_when_the_api_server_hangs_up_all_asks_are_cancelled_but_those_with_side_effects():
+    """Nobody waits for the others any more."""
+    pair = [
+        policy("a", phase=Phase.VALIDATING),
+        policy("b", index=1, phase=Phase.VALIDATING, side_effects=SideEffects.NONE_ON_DRY_RUN),
+    ]
+    heart = Heart(request(), plan(*pair), ends=200.0)
+    asks = heart.start(100.0).calls
+    step = heart.abandoned()
+    assert step.cancels == (asks[0],)
+    assert heart.answered(asks[1], Allow(), 101.0).decision is None
+
+
+# ------------------------------------------------------------------------------------------------ namespaces
+
+PROD = Selector(requirements=(Requirement(key="env", operator="In", values=("prod",)),))
+
+
+@pytest.mark.parametrize(("labels", "asked"), [({"env": "prod"}, ["a"]), ({"env": "dev"}, []), ({}, [])])
+def test_a_namespace_selector_looks_up_the_namespace(labels, asked):
+    """A fact that the heart lacks is a lookup, and matching goes on when it is found."""
+    decision, world = decide([policy("a", namespace_selector=PROD)], {"a": Allow()}, namespaces={"t": labels})
+    assert [lookup.namespace for lookup in world.lookups] == ["t"]
+    assert world.asked() == asked
+    assert decision.outcome is Outcome.ALLOWED
+
+
+def test_a_namespace_is_looked_up_once_for_a_whole_review():
+    """Two policies, one lookup."""
+    pair = [policy(n, index=i, phase=Phase.VALIDATING, namespace_selector=PROD) for i, n in enumerate("ab")]
+    _, world = decide(pair, {"a": Allow(), "b": Allow()}, namespaces={"t": {"env": "prod"}})
+    assert len(world.lookups) == 1
+    assert world.asked() == ["a", "b"]
+
+
+def test_an_unknown_namespace_is_a_failure_not_a_mismatch():
+    """Not knowing is not allowing."""
+    decision, _ = decide([policy("a", namespace_selector=PROD)], {}, namespaces={"t": None})
+    assert decision.calls[0].answer.reason is Reason.NAMESPACE_UNKNOWN
+    assert not decision.response.allowed
