@@ -196,8 +196,10 @@ _FIXED: Final = (
         module="gateway.policies.metadata",
         names=("MAX_ANNOTATIONS", "MAX_REPEATED"),
     ),
-    _Fixed(title="Entries", module="gateway.policies.entries", names=("MAX_TIMEOUT_SECONDS",)),
-    _Fixed(title="Registration objects", module="gateway.policies.registration", names=("MAX_OBJECT_BYTES",)),
+    _Fixed(title="Entries", module="gateway.registration.entries", names=("MAX_TIMEOUT_SECONDS",)),
+    _Fixed(
+        title="Registration objects", module="gateway.registration.webhook_configurations", names=("MAX_OBJECT_BYTES",)
+    ),
     _Fixed(
         title="Changes told in an audit annotation",
         module="gateway.engine.composing",

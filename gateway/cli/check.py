@@ -49,10 +49,10 @@ import click
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.cli.hooks import chosen_hooks, require_policies
 from gateway.cli.named_files import command_mistakes, file_warnings
-from gateway.policies.agreement import Difference
-from gateway.policies.entries import Entries, Entry, make_entries
 from gateway.policies.model import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
 from gateway.policies.wording import few, one_line
+from gateway.registration.entries import Entries, Entry, make_entries
+from gateway.registration.grouping import Difference
 from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer
 from gateway.sources.files import SourceError

@@ -15,9 +15,9 @@ import yaml
 
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.hooks import chosen_hooks, chosen_registration, require_policies
-from gateway.policies.entries import make_entries
 from gateway.policies.model import Configuration
-from gateway.policies.registration import Registrar, register
+from gateway.registration.entries import make_entries
+from gateway.registration.webhook_configurations import Registrar, register
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
 
@@ -37,7 +37,7 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
             service=values["service"] if ours else theirs.service,
             url=values["url"] or "",
             ca_bundle=b"" if ca is None else _certificates(ca),
-            release=values["kube_version"],
+            kube_version=values["kube_version"],
             excluded_namespaces=values["exclude_namespace"],
         )
     except ValueError as error:

@@ -1,1 +1,1 @@
-"""What a policy, a worker and an entry are: bytes in, a configuration and its errors out."""
+"""What a policy and a worker are: bytes in, a configuration and its errors out."""

@@ -9,11 +9,15 @@ nothing to change, nothing kept.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 from gateway.cel.condition import Condition
 from gateway.policies.wording import duplicate_field, one_line, unknown_field
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
+
+ANY: Final = "*"
+"""Whatever there is, in a rule: any operation, API group, version or resource."""
 
 
 class Phase(StrEnum):

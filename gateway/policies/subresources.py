@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.policies.model import Phase, Policy, Rule, Scope
-from gateway.policies.narrowing import ANY
+from gateway.policies.model import ANY, Phase, Policy, Rule, Scope
 from gateway.scopes.places import Places
 from gateway.scopes.pointer import Pointer
 

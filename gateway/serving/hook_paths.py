@@ -8,9 +8,9 @@ nobody can tell which is meant: then there is no path.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gateway.policies.entries import Entries
 from gateway.policies.hooks.names import webhook_id
 from gateway.policies.model import Configuration, Phase
+from gateway.registration.entries import Entries
 
 
 class HookPath(NamedTuple):

@@ -17,9 +17,9 @@ from gateway.engine.availability import UnavailablePolicy, unavailable_policies
 from gateway.engine.plan import Described, Plan, make_plan
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.document import SourceText
-from gateway.policies.entries import Entries, make_entries
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.shadows import shadow_of
+from gateway.registration.entries import Entries, make_entries
 from gateway.serving.driver import Namespaces
 from gateway.serving.hook_paths import HookPath, hook_entries
 from gateway.serving.last_good import LastGood, PolicyVersion

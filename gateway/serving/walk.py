@@ -38,9 +38,9 @@ from gateway.engine.plan import make_plan
 from gateway.engine.verdicts import Failure
 from gateway.patching.difference import Operation, difference
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
-from gateway.policies.entries import Entry
 from gateway.policies.model import Phase, Policy, ReinvocationPolicy
 from gateway.reasons import Reason
+from gateway.registration.entries import Entry
 from gateway.review.request import Request
 from gateway.review.response import Status, clean_warnings, denial_code
 from gateway.serving.budget import budget

@@ -17,9 +17,9 @@ from gateway.cli.main import main
 from gateway.documents.documents import Documents
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
-from gateway.policies.entries import make_entries
 from gateway.policies.model import Configuration, ServiceReference
-from gateway.policies.registration import Registrar, register
+from gateway.registration.entries import make_entries
+from gateway.registration.webhook_configurations import Registrar, register
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.places import Places

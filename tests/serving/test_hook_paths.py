@@ -4,8 +4,8 @@ import json
 
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
-from gateway.policies.entries import make_entries
 from gateway.policies.model import Phase
+from gateway.registration.entries import make_entries
 from gateway.serving.hook_paths import HookPath, hook_entries
 
 API = "admission-gateway.dev/v1alpha1"

@@ -9,7 +9,7 @@ import click
 from gateway.cli.hooks import hooks_options, registration_options
 from gateway.cli.options import option
 from gateway.policies.names import dns_label, dns_subdomain
-from gateway.policies.releases import REFERENCE, Release, read_release
+from gateway.registration.kubernetes_versions import REFERENCE, KubeVersion, read_version
 
 if TYPE_CHECKING:
     from gateway.policies.model import ServiceReference
@@ -61,14 +61,14 @@ class _UrlType(click.ParamType[str]):
         return f"https://{parts.netloc}"
 
 
-class _ReleaseType(click.ParamType[Release]):
+class _VersionType(click.ParamType[KubeVersion]):
     """``1.36``, or what a server says of itself."""
 
     name = "X.Y"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Release:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> KubeVersion:
         """The release, or click's error."""
-        release = value if isinstance(value, Release) else read_release(value)
+        release = value if isinstance(value, KubeVersion) else read_version(value)
         if release is None:
             self.fail(f"{value!r} is not a release of Kubernetes such as 1.36 or v1.36.3", param, ctx)
         return release
@@ -98,7 +98,7 @@ def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tup
     help="PEM: what kube-apiserver trusts for the gateway's certificate. Default: its system's roots.",
 )
 @option("--name", default="admission-gateway", callback=_checked_name, help="The name of both objects.")
-@option("--kube-version", type=_ReleaseType(), default=str(REFERENCE), help="The oldest API server they are for.")
+@option("--kube-version", type=_VersionType(), default=str(REFERENCE), help="The oldest API server they are for.")
 @option(
     "--exclude-namespace",
     multiple=True,

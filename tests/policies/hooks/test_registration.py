@@ -3,10 +3,10 @@
 import pytest
 
 from gateway.policies.configuration import load
-from gateway.policies.entries import make_entries
 from gateway.policies.hooks.names import webhook_id
 from gateway.policies.model import FailurePolicy, MatchPolicy, OnConflict, Phase, ReinvocationPolicy, SideEffects
-from gateway.policies.registration import Registrar, register
+from gateway.registration.entries import make_entries
+from gateway.registration.webhook_configurations import Registrar, register
 from gateway.scopes.writes import Writes
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policies.narrowing import covers, narrowed, without_groups
-from tests.policies.chains import REQUESTS, RULES, matched, on
+from gateway.registration.narrowing import covers, narrowed, without_groups
+from tests.registration.chains import REQUESTS, RULES, matched, on
 
 SEVERAL = st.lists(RULES, max_size=5)
 

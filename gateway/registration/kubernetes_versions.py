@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 
-class Release(NamedTuple):
+class KubeVersion(NamedTuple):
     """A release of Kubernetes; releases compare as they followed each other."""
 
     major: int
@@ -31,57 +31,61 @@ class Release(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-REFERENCE: Final = Release(1, 36)
+REFERENCE: Final = KubeVersion(1, 36)
 """The release that this project is measured against."""
 
-V1: Final = Release(1, 16)
-NAME_LABEL: Final = Release(1, 21)
-MATCH_CONDITIONS: Final = Release(1, 28)
+V1: Final = KubeVersion(1, 16)
+NAME_LABEL: Final = KubeVersion(1, 21)
+MATCH_CONDITIONS: Final = KubeVersion(1, 28)
 
 _WRITTEN: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})\+?(?:\.\d.*)?")
 
 
-def read_release(text: str) -> Release | None:
+def read_version(text: str) -> KubeVersion | None:
     """``1.36``, and what servers say of themselves: ``v1.36.3-gke.100``, ``1.27+``. None if it is none of these."""
     match = _WRITTEN.fullmatch(text.strip())
-    return Release(int(match[1]), int(match[2])) if match else None
+    return KubeVersion(int(match[1]), int(match[2])) if match else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Feature:
     name: str
-    since: Release
+    since: KubeVersion
     pattern: re.Pattern[str]
 
 
-def _calls(name: str, since: Release, *words: str) -> _Feature:
+def _calls(name: str, since: KubeVersion, *words: str) -> _Feature:
     return _Feature(name=name, since=since, pattern=re.compile(rf"(?<![\w$])(?:{'|'.join(words)})\("))
 
 
 _FEATURES: Final = (
     _Feature(
-        name="optional fields", since=Release(1, 29), pattern=re.compile(r"\.\?|[\[{,]\s*\?|\boptional\.(?:of|none)")
+        name="optional fields",
+        since=KubeVersion(1, 29),
+        pattern=re.compile(r"\.\?|[\[{,]\s*\?|\boptional\.(?:of|none)"),
     ),
-    _calls("the quantity library", Release(1, 29), "quantity", "isQuantity"),
-    _calls("the sets library", Release(1, 30), r"sets\.(?:contains|equivalent|intersects)"),
-    _Feature(name="string formatting", since=Release(1, 30), pattern=re.compile(r"\.format\(\s*\[")),
-    _calls("the IP address library", Release(1, 31), "ip", "isIP", r"ip\.isCanonical"),
-    _calls("the CIDR library", Release(1, 31), "cidr", "isCIDR"),
-    _calls("the format library", Release(1, 32), r"format\.\w+"),
+    _calls("the quantity library", KubeVersion(1, 29), "quantity", "isQuantity"),
+    _calls("the sets library", KubeVersion(1, 30), r"sets\.(?:contains|equivalent|intersects)"),
+    _Feature(name="string formatting", since=KubeVersion(1, 30), pattern=re.compile(r"\.format\(\s*\[")),
+    _calls("the IP address library", KubeVersion(1, 31), "ip", "isIP", r"ip\.isCanonical"),
+    _calls("the CIDR library", KubeVersion(1, 31), "cidr", "isCIDR"),
+    _calls("the format library", KubeVersion(1, 32), r"format\.\w+"),
     _Feature(
-        name="authorizer selectors", since=Release(1, 32), pattern=re.compile(r"\.(?:fieldSelector|labelSelector)\(")
+        name="authorizer selectors",
+        since=KubeVersion(1, 32),
+        pattern=re.compile(r"\.(?:fieldSelector|labelSelector)\("),
     ),
     _Feature(
         name="two-variable macros",
-        since=Release(1, 33),
+        since=KubeVersion(1, 33),
         pattern=re.compile(
             r"\.transform(?:List|Map|MapEntry)\(|\.(?:all|exists|existsOne)\(\s*[A-Za-z_]\w*\s*,\s*[A-Za-z_]\w*\s*,"
         ),
     ),
-    _calls("the semver library", Release(1, 34), "semver", "isSemver"),
+    _calls("the semver library", KubeVersion(1, 34), "semver", "isSemver"),
     _Feature(
         name="the extended list library",
-        since=Release(1, 35),
+        since=KubeVersion(1, 35),
         pattern=re.compile(r"\.(?:sort|sortBy|slice|flatten|distinct|first|last)\(|\blists\.range\("),
     ),
 )
@@ -93,7 +97,7 @@ _STRINGS_AND_COMMENTS: Final = re.compile(
 )
 
 
-def lacking(expression: str, release: Release) -> list[str]:
+def lacking(expression: str, release: KubeVersion) -> list[str]:
     """What the expression uses that comes after the release, each with the release that brought it."""
     bare = _STRINGS_AND_COMMENTS.sub("''", expression)
     return [

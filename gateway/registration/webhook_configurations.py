@@ -27,16 +27,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gateway.policies.entries import MAX_TIMEOUT_SECONDS, Entries, Entry
-from gateway.policies.exclusions import (
+from gateway.policies.model import Phase, Rule, Selector, ServiceReference
+from gateway.registration.entries import MAX_TIMEOUT_SECONDS, Entries, Entry
+from gateway.registration.exclusions import (
     EXCLUDED_GROUPS,
     groups_within_reach,
     registered_conditions,
     without_namespaces,
 )
-from gateway.policies.model import Phase, Rule, Selector, ServiceReference
-from gateway.policies.narrowing import without_groups
-from gateway.policies.releases import MATCH_CONDITIONS, NAME_LABEL, REFERENCE, V1, Release, lacking
+from gateway.registration.kubernetes_versions import (
+    MATCH_CONDITIONS,
+    NAME_LABEL,
+    REFERENCE,
+    V1,
+    KubeVersion,
+    lacking,
+)
+from gateway.registration.narrowing import without_groups
 
 MAX_OBJECT_BYTES: Final = 1_572_864
 """etcd's --max-request-bytes, 1.5 MiB: an object of about 2,000 entries."""
@@ -63,15 +70,15 @@ class Registrar:
     service: ServiceReference | None = None
     url: str = ""
     ca_bundle: bytes = b""
-    release: Release = REFERENCE
+    kube_version: KubeVersion = REFERENCE
     excluded_namespaces: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.service is None) == (not self.url):
             raise ValueError("exactly one of service and url says how the gateway is reached")
-        if self.release < V1:
+        if self.kube_version < V1:
             raise ValueError(
-                f"Kubernetes {self.release} has no admissionregistration.k8s.io/v1, which {V1} brought; "
+                f"Kubernetes {self.kube_version} has no admissionregistration.k8s.io/v1, which {V1} brought; "
                 f"register with Kubernetes {V1} or later"
             )
 
@@ -96,10 +103,10 @@ def register(entries: Entries, registrar: Registrar) -> Registration:
     for policy in entries.idle:
         clerk.warn(policy.qualified_name, "has no rules, so it never matches; it is left out")
     closed = registrar.closed_namespaces
-    if closed and registrar.release < NAME_LABEL:
+    if closed and registrar.kube_version < NAME_LABEL:
         clerk.warn(
             "excluded namespaces",
-            f"Kubernetes {registrar.release} does not label namespaces with their names; put the label "
+            f"Kubernetes {registrar.kube_version} does not label namespaces with their names; put the label "
             f"kubernetes.io/metadata.name on {', '.join(closed)}, or what happens there is sent to the gateway",
         )
     objects = tuple(_object(phase, entries.of(phase), clerk) for phase in (Phase.MUTATING, Phase.VALIDATING))
@@ -174,25 +181,25 @@ def _rules(entry: Entry, clerk: _Clerk) -> tuple[Rule, ...]:
 def _conditions(entry: Entry, rules: Iterable[Rule], clerk: _Clerk) -> list[dict[str, Any]]:
     own = entry.policies[0].match_conditions if entry.isolated else ()
     excluded = groups_within_reach(rules)
-    release = clerk.registrar.release
-    if release < MATCH_CONDITIONS:
+    version = clerk.registrar.kube_version
+    if version < MATCH_CONDITIONS:
         if own:
             clerk.warn(
                 entry.name,
-                f"Kubernetes {release} has no matchConditions, and the gateway does not check those of an isolated "
+                f"Kubernetes {version} has no matchConditions, and the gateway does not check those of an isolated "
                 "policy: its worker is asked whether they are true or not; set isolate: false, or have the worker "
                 "check them",
             )
         if excluded:
             clerk.warn(
                 entry.name,
-                f"its rules match every API group, and Kubernetes {release}, which has no matchConditions, cannot "
+                f"its rules match every API group, and Kubernetes {version}, which has no matchConditions, cannot "
                 f"except {', '.join(excluded)}; name the API groups in the rules",
             )
         return []
     for each in own:
-        for missing in lacking(each.condition.expression, release):
-            clerk.warn(entry.name, f"matchCondition {each.name}: Kubernetes {release} does not have {missing}")
+        for missing in lacking(each.condition.expression, version):
+            clerk.warn(entry.name, f"matchCondition {each.name}: Kubernetes {version} does not have {missing}")
     return registered_conditions(own, excluded)
 
 

@@ -3,7 +3,7 @@
 An entry is one webhook in the configuration that registers the gateway, and one path: ``/mutate/ENTRY`` or
 ``/validate/ENTRY``. As few as may be, because each mutating one costs the API server more than a millisecond:
 
-* Mutating: a run of policies, consecutive in chain order, that can share an entry (``agreement``). Entries stand in the
+* Mutating: a run of policies, consecutive in chain order, that can share an entry (``grouping``). Entries stand in the
   order of their runs, so the API server walks the chain.
 * Validating: a set that can, wherever its members stand; order means nothing among them. A policy joins the first set
   that takes it.
@@ -24,8 +24,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.policies.agreement import NEARNESS, Company, Difference
-from gateway.policies.entry_names import entry_names
 from gateway.policies.model import (
     Configuration,
     FailurePolicy,
@@ -37,7 +35,9 @@ from gateway.policies.model import (
     Rule,
     SideEffects,
 )
-from gateway.policies.narrowing import narrowed
+from gateway.registration.entry_names import entry_names
+from gateway.registration.grouping import NEARNESS, Difference, EntryGroup
+from gateway.registration.narrowing import narrowed
 
 MAX_TIMEOUT_SECONDS: Final = 30
 """admissionregistration.k8s.io/v1: "the timeout value must be between 1 and 30 seconds"."""
@@ -150,7 +150,7 @@ class Entries:
 class _Draft:
     """An entry without a name, in the making."""
 
-    company: Company
+    group: EntryGroup
     isolated: bool = False
     split: Difference | None = None
 
@@ -160,7 +160,7 @@ def make_entries(configuration: Configuration) -> Entries:
     mutating = _runs(policy for policy in configuration.mutating if policy.rules)
     validating = _sets(policy for policy in configuration.validating if policy.rules)
     drafts = mutating + validating
-    names = entry_names([(draft.company.policies[0], draft.isolated) for draft in drafts])
+    names = entry_names([(draft.group.policies[0], draft.isolated) for draft in drafts])
     entries = [_entry(draft, name) for draft, name in zip(drafts, names, strict=True)]
     return Entries(
         mutating=tuple(entries[: len(mutating)]),
@@ -170,7 +170,7 @@ def make_entries(configuration: Configuration) -> Entries:
 
 
 def _entry(draft: _Draft, name: str) -> Entry:
-    policies = tuple(draft.company.policies)
+    policies = tuple(draft.group.policies)
     return Entry(name=name, phase=policies[0].phase, policies=policies, isolated=draft.isolated, split=draft.split)
 
 
@@ -178,21 +178,21 @@ def _runs(policies: Iterable[Policy]) -> list[_Draft]:
     drafts: list[_Draft] = []
     for policy in policies:
         if policy.isolate:
-            drafts.append(_Draft(company=Company(policy), isolated=True))
+            drafts.append(_Draft(group=EntryGroup(policy), isolated=True))
             continue
         split = None
         if drafts:
-            split = _behind(policy, drafts[-1]) if drafts[-1].isolated else drafts[-1].company.difference(policy)
+            split = _behind(policy, drafts[-1]) if drafts[-1].isolated else drafts[-1].group.difference(policy)
             if split is None:
-                drafts[-1].company.add(policy)
+                drafts[-1].group.add(policy)
                 continue
-        drafts.append(_Draft(company=Company(policy), split=split))
+        drafts.append(_Draft(group=EntryGroup(policy), split=split))
     return drafts
 
 
 def _behind(policy: Policy, before: _Draft) -> Difference:
     """A policy after an isolated one, which nobody can share an entry with."""
-    other = before.company.policies[0]
+    other = before.group.policies[0]
     return Difference(field=ISOLATE, policy=policy, other=other, value="false", other_value="true")
 
 
@@ -200,18 +200,18 @@ def _sets(policies: Iterable[Policy]) -> list[_Draft]:
     drafts: list[_Draft] = []
     for policy in policies:
         if policy.isolate:
-            drafts.append(_Draft(company=Company(policy), isolated=True))
+            drafts.append(_Draft(group=EntryGroup(policy), isolated=True))
             continue
         differences: list[Difference] = []
         for draft in drafts:
             if draft.isolated:
                 continue
-            difference = draft.company.difference(policy)
+            difference = draft.group.difference(policy)
             if difference is None:
-                draft.company.add(policy)
+                draft.group.add(policy)
                 break
             differences.append(difference)
         else:
             nearest = max(differences, key=lambda each: NEARNESS.index(each.field), default=None)
-            drafts.append(_Draft(company=Company(policy), split=nearest))
+            drafts.append(_Draft(group=EntryGroup(policy), split=nearest))
     return drafts

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from gateway.cel.compilation import compile_condition
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
-from gateway.policies.entries import make_entries
 from gateway.policies.model import (
     Configuration,
     MatchCondition,
@@ -22,9 +21,10 @@ from gateway.policies.model import (
     ServiceReference,
     SideEffects,
 )
-from gateway.policies.registration import MAX_OBJECT_BYTES, Registrar, register
-from gateway.policies.releases import Release
-from tests.policies.chains import CONFIGURATIONS, REQUESTS, matched, on, policy
+from gateway.registration.entries import make_entries
+from gateway.registration.kubernetes_versions import KubeVersion
+from gateway.registration.webhook_configurations import MAX_OBJECT_BYTES, Registrar, register
+from tests.registration.chains import CONFIGURATIONS, REQUESTS, matched, on, policy
 
 SERVICE = ServiceReference(namespace="gw", name="gateway", port=8443)
 OWN_NAMESPACE = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["gw"]}
@@ -220,32 +220,32 @@ def test_a_condition_that_has_our_name():
 def test_before_match_conditions():
     """For an API server without matchConditions there are none, and what that means is said for each entry."""
     chain = [policy("a.x.y", isolate=True, rules=ANYTHING, match_conditions=conditions(1)), policy("b.x.y")]
-    webhooks, warnings = registered(*chain, release=Release(1, 27))
+    webhooks, warnings = registered(*chain, kube_version=KubeVersion(1, 27))
     assert [each for each in webhooks if "matchConditions" in each] == []
     assert [warning.split(":")[0] for warning in warnings] == ["a.x.y", "a.x.y"]
     assert "does not check those of an isolated policy" in warnings[0]
     assert "cannot except admission-gateway.dev, authentication.k8s.io, authorization.k8s.io" in warnings[1]
-    assert registered(*chain, release=Release(1, 28))[1] == []
+    assert registered(*chain, kube_version=KubeVersion(1, 28))[1] == []
 
 
 def test_before_the_name_label():
     """For an API server that does not label namespaces, the label that is needed is named."""
-    _, (warning,) = registered(policy("a.x.y"), release=Release(1, 20))
+    _, (warning,) = registered(policy("a.x.y"), kube_version=KubeVersion(1, 20))
     assert "put the label kubernetes.io/metadata.name on gw" in warning
-    assert registered(policy("a.x.y"), release=Release(1, 21))[1] == []
+    assert registered(policy("a.x.y"), kube_version=KubeVersion(1, 21))[1] == []
 
 
 def test_before_v1():
     """An API server without admissionregistration.k8s.io/v1 is refused."""
     with pytest.raises(ValueError, match=r"Kubernetes 1\.15 has no admissionregistration\.k8s\.io/v1, which 1\.16"):
-        Registrar(service=SERVICE, release=Release(1, 15))
+        Registrar(service=SERVICE, kube_version=KubeVersion(1, 15))
 
 
 def test_conditions_that_are_too_new():
     """A condition that an older CEL does not know is told by name."""
     own = (MatchCondition(name="net", condition=compile_condition("isIP(request.name)")),)
     chain = policy("a.x.y", isolate=True, match_conditions=own)
-    assert registered(chain, release=Release(1, 30))[1] == [
+    assert registered(chain, kube_version=KubeVersion(1, 30))[1] == [
         "a.x.y: matchCondition net: Kubernetes 1.30 does not have the IP address library (from 1.31)"
     ]
 

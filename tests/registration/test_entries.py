@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policies.entries import make_entries
 from gateway.policies.model import (
     Configuration,
     FailurePolicy,
@@ -20,7 +19,8 @@ from gateway.policies.model import (
     SideEffects,
 )
 from gateway.policies.names import fully_qualified
-from tests.policies.chains import CONFIGURATIONS, GROUPS, REQUESTS, VERSIONS, chains, matched, on, policy
+from gateway.registration.entries import make_entries
+from tests.registration.chains import CONFIGURATIONS, GROUPS, REQUESTS, VERSIONS, chains, matched, on, policy
 
 FAIL, IGNORE = FailurePolicy.FAIL, FailurePolicy.IGNORE
 IF_NEEDED = ReinvocationPolicy.IF_NEEDED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.policies.releases import Release, lacking, read_release
+from gateway.registration.kubernetes_versions import KubeVersion, lacking, read_version
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ from gateway.policies.releases import Release, lacking, read_release
 )
 def test_read_release(text, release):
     """A release is read as people write it and as servers say it; anything else is none."""
-    assert read_release(text) == release
+    assert read_version(text) == release
 
 
 def test_releases_compare():
     """1.9 came before 1.16, and is written as it was read."""
-    assert Release(1, 9) < Release(1, 16)
-    assert str(Release(1, 9)) == "1.9"
+    assert KubeVersion(1, 9) < KubeVersion(1, 16)
+    assert str(KubeVersion(1, 9)) == "1.9"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_releases_compare():
 def test_lacking(expression, since):
     """What a library brought is lacking in the release before, and there from then on."""
     if since is None:
-        assert lacking(expression, Release(1, 28)) == []
+        assert lacking(expression, KubeVersion(1, 28)) == []
     else:
-        assert [each.rpartition(" ")[2] for each in lacking(expression, Release(1, since - 1))] == [f"1.{since})"]
-        assert lacking(expression, Release(1, since)) == []
+        assert [each.rpartition(" ")[2] for each in lacking(expression, KubeVersion(1, since - 1))] == [f"1.{since})"]
+        assert lacking(expression, KubeVersion(1, since)) == []

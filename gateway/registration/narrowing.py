@@ -16,9 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from gateway.policies.model import Rule, Scope
-
-ANY: Final = "*"
+from gateway.policies.model import ANY, Rule, Scope
 
 _Texts = tuple[str, ...]
 

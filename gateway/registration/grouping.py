@@ -1,4 +1,4 @@
-"""Which policies can share a registration entry, and if not, because of what.
+"""Grouping: which policies can share a registration entry, and if not, because of what.
 
 Kubernetes calls an entry as a whole: one failurePolicy, one reinvocationPolicy, one matchPolicy, one list of rules. So
 its policies agree in these, and in whether they enforce (an entry that enforces nothing is registered with Ignore).
@@ -19,9 +19,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.policies.model import Mode, Phase, Policy, Rule, Scope
-
-ANY: Final = "*"
+from gateway.policies.model import ANY, Mode, Phase, Policy, Rule, Scope
 
 _OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 
@@ -62,7 +60,7 @@ class _Question:
     sub_resource: str
 
 
-class Company:
+class EntryGroup:
     """The policies of an entry in the making: who may join them."""
 
     def __init__(self, first: Policy) -> None:
@@ -91,7 +89,7 @@ class Company:
         return None if policy.rules in self._readings else self._clash(policy)
 
     def _clash(self, policy: Policy) -> Difference | None:
-        for resource in self._met_by(policy.rules):
+        for resource in self._compared_with(policy.rules):
             theirs = self._rules.get(resource, {}) | self._rules.get(ANY, {})
             for question in _questions(resource, policy.rules, theirs):
                 mine, named = _named(policy.rules, question), _named(theirs, question)
@@ -107,8 +105,8 @@ class Company:
                     )
         return None
 
-    def _met_by(self, rules: Iterable[Rule]) -> list[str]:
-        """The resources for which these rules and those of the company are to be compared."""
+    def _compared_with(self, rules: Iterable[Rule]) -> list[str]:
+        """The resources for which these rules and those of the group are to be compared."""
         own = {resource: None for rule in rules for resource, _ in _resources(rule)}
         return list(own | dict.fromkeys(self._rules) if ANY in own else own)
 
