@@ -1,4 +1,4 @@
-"""What policies cost that a review does not match: CPU per review and CPU until ready, by the number of policies loaded.
+"""What policies cost that a review does not match: CPU per review, and until ready, by how many are loaded.
 
 Starts ``admission-gateway serve`` with 3, 200 and 2,000 policies, of which the same three match a recorded review of a
 pod: one mutating and two validating, served by one gRPC worker. Half of the others are mutating, half validating; they
@@ -69,16 +69,23 @@ OF_ONE_TEAM = 20
 """Policies in one configuration."""
 
 WORKER = """
+import msgspec
+
 from admission_worker import Worker, allow, deny, patch
+
+
+class Settings(msgspec.Struct):
+    team: int = 0
+
 
 worker = Worker("bench", version="1")
 
-@worker.mutating("label")
-def label(request):
+@worker.mutating("label", settings=Settings)
+def label(request, settings):
     return patch([{"op": "add", "path": "/metadata/labels/seen", "value": "yes"}])
 
-@worker.validating("judge")
-def judge(request):
+@worker.validating("judge", settings=Settings)
+def judge(request, settings):
     return allow() if request.object["metadata"].get("labels") else deny("labels are required")
 
 worker.main()
@@ -142,8 +149,8 @@ def loads() -> list[Load]:
 def check(folder: Path) -> float:
     """CPU seconds of ``check`` over the policies in a folder."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [Path(sys.executable).parent / "admission-gateway", "check", "-o", "json", folder / "policies.yaml"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    command = Path(sys.executable).parent / "admission-gateway"
+    subprocess.run([command, "check", "-o", "json", folder / "policies.yaml"], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 

@@ -24,9 +24,10 @@ from gateway.serving.certificates import DevelopmentCertificates, ensure_develop
 from gateway.serving.front import Front
 from gateway.serving.hook_paths import HookPath
 from gateway.serving.judge import Consumer, Judge, refusal
-from gateway.serving.loaded_configuration import LoadedConfiguration, Target
+from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.patrol import Patrol
+from gateway.serving.plans import Target
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload
 from gateway.serving.replay import Replays

@@ -33,8 +33,8 @@ from gateway.serving.header import Gate, admitted, is_healthy, requested, tracep
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.load import Load
-from gateway.serving.loaded_configuration import Target
 from gateway.serving.oversized import envelope
+from gateway.serving.plans import Target
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.table import HTTP_REFUSALS, LIMIT_HITS

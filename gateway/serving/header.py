@@ -14,7 +14,7 @@ from aiohttp import web
 
 from gateway.policies.hooks.names import ID_PATHS
 from gateway.policies.model import Phase
-from gateway.serving.loaded_configuration import Target
+from gateway.serving.plans import Target
 from gateway.serving.refusals import Refusal, Refused, quote
 
 _PHASES: Final = {"/mutate": Phase.MUTATING, "/validate": Phase.VALIDATING}

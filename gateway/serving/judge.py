@@ -28,7 +28,8 @@ from gateway.review.response import Response, Status, encode
 from gateway.serving.driver import Driver
 from gateway.serving.front import Reply
 from gateway.serving.header import unknown
-from gateway.serving.loaded_configuration import LoadedConfiguration, Target
+from gateway.serving.loaded_configuration import LoadedConfiguration
+from gateway.serving.plans import Target
 from gateway.serving.refusals import line
 from gateway.telemetry.events import Events
 from gateway.telemetry.table import ABANDONED_REVIEWS, ENTRY_REVIEWS, HTTP_REFUSALS, NOT_A_REVIEW

@@ -3,36 +3,26 @@
 A review is decided by one loaded configuration from its first moment to its last, however often the configuration
 changes meanwhile: plan, workers and namespaces are of one piece. So one that is followed by another lives on until its
 last review is decided.
-
-A target is a path: all policies of a phase (``/mutate``), or those of one entry (``/mutate/ENTRY``). Which targets
-there are is the configuration's to say; nobody else's words make one.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from gateway.engine.availability import UnavailablePolicy, unavailable_policies
-from gateway.engine.plan import Described, Plan, make_plan
+from gateway.engine.plan import Described, Plan
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration, Phase, Policy
-from gateway.policies.shadows import shadow_of
 from gateway.registration.entries import Entries, make_entries
 from gateway.serving.driver import Namespaces
 from gateway.serving.hook_paths import HookPath, hook_entries
 from gateway.serving.last_good import LastGood, PolicyVersion
+from gateway.serving.plans import InForce, Plans, Target
 from gateway.transports.limits import TransportLimits
 from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
-
-
-class Target(NamedTuple):
-    """What a request is put to: the phase, and the name of an entry, or None for all policies of the phase."""
-
-    phase: Phase
-    entry: str | None = None
 
 
 class LoadedConfiguration:
@@ -81,16 +71,11 @@ class LoadedConfiguration:
         }
         self.asker: PolicyCaller = self.workers if asking is None else asking(self.workers)
         self._changed = changed
-        self._plans: dict[Target, Plan] = {}
-        self._shadows = tuple(
-            (policy, shadow) for policy in self.policies() if (shadow := shadow_of(policy)) is not None
-        )
-        self._shadow_plans: dict[int, Plan] = {}
+        self._plans = Plans(configuration, self.entries, shadows=self.workers.shadows.standings)
         self._hooks = {path: Target(*entry) for path, entry in hook_entries(configuration, self.entries).items()}
         self._reviews = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._make_plans()
 
     # --------------------------------------------------------------------------------------------- for a review
 
@@ -109,7 +94,7 @@ class LoadedConfiguration:
 
     def plan(self, target: Target) -> Plan | None:
         """Who judges there, as of this moment; None if there is no such target."""
-        return self._plans.get(target)
+        return self._plans.of(target, self._in_force)
 
     @property
     def shadows(self) -> PolicyCaller:
@@ -118,7 +103,7 @@ class LoadedConfiguration:
 
     def shadow_plan(self, policy: Policy) -> Plan | None:
         """The policy's shadow, alone, as of this moment; None: it has none, or is not one of the policies here."""
-        return self._shadow_plans.get(id(policy))
+        return self._plans.of_shadow(policy)
 
     def begin(self) -> None:
         """One more review is decided here."""
@@ -136,6 +121,7 @@ class LoadedConfiguration:
     async def start(self, *, wait_seconds: float) -> None:
         """Reach the workers, and wait at most so long until all of them are described."""
         await self.workers.start(wait_seconds=wait_seconds)
+        self._plans.make_all(self._in_force)
 
     async def follow(self, before: "LoadedConfiguration") -> None:
         """Keep, of each policy that cannot be asked here, the version that can be asked in ``before``, if there is one.
@@ -162,7 +148,8 @@ class LoadedConfiguration:
         self._last_good = LastGood(versions, workers, self._asking)
         await self._last_good.start()
         self.asker = self._last_good.in_front_of(self.asker)
-        self._make_plans()
+        self._plans.standings_changed()
+        self._plans.make_all(self._in_force)
 
     async def idle(self) -> None:
         """Wait until no review is decided here."""
@@ -236,29 +223,16 @@ class LoadedConfiguration:
         found = {} if self._last_good is None else self._last_good.in_force(phase)
         return {name: kept for name, kept in found.items() if not self._can_be_asked(kept[0].policy)}
 
+    def _in_force(self, phase: Phase) -> InForce:
+        kept = self._kept(phase)
+        standings = self.workers.standings(phase)
+        if not kept:
+            return InForce(standings=standings, versions={})
+        return InForce(
+            standings={**standings, **{name: standing for name, (_, standing) in kept.items()}},
+            versions={name: version.policy for name, (version, _) in kept.items()},
+        )
+
     def _standings_changed(self) -> None:
-        self._make_plans()
+        self._plans.standings_changed()
         self._changed()
-
-    def _make_plans(self) -> None:
-        for policy, shadow in self._shadows:
-            standings = self.workers.shadows.standings(policy.phase)
-            # Whatever its policy judges it judges: nobody asks again whether it is meant.
-            self._shadow_plans[id(policy)] = make_plan(policy.phase, (shadow,), standings, registered=True)
-        for phase in Phase:
-            kept = self._kept(phase)
-            standings = {**self.workers.standings(phase), **{name: standing for name, (_, standing) in kept.items()}}
-            versions = {name: version.policy for name, (version, _) in kept.items()}
-
-            self._plans[Target(phase)] = make_plan(
-                phase, _in_versions(self.configuration.policies(phase), versions), standings
-            )
-            for entry in self.entries.of(phase):
-                members = _in_versions(entry.policies, versions)
-                plan = make_plan(phase, members, standings, registered=entry.isolated)
-                self._plans[Target(phase, entry.name)] = plan
-
-
-def _in_versions(policies: Iterable[Policy], versions: Mapping[str, Policy]) -> tuple[Policy, ...]:
-    """The policies, some of them in another version, in the same places."""
-    return tuple(versions.get(policy.qualified_name, policy) for policy in policies)

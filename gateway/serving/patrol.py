@@ -35,8 +35,8 @@ from gateway.engine.decision import Decision, Outcome
 from gateway.engine.plan import Member, Plan
 from gateway.engine.verdicts import Deny, Failure
 from gateway.policies.model import Phase
-from gateway.serving.loaded_configuration import Target
 from gateway.serving.patch_lines import PatchLines, about, cut
+from gateway.serving.plans import Target
 from gateway.serving.replay import FAILED, Replay, Replays
 from gateway.telemetry.events import Events
 from gateway.telemetry.table import PATROLLED_POLICIES, PATROLS_DONE

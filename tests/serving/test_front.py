@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gateway.policies.model import Phase
 from gateway.serving.front import Reply
 from gateway.serving.header import unknown
-from gateway.serving.loaded_configuration import Target
+from gateway.serving.plans import Target
 from gateway.serving.refusals import Refusal
 
 JSON = {"Content-Type": "application/json"}

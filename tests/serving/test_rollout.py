@@ -9,7 +9,8 @@ import pytest
 
 from gateway.engine.plan import Described, Unavailable, UnavailableReason
 from gateway.policies.model import Configuration, FailurePolicy, Phase, Policy, QueueTarget, Worker
-from gateway.serving.loaded_configuration import LoadedConfiguration, Target
+from gateway.serving.loaded_configuration import LoadedConfiguration
+from gateway.serving.plans import Target
 from gateway.serving.rollout import Rollout
 from gateway.transports.limits import TransportLimits
 from gateway.transports.workers import Workers

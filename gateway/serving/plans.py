@@ -1,0 +1,111 @@
+"""The plans of one configuration: who judges at each target, and what each policy's shadow is, as of this moment.
+
+A plan depends on what the workers say. It is made when it is first wanted after that has changed, and not at each
+change: where two thousand webhooks are reached one after another, that would be two thousand plans of two thousand
+policies.
+
+A target is a path: all policies of a phase (``/mutate``), or those of one entry (``/mutate/ENTRY``). Which targets
+there are is the configuration's to say; nobody else's words make one.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from gateway.engine.plan import Plan, Standing, make_plan
+from gateway.policies.model import Configuration, Phase, Policy
+from gateway.policies.shadows import shadow_of
+from gateway.registration.entries import Entries
+
+
+class Target(NamedTuple):
+    """What a request is put to: the phase, and the name of an entry, or None for all policies of the phase."""
+
+    phase: Phase
+    entry: str | None = None
+
+
+class InForce(NamedTuple):
+    """What is in force in a phase: the standings, and the policies that run in another version than the configured one.
+
+    Both by qualified name; a policy without a standing is not described yet.
+    """
+
+    standings: Mapping[str, Standing]
+    versions: Mapping[str, Policy]
+
+
+class Plans:
+    """Keeps the plans.
+
+    Args:
+        configuration: whose policies they are of.
+        entries: of the same.
+        shadows: gives the standings of a phase's shadows.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        entries: Entries,
+        *,
+        shadows: Callable[[Phase], Mapping[str, Standing]],
+    ) -> None:
+        self._policies = {Target(phase): configuration.policies(phase) for phase in Phase}
+        self._registered: set[Target] = set()
+        for phase in Phase:
+            for entry in entries.of(phase):
+                target = Target(phase, entry.name)
+                self._policies[target] = entry.policies
+                if entry.isolated:
+                    self._registered.add(target)
+        self._shadows = {
+            id(policy): shadow
+            for phase in Phase
+            for policy in configuration.policies(phase)
+            if (shadow := shadow_of(policy)) is not None
+        }
+        self._shadow_standings = shadows
+        self._known: dict[Phase, InForce] = {}
+        self._plans: dict[Target, Plan] = {}
+        self._shadow_plans: dict[int, Plan] = {}
+
+    def __contains__(self, target: Target) -> bool:
+        """Whether there is such a target."""
+        return target in self._policies
+
+    def of(self, target: Target, in_force: Callable[[Phase], InForce]) -> Plan | None:
+        """Who judges there; None if there is no such target. ``in_force`` tells what is in force in a phase."""
+        plan = self._plans.get(target)
+        if plan is None and target in self._policies:
+            plan = self._plans[target] = self._made(target, in_force)
+        return plan
+
+    def of_shadow(self, policy: Policy) -> Plan | None:
+        """The policy's shadow, alone; None: it has none, or is not one of the policies here."""
+        plan, shadow = self._shadow_plans.get(id(policy)), self._shadows.get(id(policy))
+        if plan is None and shadow is not None:
+            # Whatever its policy judges it judges: nobody asks again whether it is meant.
+            plan = make_plan(policy.phase, (shadow,), self._shadow_standings(policy.phase), registered=True)
+            self._shadow_plans[id(policy)] = plan
+        return plan
+
+    def make_all(self, in_force: Callable[[Phase], InForce]) -> None:
+        """Make the plans now, so that no review does."""
+        for target in self._policies:
+            self.of(target, in_force)
+
+    def standings_changed(self) -> None:
+        """What is in force has changed, or a shadow's standing has."""
+        self._known.clear()
+        self._plans.clear()
+        self._shadow_plans.clear()
+
+    def _made(self, target: Target, in_force: Callable[[Phase], InForce]) -> Plan:
+        phase = target.phase
+        if phase not in self._known:
+            self._known[phase] = in_force(phase)
+        standings, versions = self._known[phase]
+        policies = self._policies[target]
+        if versions:
+            policies = tuple(versions.get(policy.qualified_name, policy) for policy in policies)
+        return make_plan(phase, policies, standings, registered=target in self._registered)

@@ -1,0 +1,58 @@
+"""Plans are made when they are wanted, of what is in force then."""
+
+from gateway.engine.plan import Described
+from gateway.policies.model import Configuration, Phase
+from gateway.registration.entries import make_entries
+from gateway.serving.plans import InForce, Plans, Target
+from tests.world import policy
+
+PHASE = Phase.VALIDATING
+
+
+class Standings:
+    """What is in force, and how often that was asked."""
+
+    def __init__(self):
+        self.asked = 0
+        self.known = {}
+        self.versions = {}
+
+    def __call__(self, phase):
+        self.asked += 1
+        return InForce(standings=self.known, versions=self.versions)
+
+
+def plans_of(*policies):
+    configuration = Configuration(validating=policies)
+    return Plans(configuration, make_entries(configuration), shadows=lambda _: {})
+
+
+def test_a_change_of_standings_makes_no_plan():
+    """However many standings change, a plan is made once, when it is wanted next."""
+    in_force = Standings()
+    plans = plans_of(policy("a", phase=PHASE), policy("b", phase=PHASE))
+    for _ in range(100):
+        plans.standings_changed()
+    assert in_force.asked == 0
+    first = plans.of(Target(PHASE), in_force)
+    assert plans.of(Target(PHASE), in_force) is first
+    assert in_force.asked == 1
+
+
+def test_a_plan_has_the_standings_of_its_moment():
+    """A plan that is wanted after a change says what the worker has said meanwhile."""
+    in_force = Standings()
+    (one,) = policies = (policy("a", phase=PHASE),)
+    plans = plans_of(*policies)
+    assert plans.of(Target(PHASE), in_force).members[0].standing is not None
+    in_force.known = {one.qualified_name: Described(version="7")}
+    plans.standings_changed()
+    assert plans.of(Target(PHASE), in_force).members[0].version == "7"
+
+
+def test_what_is_no_target_has_no_plan():
+    """There are targets for the phases and for the entries, and no others."""
+    plans = plans_of(policy("a", phase=PHASE))
+    assert plans.of(Target(PHASE, "group.a"), Standings()) is None
+    assert Target(PHASE, "nobody") not in plans
+    assert Target(Phase.MUTATING) in plans
