@@ -1,7 +1,7 @@
 """Texts that somebody else wrote, as our messages repeat them: short, on one line, printable."""
 
 import json
-from typing import Final
+from typing import Any, Final
 
 _SHORT: Final = {char: "\\" + name for char, name in zip('\a\b\f\n\r\t\v"\\', 'abfnrtv"\\', strict=True)}
 _SURROGATE: Final = 0xDC00
@@ -10,6 +10,19 @@ _SURROGATE: Final = 0xDC00
 SHOWN: Final = 200
 """Characters of a path or name that a message repeats: enough for each path of a Kubernetes type, and five of them (a
 path, a from, a place and a name of each) still make a message of about 1 KB."""
+
+
+class Redacted:
+    """A mixin for values that hold secrets: ``repr`` and tracebacks with local variables name the class only."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """What structlog's tracebacks on a terminal show: no field."""
+        return []
 
 
 def quoted(text: str) -> str:

@@ -8,11 +8,11 @@ not used  what is from the future (by more than clocks may differ), older than a
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from time import time
 from typing import TYPE_CHECKING, Final, Optional, Protocol
 
 import structlog
+from msgspec import Struct
 
 from gateway.caching.cached_workers import CachedWorkers
 from gateway.caching.entries import Entry, life, packed, unpacked
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 _LOG: Final = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """A verdict that was found: its age in seconds, and whether it is fresh; if not, it is stale."""
 
     verdict: Verdict

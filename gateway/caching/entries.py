@@ -14,7 +14,6 @@ clock is wrong, and nobody can say how old it is.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -58,8 +57,7 @@ _pack: Final = msgspec.msgpack.Encoder().encode
 _unpack: Final = msgspec.msgpack.Decoder(_Record).decode
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict, and when its worker was asked for it, in seconds since 1970."""
 
     said: float

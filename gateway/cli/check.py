@@ -40,11 +40,11 @@ workers                        null without --with-workers; else {name, reached,
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec.structs import replace
 
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.cli.hooks import chosen_hooks, require_policies

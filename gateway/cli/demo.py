@@ -12,7 +12,6 @@ import ssl
 import sys
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ import aiohttp
 import click
 import msgspec
 import uvloop
+from msgspec.structs import replace
 
 from gateway.cli.configuration import loaded
 from gateway.cli.exits import COULD_NOT, fail, note

@@ -22,9 +22,8 @@ Their defaults (all interfaces, port 9680, /validating-certs/…) apply as soon 
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -148,8 +147,7 @@ def server_options(command: _F) -> _F:
     return registration_options(command)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Server:
+class Server(NamedTuple):
     """What shell-operator's options say of the server; None and () where nothing was said."""
 
     listen: tuple[str, int] | None = None
@@ -230,8 +228,7 @@ def registration_options(command: _F) -> _F:
     return command
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RegistrationChoice:
+class RegistrationChoice(NamedTuple):
     """What shell-operator's options say of how the API server reaches the gateway; None where nothing was said."""
 
     service: "ServiceReference | None" = None

@@ -8,8 +8,9 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gateway.hooks.paths import hook_path
 from gateway.policies.model import Configuration, ConfigurationError, Worker

@@ -12,9 +12,10 @@ in ``projects/``         is
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.cli.languages import LANGUAGES
 from gateway.cli.sdk_sources import SDKS, SdkError, made_files, sdk_files, values
@@ -26,8 +27,7 @@ _PLACEHOLDER: Final = re.compile(r"@([A-Z][A-Z0-9_]*)@")
 assert LANGUAGES.keys() == SDKS.keys()  # noqa: S101 - two tables about the same things
 
 
-@dataclass(frozen=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     """A project that is not written yet.
 
     Attributes:

@@ -1,11 +1,11 @@
 """What ``serve`` and ``review`` reach workers with: the Redis of their queues, credentials for webhooks."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 import click
+from msgspec.structs import replace
 
 from gateway.cli.exits import note
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra

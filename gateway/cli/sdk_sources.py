@@ -12,17 +12,17 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 
 class SdkError(Exception):
     """An SDK's sources are not there, or not what they should be."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sdk:
+class Sdk(Struct, frozen=True, kw_only=True):
     """What is copied of an SDK.
 
     Attributes:

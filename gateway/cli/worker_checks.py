@@ -6,11 +6,11 @@ It is a module of its own because it needs all that calls workers, which ``check
 import asyncio
 import signal
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Final
 
 import click
 import uvloop
+from msgspec.structs import replace
 
 from gateway.cli.exits import COULD_NOT, fail
 from gateway.cli.reaching import chosen_means

@@ -6,7 +6,9 @@ else stands in the chain as a failure CONFIGURATION under its failurePolicy."
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from gateway.engine.plan import ANSWERS, Standing, Unavailable, standing_of
 from gateway.policies.model import ConfigurationError, Policy

@@ -1,7 +1,8 @@
 """Where a value stands, in Kubernetes' notation and in that of Go's decoder; and what is wrong with one."""
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.gotypes.values import Fraction, Repeated
 
@@ -52,8 +53,7 @@ class DecodeError(ValueError):
         return "".join([step if step.startswith("[") else f".{step}" for step in self.path]).removeprefix(".")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where a value stands, for errors: its path, the Go struct around it, and the names of the fields on the way."""
 
     path: Path = ()

@@ -18,8 +18,10 @@ strict, and tells all of them, each at its line.
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from gateway.gotypes.base64_text import base64_mistake
 from gateway.gotypes.places import DecodeError, Place
@@ -27,9 +29,10 @@ from gateway.gotypes.timestamps import timestamp_mistake
 from gateway.gotypes.values import again, pairs
 
 
-@dataclass(frozen=True, slots=True)
 class GoType:
     """What all types have: ``go`` is the Go type's name, as its errors write it."""
+
+    __slots__ = ()
 
     go: str
 
@@ -43,8 +46,7 @@ class GoType:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class Text(GoType):
+class Text(GoType, msgspec.Struct, frozen=True):
     """A string, or a type made of one."""
 
     go: str = "string"
@@ -64,8 +66,7 @@ class Text(GoType):
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Flag(GoType):
+class Flag(GoType, msgspec.Struct, frozen=True):
     """A boolean."""
 
     go: str = "bool"
@@ -77,8 +78,7 @@ class Flag(GoType):
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Integer(GoType):
+class Integer(GoType, msgspec.Struct, frozen=True):
     """An integer of so many bits, signed unless its type says otherwise."""
 
     go: str = "int64"
@@ -92,8 +92,7 @@ class Integer(GoType):
         raise at.error("an integer", value, self.go, literal=type(value) is not bool and isinstance(value, int | float))
 
 
-@dataclass(frozen=True, slots=True)
-class Number(GoType):
+class Number(GoType, msgspec.Struct, frozen=True):
     """A float64."""
 
     go: str = "float64"
@@ -110,8 +109,7 @@ INT64: Final = Integer()
 _BYTE: Final = Integer("uint8", 0, 255)
 
 
-@dataclass(frozen=True, slots=True)
-class Anything(GoType):
+class Anything(GoType, msgspec.Struct, frozen=True):
     """A value of any type (runtime.RawExtension, FieldsV1)."""
 
     go: str = "runtime.RawExtension"
@@ -121,8 +119,7 @@ class Anything(GoType):
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes(GoType):
+class Bytes(GoType, msgspec.Struct, frozen=True):
     """``[]byte``."""
 
     go: str = "[]uint8"
@@ -140,8 +137,7 @@ class Bytes(GoType):
         return base64.b64decode(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Time(GoType):
+class Time(GoType, msgspec.Struct, frozen=True):
     """metav1.Time: a time as RFC 3339 writes it. It decodes itself, from a string."""
 
     go: str = "string"
@@ -156,8 +152,7 @@ class Time(GoType):
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Deferred(Anything):
+class Deferred(Anything, frozen=True):
     """A struct that is kept as it is, to be decoded by itself."""
 
     @property
@@ -166,15 +161,15 @@ class Deferred(Anything):
         return {}
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class ListOf(GoType):
+class ListOf(GoType, msgspec.Struct, frozen=True):
     """A slice; ``go`` if it is a type with a name."""
 
     item: GoType
+    go: str = ""
 
-    def __init__(self, item: GoType, go: str = "") -> None:
-        object.__setattr__(self, "item", item)
-        object.__setattr__(self, "go", go or f"[]{item.go}")
+    def __post_init__(self) -> None:
+        """Name it after its elements, unless it has a name."""
+        force_setattr(self, "go", self.go or f"[]{self.item.go}")
 
     def read(self, value: Any, at: Place) -> list[Any]:
         """The elements."""
@@ -184,15 +179,15 @@ class ListOf(GoType):
         return [zero if each is None else read(each, at.inside(index)) for index, each in enumerate(value)]
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class MapOf(GoType):
+class MapOf(GoType, msgspec.Struct, frozen=True):
     """A map of strings to this."""
 
     item: GoType
+    go: str = ""
 
-    def __init__(self, item: GoType) -> None:
-        object.__setattr__(self, "item", item)
-        object.__setattr__(self, "go", f"map[string]{item.go}")
+    def __post_init__(self) -> None:
+        """Name it after its values."""
+        force_setattr(self, "go", f"map[string]{self.item.go}")
 
     def read(self, value: Any, at: Place) -> dict[str, Any]:
         """The entries."""
@@ -202,17 +197,17 @@ class MapOf(GoType):
         return {name: zero if each is None else read(each, at.inside(name)) for name, each in pairs(value)}
 
 
-@dataclass(frozen=True, slots=True)
-class Struct(GoType):
+class Struct(GoType, msgspec.Struct, frozen=True):
     """An object with known members; ``go`` has its package in front, such as ``v1.Status``.
 
     ``embedded`` are the fields of a struct inside it, which is named ``inner``. ``folded``: names are known in any case
     of letters, as encoding/json has it by itself.
     """
 
-    fields: Mapping[str, GoType] = field(default_factory=dict)
+    go: str
+    fields: Mapping[str, GoType] = msgspec.field(default_factory=dict)
     inner: str = ""
-    embedded: Mapping[str, GoType] = field(default_factory=dict)
+    embedded: Mapping[str, GoType] = msgspec.field(default_factory=dict)
     folded: bool = False
 
     @property

@@ -20,8 +20,9 @@ import base64
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from gateway.depth import most_values, too_deep
 from gateway.gotypes.base64_text import base64_mistake
@@ -63,8 +64,7 @@ class AnswerError(Exception):
     """Text that is no answer, or no metrics. ``str(error)`` says why."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HookAnswer:
+class HookAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer file. ``code`` and ``message`` are for a denial; ``patch`` is what the base64 says, not looked at."""
 
     allowed: bool = False

@@ -12,9 +12,10 @@ import stat
 from asyncio import to_thread
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from gateway.hooks.process import Fate, NotStartedError
 from gateway.hooks.running import CONFIG_BYTES, HookRunner
@@ -47,8 +48,7 @@ class Stamp(NamedTuple):
     mode: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HookDescription:
+class HookDescription(Struct, frozen=True, kw_only=True):
     """A hook's own words, worked out.
 
     ``stamp`` is that of the file that was described. ``policies`` are its bindings, by phase and by each name under

@@ -2,11 +2,10 @@
 have ``hook_`` in front.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HookLimits:
+class HookLimits(Struct, frozen=True, kw_only=True):
     """Bounds of the hooks of one process.
 
     ``processes``: how many run at the same time, 0 for two on each core and one more; ``waiting``: how many asks of

@@ -20,10 +20,11 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Final
+
+from msgspec import Struct
 
 from gateway.hooks.strays import MARK, Strays, new_mark
 
@@ -67,8 +68,7 @@ class NotStartedError(Exception):
     """A program that could not be started. ``str(error)`` says which, why, and what to do."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """A program that has ended. ``code`` is its exit status, less than 0 the signal that ended it; ``stdout`` and
     ``stderr`` are the beginnings of its outputs, ``left_out`` how many more bytes of both together were read.
     """

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.engine.verdicts import Answer
 from gateway.hooks import failures
@@ -39,8 +39,7 @@ CONFIG_BYTES: Final = 1_048_576
 """Of what it prints then, both outputs together: a configuration of a thousand bindings has some 300 KiB."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """What a hook is asked: which of its bindings, in which phase, about which ``document`` (see ``binding_context``),
     with which ``snapshots``. ``uid`` is that of the review, for the log; the hook never sees it.
     """

@@ -1,7 +1,8 @@
 """What is allowed, and probably not meant: warnings, few enough to be read."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gateway.policies import wording
 from gateway.policies.ca_bundle import holds_certificate

@@ -5,8 +5,10 @@ entry is that policy's alone. Hence two lists of findings: the document's, and o
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.gotypes.places import Place
 from gateway.policies import wording
@@ -23,8 +25,7 @@ from gateway.policies.webhook import read_webhook, seats
 _DOCUMENT: Final = ("apiVersion", "kind", "metadata", "policies")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChainDocument:
+class ChainDocument(Struct, frozen=True, kw_only=True):
     """A configuration document: its phase, its kind, its native version ("" if it is ours), and what stands in it."""
 
     phase: Phase

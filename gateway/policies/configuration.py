@@ -13,7 +13,9 @@ Chain order is Kubernetes': by configuration name, then by place in the list. Th
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gateway.policies import wording
 from gateway.policies.advice import warnings
@@ -106,8 +108,7 @@ def _namespaces(objects: Iterable[SourceObject]) -> dict[str, dict[str, str]]:
     return {name: labels for name, labels in known.items() if labels is not None}
 
 
-@dataclass(kw_only=True, slots=True)
-class _Chain:
+class _Chain(Struct, kw_only=True):
     """The policies of one phase in chain order, and the workers that native ones bring along."""
 
     policies: list[Policy] = field(default_factory=list)

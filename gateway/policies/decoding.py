@@ -11,8 +11,9 @@ API server's words. It stops at the first value of a wrong type; here all of the
 """
 
 import base64
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from gateway.gotypes.places import DecodeError, Place
 from gateway.gotypes.types import Anything, Deferred, GoType, ListOf, MapOf, Struct

@@ -1,7 +1,8 @@
 """One file's bytes -> the documents in it. Kubernetes' texts are UTF-8; YAML with several documents, or JSON."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gateway.policies.json_text import read_json
 from gateway.policies.model import ConfigurationError
@@ -9,8 +10,7 @@ from gateway.policies.nodes import Node, TextError
 from gateway.policies.yaml_text import read_yaml
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SourceText:
+class SourceText(Struct, frozen=True, kw_only=True):
     """One file as it was found: its name for messages, its bytes, and where its workers' commands are started.
 
     A text that a source has made of something else brings what was wrong with that: ``mistakes``, each of them fatal,

@@ -11,9 +11,11 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.policies import wording
 from gateway.policies.model import ConfigurationError, Place
@@ -41,8 +43,7 @@ def summary(findings: Findings) -> str:
     return "; ".join(mistakes)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Field:
+class Field(Struct, frozen=True, kw_only=True):
     """One value or its absence, its place (its owner's if it is absent), and where mistakes about it go."""
 
     node: Node | None

@@ -9,8 +9,9 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Optional
+
+from msgspec import Struct, field
 
 from gateway.policies import wording
 from gateway.policies.fields import Field, Findings
@@ -31,8 +32,7 @@ _NO_UID: Final = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Shape:
+class _Shape(Struct, frozen=True, kw_only=True):
     """What can stand below a place: these ``members``, or any number of ``each``; ``anything``: anything at all."""
 
     members: Mapping[str, "_Shape"] = field(default_factory=dict)

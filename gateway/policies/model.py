@@ -7,9 +7,12 @@ nothing to change, nothing kept.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gateway.cel.condition import Condition
 from gateway.policies.wording import duplicate_field, one_line, unknown_field
@@ -100,8 +103,7 @@ class Scope(StrEnum):
     NAMESPACED = "Namespaced"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """A RuleWithOperations: which requests a policy is about. ``*`` is kept as it is written."""
 
     operations: tuple[str, ...]
@@ -115,8 +117,7 @@ EVERYTHING = Rule(operations=("*",), api_groups=("*",), api_versions=("*",), res
 """The rule of a policy whose own rules could not be read."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True, kw_only=True):
     """One matchExpression: ``operator`` is In, NotIn, Exists or DoesNotExist."""
 
     key: str
@@ -124,23 +125,20 @@ class Requirement:
     values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Selector:
+class Selector(Struct, frozen=True, kw_only=True):
     """A metav1.LabelSelector; empty, it selects everything. matchLabels are requirements ``In`` one value."""
 
     requirements: tuple[Requirement, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MatchCondition:
+class MatchCondition(Struct, frozen=True, kw_only=True):
     """A v1 MatchCondition: a CEL expression that must be true for the policy to be asked, and its name."""
 
     name: str
     condition: Condition
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cache:
+class Cache(Struct, frozen=True, kw_only=True):
     """How long a verdict is reused for other reviews with the same document, in seconds.
 
     ``ttl``: as if the worker had just said it. ``stale_if_error``: so much longer, where the worker has failed.
@@ -150,8 +148,7 @@ class Cache:
     stale_if_error: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Shadow:
+class Shadow(Struct, frozen=True, kw_only=True):
     """Who is asked besides, and never obeyed: another worker, another policy of a worker, other settings.
 
     ``policy`` and ``settings`` are as those of Policy. What it sees, and may change, are the policy's.
@@ -162,8 +159,7 @@ class Shadow:
     settings: bytes = b"{}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where something stands in a source, for error messages: file, line from 1, and Kubernetes' field path."""
 
     file: str
@@ -175,8 +171,7 @@ class Place:
         return f"{self.file}:{self.line}: {self.path}" if self.path else f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True, dict=True):
     """One policy of a MutatingPolicyConfiguration or ValidatingPolicyConfiguration, defaults filled in.
 
     ``name`` is unique within its configuration, ``qualified_name`` (``CONFIGURATION/NAME``) within its phase.
@@ -215,18 +210,17 @@ class Policy:
     namesake: bool = False
     place: Place = Place(file="", line=0)
     fault: str | None = None
-    qualified_name: str = field(init=False, repr=False, compare=False)
-    """``CONFIGURATION/NAME``: which policy this is, in logs and where two configurations use the same name;
-    ``CONFIGURATION/NAME[INDEX]`` for the second of a name in the same configuration. Made once: each ask needs it."""
 
-    def __post_init__(self) -> None:
-        """Give it its whole name."""
+    @cached_property
+    def qualified_name(self) -> str:
+        """``CONFIGURATION/NAME``: which policy this is, in logs and where two configurations use the same name;
+        ``CONFIGURATION/NAME[INDEX]`` for the second of a name in the same configuration. Made once: each call needs it.
+        """
         name = f"{self.configuration}/{self.name}"
-        object.__setattr__(self, "qualified_name", f"{name}[{self.index}]" if self.namesake else name)
+        return f"{name}[{self.index}]" if self.namesake else name
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GrpcTls:
+class GrpcTls(Struct, frozen=True, kw_only=True):
     """How the connection to a gRPC worker is secured.
 
     ``ca_file`` (PEM, read when connecting) or ``ca_bundle`` (PEM) are the authorities; neither: the system's.
@@ -241,8 +235,7 @@ class GrpcTls:
     key_file: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GrpcTarget:
+class GrpcTarget(Struct, frozen=True, kw_only=True):
     """How a gRPC worker is reached, and how it is started where the gateway does that.
 
     ``target`` is empty where the gateway is to make a socket for the worker that it starts; else a gRPC name
@@ -258,8 +251,7 @@ class GrpcTarget:
     connections: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ServiceReference:
+class ServiceReference(Struct, frozen=True, kw_only=True):
     """A v1 ServiceReference: a Service in the cluster, a path there ("" for /), a port."""
 
     namespace: str
@@ -268,8 +260,7 @@ class ServiceReference:
     port: int = 443
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WebhookTarget:
+class WebhookTarget(Struct, frozen=True, kw_only=True):
     """A v1 WebhookClientConfig: an existing webhook, by ``url`` or by ``service`` (exactly one of them).
 
     ``ca_bundle`` is PEM, or empty for the system's roots; ``review_versions`` are its admissionReviewVersions.
@@ -281,8 +272,7 @@ class WebhookTarget:
     review_versions: tuple[str, ...] = ("v1",)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QueueTarget:
+class QueueTarget(Struct, frozen=True, kw_only=True):
     """A queue in Redis Streams, from which bridges feed gRPC workers.
 
     ``stream`` is what all its keys in Redis have in common. ``key_file`` holds the keys with which everything in it is
@@ -294,8 +284,7 @@ class QueueTarget:
     directory: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HookTarget:
+class HookTarget(Struct, frozen=True, kw_only=True):
     """A shell-operator hook: an executable file.
 
     A relative ``path`` begins in ``directory``, that of the file in which it is named. ``snapshots_of`` are the kinds
@@ -309,8 +298,7 @@ class HookTarget:
     objects: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Worker:
+class Worker(Struct, frozen=True, kw_only=True):
     """Who judges, and how it is reached: exactly one of ``grpc``, ``queue``, ``webhook`` and ``hook``.
 
     The name is that of a Worker document, which policies use; that of a native configuration's webhook is
@@ -325,8 +313,7 @@ class Worker:
     place: Place = Place(file="", line=0)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConfigurationError:
+class ConfigurationError(Struct, frozen=True, kw_only=True):
     """One mistake: where, and what in Kubernetes' words (``policies[0].rules[0].operations: Required value``).
 
     ``hint`` is what Kubernetes does not say: what was probably meant, or where the first of two stands.
@@ -360,8 +347,7 @@ def _saying(path: str) -> tuple[str, ...]:
     return unknown_field(path), duplicate_field(path)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True, kw_only=True):
     """Everything that a source said, at one moment: complete or not at all.
 
     ``mutating`` and ``validating`` are in chain order: by configuration name, then by place in its list.

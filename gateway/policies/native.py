@@ -4,7 +4,8 @@ The worker is named ``KIND/CONFIGURATION/WEBHOOK``, and ``…[INDEX]`` where a w
 Worker document can be called so, since a name holds no slash.
 """
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.gotypes.places import Place
 from gateway.policies.client_config import read_client_config, read_review_versions
@@ -16,8 +17,7 @@ from gateway.policies.versions import NATIVE, Version
 from gateway.policies.webhook import Asked, Seat, read_webhook
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _NativeTarget:
+class _NativeTarget(Struct, frozen=True, kw_only=True):
     """What a webhook has besides (a Target)."""
 
     fields: tuple[str, ...]

@@ -15,8 +15,9 @@ The rules, for YAML and JSON alike:
 """
 
 import re
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 MAX_DEPTH: Final = 256
 """Containers within containers. The deepest thing in Kubernetes is a CustomResourceDefinition's schema, about 60."""
@@ -41,15 +42,13 @@ class TextError(Exception):
         self.line = line
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True, kw_only=True):
     """A value that cannot be taken, and why."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """One value and its line, from 1. (Positional, since a large text makes half a million of them.)"""
 
     value: "Value"
@@ -60,8 +59,7 @@ Scalar = str | int | float | bool | None | Broken
 Value = Scalar | list[Node] | dict[str, Node]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Duplicate(Broken):
+class Duplicate(Broken, frozen=True, kw_only=True):
     """What the second of two members with the same name makes of them; the first one stands at line ``first``."""
 
     message: str = "duplicate field: it is set twice in the same object"
@@ -80,8 +78,7 @@ MERGE: Final = Broken(message="a merge key (<<) can only be the name of a member
 """What a plain ``<<`` is read as: as a name it merges, anywhere else it is an error."""
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A container that is not closed yet. ``spent`` is the cost before it, ``height`` how many levels it holds."""
 
     line: int
@@ -96,8 +93,7 @@ class _Open:
     merge: Node | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Anchored:
+class _Anchored(Struct, frozen=True, kw_only=True):
     node: Node
     cost: int
     height: int

@@ -6,8 +6,10 @@ API server answers it. Objects of any other kind are strangers: the snapshots of
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gateway.policies import wording
 from gateway.policies.document import SourceText, read_documents
@@ -51,8 +53,7 @@ _KNOWN_WORDS: Final = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
+class Section(Struct, frozen=True, kw_only=True):
     """What is wrong with one object, or with a text itself: ``fatal`` leaves open who is in the chain."""
 
     file: str
@@ -61,8 +62,7 @@ class Section:
     faults: Findings = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SourceObject:
+class SourceObject(Struct, frozen=True, kw_only=True):
     """One object, and where commands in it are started. Its mistakes go to ``section``.
 
     ``api_version`` is as it is written; ``version`` is a native kind's, without its group, and "" for the others.
@@ -76,8 +76,7 @@ class SourceObject:
     section: Section
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Objects:
+class Objects(Struct, frozen=True, kw_only=True):
     """What stands in texts, in order: objects of known kinds, the others, and a section for each, and for whatever
     cannot be an object.
     """

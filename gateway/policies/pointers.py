@@ -7,8 +7,9 @@ Overlaps are no mistake, "the wider wins"; but whoever wrote the narrower one th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.policies import wording
 from gateway.policies.fields import Field, Findings
@@ -28,8 +29,7 @@ _SLASH: Final = 'must be a JSON Pointer (RFC 6901), which starts with "/", such 
 _TILDE: Final = 'must be a JSON Pointer (RFC 6901), in which "~" stands as "~0" and "/" in a name as "~1"'
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Named:
+class Named(Struct, frozen=True, kw_only=True):
     """One pointer of a list as it is written, where it stands, and its tokens."""
 
     field: Field

@@ -8,8 +8,10 @@ policy without its shadow.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gateway.policies import wording
 from gateway.policies.cache import read_cache
@@ -50,16 +52,14 @@ _SHADOW: Final = ("worker", "policy", "settings")
 _KNOWN: Final = {Phase.MUTATING: (*_FIELDS, *MUTATING), Phase.VALIDATING: _FIELDS}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Workers:
+class Workers(Struct, frozen=True, kw_only=True):
     """The Workers of the whole source: those that can be asked, and why the others cannot, by name."""
 
     sound: Mapping[str, Worker]
     broken: Mapping[str, str]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OwnTarget:
+class OwnTarget(Struct, frozen=True, kw_only=True):
     """What a policy of ours has besides (a Target): ``workers`` are those that it may name.
 
     ``warnings`` is where it goes what is no mistake, and ``asides`` where mistakes go that are not the policy's fault.

@@ -22,8 +22,9 @@ was meant for something else; it spoils nothing but a cache.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.policies import wording
 from gateway.policies.model import Phase, Policy, Rule
@@ -36,8 +37,7 @@ _OWN_VOLUME: Final = "kube-apiserver gives each new pod a volume kube-api-access
 _WRITTEN: Final = frozenset({"UPDATE", "DELETE"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Unique:
+class _Unique(Struct, frozen=True, kw_only=True):
     """``place`` holds what each request has of its own; exactly that is ``part``, below it.
 
     It is so for these ``operations``, in this ``phase`` (None: both), for all resources or for ``pods`` only.

@@ -5,7 +5,7 @@ no chain, and differs in who is asked, in which policy of theirs, with which set
 nothing: mode, failurePolicy, cache and the like say nothing about it.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gateway.policies.model import FailurePolicy, Mode, OnConflict, Policy, ReinvocationPolicy
 

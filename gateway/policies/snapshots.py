@@ -9,8 +9,10 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gateway.policies import wording
 from gateway.policies.fields import Field
@@ -27,8 +29,7 @@ much as one file of policies may have, and 5,000 Pods of 3 KiB."""
 _OURS: Final = frozenset({WORKER, *CONFIGURATION_KINDS})
 
 
-@dataclass(kw_only=True, slots=True)
-class _Asker:
+class _Asker(Struct, kw_only=True):
     """A hook worker with snapshots, and the objects that have been found for it."""
 
     worker: Worker

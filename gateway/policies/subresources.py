@@ -17,8 +17,9 @@ mutating     the same, and it may change ephemeral containers      the same, and
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.policies.model import ANY, Phase, Policy, Rule, Scope
 from gateway.scopes.places import Places
@@ -29,8 +30,7 @@ _UPDATED: Final = frozenset({"UPDATE"})
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Subresource:
+class _Subresource(Struct, frozen=True, kw_only=True):
     """``changes`` are the places of a pod that come by it; ``allows`` is what passes unseen."""
 
     name: str

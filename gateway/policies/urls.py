@@ -6,8 +6,9 @@ is told, is decided here in Go's order. Go works on bytes: within this module a 
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.policies import wording
 
@@ -24,8 +25,7 @@ _ESCAPE = re.compile(r"%(?P<code>[0-9A-Fa-f]{2})?")
 _PORT = re.compile(r"(:[0-9]*)?")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Url:
+class Url(Struct, frozen=True, kw_only=True):
     """The parts that a webhook's url is judged by; ``user`` is None where there is none, which is not an empty one."""
 
     scheme: str = ""

@@ -5,8 +5,10 @@ everything but timeoutSeconds, which may be a fraction.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.policies.model import FailurePolicy, MatchPolicy, SideEffects
 
@@ -14,8 +16,7 @@ DEFAULT_PORT: Final = 443
 """Of a Service, in every version."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Version:
+class Version(Struct, frozen=True, kw_only=True):
     """One version's defaults and rules.
 
     ``timeout`` is in seconds. ``default_side_effects`` and ``default_review_versions`` are None where the field is

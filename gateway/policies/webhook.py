@@ -10,8 +10,10 @@ and where a name of the entry is not known, absent rules may be misspelt ones, a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.policies import wording
 from gateway.policies.fields import Field, Findings, summary
@@ -57,8 +59,7 @@ MUTATING: Final = ("reinvocationPolicy",)
 """Those that only a mutating one has."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Seat:
+class Seat(Struct, frozen=True, kw_only=True):
     """A place in the chain: phase, configuration, index there, and what the policy is called.
 
     ``is_named``: that is its own name. ``repeats``: the name that an entry before it has too, where names must be
@@ -75,8 +76,7 @@ class Seat:
     namesake: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """Who is asked, and how: the worker's name, its policy, the settings; what it may see and change, and what becomes
     of the verdict. The defaults are a webhook's, which nobody limits.
     """

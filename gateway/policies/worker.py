@@ -4,8 +4,9 @@ A webhook here is the same as in a native configuration, but that it is named, s
 it, with ``inputs``, ``cache``, ``mode`` and all else that they have.
 """
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gateway.policies import wording
 from gateway.policies.client_config import CLIENT_CONFIG, read_client_config, read_review_versions

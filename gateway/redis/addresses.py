@@ -17,9 +17,12 @@ No message repeats any part of a URL but the name of an option: where a password
 
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from msgspec import Struct, field
+
+from gateway.wording import Redacted
 
 REDIS_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
@@ -44,8 +47,7 @@ _BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False, "yes": 
 _CERT_REQS: Final = ("none", "optional", "required")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RedisAddress:
+class RedisAddress(Redacted, Struct, frozen=True, kw_only=True):
     """A URL, read. ``shown`` is what may be said of it: the scheme, and nothing else.
 
     ``mode`` is server, unix, sentinel or cluster; ``hosts`` are host and port of each, the Sentinels' where there are
@@ -58,8 +60,8 @@ class RedisAddress:
     hosts: tuple[tuple[str, int], ...] = ()
     path: str = ""
     service: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    sentinel_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sentinel_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def redis_address(url: str) -> RedisAddress:

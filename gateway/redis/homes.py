@@ -6,8 +6,8 @@ then its home is looked for again.
 """
 
 import asyncio
-from dataclasses import replace
 
+from msgspec.structs import replace
 from redis.asyncio import Redis, RedisCluster
 
 from gateway.redis.addresses import RedisAddress

@@ -21,8 +21,9 @@ for that.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.policies.model import (
     Configuration,
@@ -48,8 +49,7 @@ _ROUNDED_SECONDS: Final = 1
 ISOLATE: Final = "isolate"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One call of the API server, and who is behind it.
 
     ``name`` is unique over both phases, a legal webhook name and a legal segment of a path. ``policies`` are in chain
@@ -116,8 +116,7 @@ class Entry:
         return min(MAX_TIMEOUT_SECONDS, _ROUNDED_SECONDS + math.ceil(self.worst_seconds))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Entries:
+class Entries(Struct, frozen=True, kw_only=True):
     """All entries, each phase's in the order of registration; ``idle`` are the policies in none: they have no rules."""
 
     mutating: tuple[Entry, ...]
@@ -146,8 +145,7 @@ class Entries:
         return sum(seconds) if phase is Phase.MUTATING else max(seconds, default=0)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Draft:
+class _Draft(Struct, frozen=True, kw_only=True):
     """An entry without a name, in the making."""
 
     group: EntryGroup

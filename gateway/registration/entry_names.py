@@ -25,8 +25,10 @@ A name is a DNS-1123 subdomain of three segments and 253 bytes at most; where it
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.policies.model import Phase, Policy
 from gateway.policies.names import SUBDOMAIN_MAX
@@ -38,8 +40,7 @@ _DIGEST_DIGITS: Final = 16
 """64 bits in hexadecimal: of a million names, two are equal once in 37 million times."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Draft:
+class _Draft(Struct, frozen=True, kw_only=True):
     """A name, and which qualifications it has got so far."""
 
     first: Policy

@@ -16,8 +16,9 @@ comparing with each of them.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.policies.model import ANY, Mode, Phase, Policy, Rule, Scope
 
@@ -26,8 +27,7 @@ _OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     """Why ``policy`` is not in the entry of ``other``: the field, what each of them has there, for which resource.
 
     ``resource`` is set where the field is ``rules`` (``*``: any that neither names), and ``operation`` with it.
@@ -50,8 +50,7 @@ class Difference:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True):
     """What rules are compared for: one operation, scope, resource and subresource. ``*`` is one that nobody names."""
 
     operation: str

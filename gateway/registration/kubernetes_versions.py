@@ -16,7 +16,6 @@ release back.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 
@@ -47,8 +46,7 @@ def read_version(text: str) -> KubeVersion | None:
     return KubeVersion(int(match[1]), int(match[2])) if match else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Feature:
+class _Feature(NamedTuple):
     name: str
     since: KubeVersion
     pattern: re.Pattern[str]

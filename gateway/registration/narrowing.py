@@ -12,9 +12,11 @@ cannot be narrowed stays as somebody wrote it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.policies.model import ANY, Rule, Scope
 
@@ -81,8 +83,7 @@ def _lists_cover(wider: _Texts, texts: _Texts) -> bool:
     return ANY in wider or set(texts) <= set(wider)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Merge:
+class _Merge(Struct, frozen=True, kw_only=True):
     """How rules that differ in one field only become one: the rule without that field, and the rule with all of it."""
 
     without: Callable[[Rule], Rule]

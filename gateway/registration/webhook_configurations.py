@@ -24,8 +24,9 @@ place of what must no longer be called.
 import base64
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from gateway.policies.model import Phase, Rule, Selector, ServiceReference
 from gateway.registration.entries import MAX_TIMEOUT_SECONDS, Entries, Entry
@@ -54,8 +55,7 @@ _KINDS: Final = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Registrar:
+class Registrar(Struct, frozen=True, kw_only=True):
     """Under which name and how the API server finds the gateway, which release it is, and what is kept from it.
 
     Exactly one of ``service`` (its path is not used) and ``url`` (``https://HOST[:PORT]``) is set. ``ca_bundle`` is
@@ -89,8 +89,7 @@ class Registrar:
         return tuple(dict.fromkeys((*own, *self.excluded_namespaces)))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True, kw_only=True):
     """The objects (MutatingWebhookConfiguration, ValidatingWebhookConfiguration), and what their reader must know."""
 
     objects: tuple[dict[str, Any], ...]
@@ -113,8 +112,7 @@ def register(entries: Entries, registrar: Registrar) -> Registration:
     return Registration(objects=objects, warnings=tuple(clerk.warnings))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Clerk:
+class _Clerk(Struct, frozen=True, kw_only=True):
     """Registers for somebody, and notes what he has to be told."""
 
     registrar: Registrar

@@ -10,9 +10,10 @@
 | every other one, unknown ones included | all of it | what is declared |
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final
+
+from msgspec import Struct
 
 from gateway.scopes.places import ANY, Places
 from gateway.scopes.pointer import Pointer, format_pointer
@@ -33,8 +34,7 @@ WHOLE: Final = Places([()])
 """All of a value."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
+class Inputs(Struct, frozen=True, kw_only=True, dict=True):
     """``places`` over the AdmissionRequest; None: every member that it has, but ``uid``."""
 
     places: Places | None = None

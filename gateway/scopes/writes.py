@@ -10,8 +10,10 @@
 What the worker claims can only narrow it.
 """
 
-from dataclasses import dataclass, replace
 from typing import ClassVar, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.scopes.places import Places
 from gateway.scopes.pointer import Pointer, format_pointer
@@ -43,8 +45,7 @@ _PROTECTED: Final = Places(IDENTITY)
 _PROTECTED_AND_STATUS: Final = Places([*IDENTITY, (STATUS,)])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Writes:
+class Writes(Struct, frozen=True, kw_only=True):
     """Places over the object that may be changed (None: all), less those of ``protected``.
 
     ``granted``: those of the configuration. ``narrowed``: what the worker claims, where it claims less. ``protects``:

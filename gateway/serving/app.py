@@ -8,12 +8,12 @@ admin listener last. Between the two, the configuration is watched, and followed
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.engine.availability import UnavailablePolicy
 from gateway.policies.document import SourceText
@@ -48,8 +48,7 @@ _DIGEST_KEY_BYTES: Final = 32
 """Of the key with which values are hashed in the log: as many as SHA-256 gives."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True, kw_only=True):
     """Where a configuration was read from, to be watched, and the texts that were found there."""
 
     source: Source

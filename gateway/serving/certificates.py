@@ -22,7 +22,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -31,6 +30,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from msgspec import Struct
 
 from gateway.serving.issuing import (
     CA_NAME,
@@ -51,8 +51,7 @@ class CertificateError(Exception):
     """Development certificates cannot be made here: the operator's to solve. The text: which file, why, what to do."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DevelopmentCertificates:
+class DevelopmentCertificates(Struct, frozen=True, kw_only=True):
     """Where the certificates are (PEM files).
 
     ``ca_bundle`` is the CA's PEM in base64, as ``clientConfig.caBundle`` wants it.

@@ -18,12 +18,12 @@ connections, or the time for it is over.
 
 import asyncio
 import ssl
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, Protocol, cast
 
 import structlog
 from aiohttp import web
+from msgspec import Struct
 
 from gateway.reasons import Reason
 from gateway.serving.body import BodyReader, TooLarge
@@ -42,8 +42,7 @@ from gateway.telemetry.table import HTTP_REFUSALS, LIMIT_HITS
 _LOG: Final = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """An HTTP answer: ``status``, ``body`` and the value of its Content-Type."""
 
     status: int

@@ -5,7 +5,6 @@ ECDSA P-256 throughout: the cheapest handshake for both sides (the API server ne
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,6 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from msgspec import Struct
 
 CA_NAME: Final = x509.Name(
     [
@@ -37,8 +37,7 @@ _DNS_NAME: Final = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z
 _LONGEST_DNS_NAME: Final = 253
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Authority:
+class Authority(Struct, frozen=True, kw_only=True):
     """A CA that can sign: its certificate and the key of it."""
 
     certificate: x509.Certificate

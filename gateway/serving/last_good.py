@@ -15,8 +15,10 @@ is to be compared with is not in force.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.engine.origin import Origin
 from gateway.engine.plan import Described
@@ -27,8 +29,7 @@ from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.transports.workers import Workers
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PolicyVersion:
+class PolicyVersion(Struct, frozen=True, kw_only=True):
     """A policy as one configuration has it, and its worker there."""
 
     policy: Policy

@@ -9,8 +9,9 @@ that stands inside an object (``request.object.metadata.uid``) is inside a value
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 _VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 _LONGEST_UID: Final = 128
@@ -20,8 +21,7 @@ _BLANKS: Final = re.compile(r"[ \t\n\r]*")
 _decode: Final = json.JSONDecoder().raw_decode
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True, kw_only=True):
     """What an answer must repeat: ``uid``, in printable ASCII; ``api_version``, ``admission.k8s.io/`` v1 or v1beta1."""
 
     uid: str

@@ -17,12 +17,12 @@ no answer is delayed or changed. A gateway that drains replays nothing.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
 import structlog
+from msgspec import Struct
 
 from gateway.engine.call import Call
 from gateway.engine.decision import Decision
@@ -71,8 +71,7 @@ class Turn(NamedTuple):
     after: Any
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Replay:
+class Replay(Struct, frozen=True, kw_only=True):
     """One replay: of which decision, under which configuration, until when (``time.monotonic``)."""
 
     decision: Decision

@@ -1,20 +1,21 @@
 """How one gateway serves: what ``serve``'s flags come to."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from gateway.caching.limits import CacheLimits
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
+from gateway.wording import Redacted
 
 Address = tuple[str, int]
 """Host and port."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
+class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """How one gateway serves. Either ``tls_cert`` and ``tls_key``, or ``tls_dev_dir``."""
 
     listen: Address = ("127.0.0.1", 8443)
@@ -38,7 +39,7 @@ class Settings:
     reload_interval_seconds: float = 1.0
     """From look to look at the policy files. A mounted ConfigMap is itself a minute late; an editor's user waits for
     two looks. 0: only when asked to."""
-    redis: str = field(default="", repr=False)
+    redis: str = ""
     """The URL of the Redis that all replicas share, perhaps with a password; empty: each has a cache of its own."""
     seal_key_file: Path | None = None
     """The keys with which entries in Redis are sealed; None: a key of this process, so that nothing is shared."""
@@ -48,7 +49,7 @@ class Settings:
     """Which share of the mutations is put to its policies again."""
     shadow_share: float = 1.0
     """Of which share of the reviews policies are compared with their shadows."""
-    means: Means = field(default_factory=Means, repr=False)
+    means: Means = field(default_factory=Means)
     """What workers are reached with: the Redis of their queues, the credentials for webhooks."""
     limits: Limits = field(default_factory=Limits)
     cache_limits: CacheLimits = field(default_factory=CacheLimits)

@@ -26,11 +26,12 @@ and what a registration excludes besides (``render``).
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from gateway.engine.decision import Decision
 from gateway.engine.heart import Heart
@@ -69,8 +70,7 @@ def is_unsent(request: Request) -> bool:
     return request.kind.kind in _UNSENT_KINDS and request.kind.group == _UNSENT_GROUP
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Visit:
+class Visit(Struct, frozen=True, kw_only=True):
     """One entry's turn: the round, from 0, and what the gateway decides there. ``called``: the API server calls it."""
 
     entry: Entry
@@ -83,8 +83,7 @@ class Visit:
         return any(call.called if self.entry.isolated else call.matched for call in self.decision.calls)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Walk:
+class Walk(Struct, frozen=True, kw_only=True):
     """What a phase comes to.
 
     ``request`` is what the phase began with, ``object`` what it left (equal where it refused). ``status`` is that of a

@@ -11,9 +11,10 @@
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from gateway.policies.document import SourceText
 
@@ -32,8 +33,7 @@ class SourceError(Exception):
     """The operator's: a source cannot be read. ``str(error)`` says which, what was observed, and what to do."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _File:
+class _File(Struct, frozen=True, kw_only=True):
     """A file as it was found: its name, where its links end, and what changes when it is written to."""
 
     path: Path

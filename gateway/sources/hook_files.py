@@ -13,9 +13,10 @@ Other than shell-operator, links to directories are followed: in a mounted Confi
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 MAX_FILES: Final = 10_000
 """Of a directory of hooks there are tens, with what they source perhaps hundreds. Where there are more, somebody named
@@ -34,8 +35,7 @@ class TooManyError(Exception):
     """More files than anybody keeps hooks in. ``str(error)`` says how many are allowed."""
 
 
-@dataclass(kw_only=True, slots=True)
-class HookFiles:
+class HookFiles(Struct, kw_only=True):
     """What was found: ``hooks`` (absolute paths, in order), ``idle`` (what may not be executed, or not be read, and
     why), ``state``.
     """

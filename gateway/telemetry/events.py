@@ -5,9 +5,10 @@ Prometheus. Calls are made in the loop, must not raise, and take next to no time
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from gateway.policies.model import Policy
 
@@ -30,8 +31,7 @@ def always(policy: Policy) -> bool:
     return True
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Metric:
+class Metric(Struct, frozen=True, kw_only=True, eq=False):
     """One metric: ``name`` as /metrics shows it, without the prefix; ``text`` says what it tells.
 
     ``labels`` has each label with all its values, or CONFIGURED. A value that is not listed is counted as "other".

@@ -6,7 +6,6 @@ what stands there, which may be a secret.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +15,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from msgspec import Struct
 
 from gateway.policies.model import GrpcTls
 
@@ -34,8 +34,7 @@ class CredentialsError(Exception):
     """Files that cannot be used: the operator's to solve. ``str(error)``: whose, which file, why, what to do."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True, kw_only=True):
     """What a channel is made with.
 
     ``credentials``: None for plain text. ``options``: of the channel, beside others; they name whom the certificate

@@ -16,8 +16,9 @@ A claim beyond the grant is not cut down to it: the policy would judge by what i
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from gateway.policies.fields import Field, Findings, summary
 from gateway.policies.inputs import read_inputs
@@ -51,8 +52,7 @@ class ClaimError(Exception):
         self.field = field
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Effective:
+class Effective(Struct, frozen=True, kw_only=True):
     """The grants as far as they are claimed; None: all that is granted."""
 
     inputs: Inputs | None = None

@@ -1,7 +1,8 @@
 """What the process has been given to reach workers with, whatever the configuration says."""
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Optional
+
+from msgspec import Struct, field
 
 from gateway.transports.webhook.access import WebhookAccess
 
@@ -9,8 +10,7 @@ if TYPE_CHECKING:
     from gateway.redis.addresses import RedisAddress
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Means:
+class Means(Struct, frozen=True, kw_only=True):
     """``redis`` is where the queues are, None where there is none; ``webhooks`` is how existing webhooks are found, and
     what the gateway proves itself with there.
     """

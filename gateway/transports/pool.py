@@ -17,11 +17,12 @@ import asyncio
 import contextlib
 import itertools
 import tempfile
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import structlog
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
@@ -54,8 +55,7 @@ _LAST_SOCKET: Final = f"{10**9}.sock"
 """As long as a socket's name gets: one is made for each Worker that is reached, and nobody reaches a billion."""
 
 
-@dataclass(kw_only=True, slots=True, eq=False)
-class ReachedWorker:
+class ReachedWorker(Struct, kw_only=True, eq=False):
     """One Worker, reached. ``holders`` counts the configurations that hold it; ``gone`` is set when nothing is left."""
 
     key: _Key

@@ -4,7 +4,9 @@ A shadow is a policy like all others here: what its worker does not hold or refu
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.engine.availability import UnavailablePolicy, unavailable_policies
 from gateway.policies.model import Configuration, Phase, Policy, Worker
@@ -16,8 +18,7 @@ from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WorkerReport:
+class WorkerReport(Struct, frozen=True, kw_only=True):
     """What one worker says of itself.
 
     ``why`` says why it has not said anything, "" if it has. ``versions`` and ``policies`` are what those who were
@@ -31,8 +32,7 @@ class WorkerReport:
     unused: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verification:
+class Verification(Struct, frozen=True, kw_only=True):
     """What all of them say.
 
     ``refused`` are the policies that a worker cannot be asked about, by its own words: it holds no such policy, refuses

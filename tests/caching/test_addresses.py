@@ -124,8 +124,10 @@ def test_nothing_of_a_url_is_repeated(scheme, before, after):
 
 
 def test_the_password_is_not_shown():
-    """An address that is printed by mistake shows no password."""
-    assert "hunter2" not in repr(redis_address("redis://u:hunter2@h"))
+    """An address that is printed by mistake, or stands in a traceback with its variables, shows no password."""
+    address = redis_address("redis://u:hunter2@h")
+    assert "hunter2" not in repr(address)
+    assert address.__rich_repr__() == []
 
 
 def test_a_certificate_that_is_none(tmp_path):

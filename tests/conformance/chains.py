@@ -12,9 +12,10 @@ what the gateway says of its own (failing open is told), and what ``expected`` d
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import NoneType
 from typing import Any
+
+from msgspec.structs import replace
 
 from gateway.engine.decision import Decision
 from gateway.engine.heart import Heart

@@ -9,11 +9,12 @@ import copy
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jsonpatch
 from hypothesis import settings
+from msgspec.structs import replace
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.condition import EvaluationError

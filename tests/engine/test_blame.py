@@ -1,10 +1,10 @@
 """Who changed what: every field of the final patch, whose it is, and what may be shown of it."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from gateway.engine.blame import Blame, digest
 from gateway.engine.heart import Heart

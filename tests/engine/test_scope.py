@@ -1,9 +1,9 @@
 """What a policy is not shown it does not get, and what it may not write stays."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Failure
 from gateway.policies.model import FailurePolicy, Mode, Phase

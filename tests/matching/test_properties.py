@@ -1,11 +1,11 @@
 """Metamorphic laws of matching: what must not change, and in which direction it may, when a policy is written anew."""
 
 import itertools
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.cel.authorization import AuthorizationCheck
 from gateway.cel.condition import EvaluationError

@@ -1,13 +1,13 @@
 """Which policies share a call, what it is called, and how long it may take."""
 
 import random
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.policies.model import (
     Configuration,

@@ -2,11 +2,11 @@
 
 import base64
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.cel.compilation import compile_condition
 from gateway.policies.configuration import load

@@ -3,9 +3,9 @@
 import asyncio
 import gc
 import weakref
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.engine.plan import Described, Unavailable, UnavailableReason
 from gateway.policies.model import Configuration, FailurePolicy, Phase, Policy, QueueTarget, Worker

@@ -1,9 +1,9 @@
 """Shadows beside the policies: described and asked like them, and in nobody's way."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.engine.plan import Described, Unavailable, UnavailableReason
 from gateway.engine.verdicts import Allow, Failure

@@ -2,12 +2,12 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 import grpc
 import pytest
+from msgspec.structs import replace
 
 from gateway.engine.plan import UnavailableReason
 from gateway.engine.verdicts import Deny

@@ -1,14 +1,14 @@
 """What a shell-operator hook says of itself, once read. Values only: frozen, keyword-only, without behaviour."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from gateway.policies.model import Phase, Selector
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(Struct, frozen=True, kw_only=True):
     """One expression of a fieldSelector: the value at a path such as ``metadata.name`` is this one, or is not."""
 
     field: str
@@ -16,8 +16,7 @@ class FieldRequirement:
     equals: bool = True
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ObjectBinding:
+class ObjectBinding(Struct, frozen=True, kw_only=True):
     """One element of ``kubernetes``: which objects a snapshot is made of, and what of each.
 
     ``api_version`` may be "" (then any). ``kind`` is as it is written: shell-operator takes a kind, its plural, in any
@@ -38,8 +37,7 @@ class ObjectBinding:
     keeps_objects: bool = True
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdmissionBinding:
+class AdmissionBinding(Struct, frozen=True, kw_only=True):
     """One element of ``kubernetesValidating`` or ``kubernetesMutating``.
 
     ``snapshots_from`` names bindings of ``kubernetes``: those it includes, and all of its group; None: it asks for no
@@ -54,8 +52,7 @@ class AdmissionBinding:
     snapshots_from: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HookConfiguration:
+class HookConfiguration(Struct, frozen=True, kw_only=True):
     """What a hook printed when it was run with ``--config``. ``version`` is its configVersion; v0 has no admission."""
 
     version: str

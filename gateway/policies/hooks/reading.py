@@ -13,8 +13,10 @@ So a mutating binding may pass here and still be no webhook: whoever registers i
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.cel.values.times import DurationError, parse_duration
 from gateway.policies import wording
@@ -49,8 +51,7 @@ _IDLE: Final[Mapping[str, str]] = {
 """What is accepted because shell-operator has it, and does nothing here."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HookReading:
+class HookReading(Struct, frozen=True, kw_only=True):
     """What became of a text: the configuration, None where there is a mistake in it; and what its reader must know."""
 
     configuration: HookConfiguration | None

@@ -12,8 +12,10 @@ registers them in no order at all.)
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.policies import wording
 from gateway.policies.configuration import load
@@ -28,8 +30,7 @@ _KINDS: Final = {Phase.MUTATING: "MutatingPolicyConfiguration", Phase.VALIDATING
 _KEYS: Final = {Phase.MUTATING: "kubernetesMutating", Phase.VALIDATING: "kubernetesValidating"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hook:
+class Hook(Struct, frozen=True, kw_only=True):
     """A hook that was found: its path in the directory of hooks, what it is called in messages, what it printed."""
 
     path: str

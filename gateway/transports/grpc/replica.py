@@ -6,9 +6,10 @@ A place for a connection is never without one: when a connection is old, or its 
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.transports.descriptions import Description
 from gateway.transports.grpc.breaker import CircuitBreaker
@@ -27,8 +28,7 @@ PATIENCE: Final = 10.0
 """Times ``worker_connect_seconds`` that a successor has to become ready, before it is given up and made anew."""
 
 
-@dataclass(kw_only=True, slots=True, eq=False)
-class Place:
+class Place(Struct, kw_only=True, eq=False):
     """For one connection at an address; ``replace_at`` and ``give_up_at`` are moments."""
 
     connection: Connection

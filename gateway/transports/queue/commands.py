@@ -6,9 +6,9 @@ was done, and whoever asked connects anew.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from redis import exceptions
 
 from gateway.redis.clients import Client
@@ -31,8 +31,7 @@ _MOST_IDS: Final = 1000
 """Entries that one command is about: a bridge has a hundred in hand, and what is pending is looked at part by part."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Delivered:
+class Delivered(Struct, frozen=True, kw_only=True):
     """An entry that was delivered to this consumer. ``before``: how often it was delivered to somebody who may have put
     it to the worker.
     """
@@ -42,8 +41,7 @@ class Delivered:
     before: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True, kw_only=True):
     """An entry that was delivered and not done. ``times``: how often."""
 
     id: bytes

@@ -1,11 +1,11 @@
 """What the parts of a consumer share: who it is, what it has in hand, Redis' clock, and how they wake each other."""
 
 import asyncio
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.telemetry.events import Events
 from gateway.telemetry.labels import ConsumerEvent
@@ -80,8 +80,7 @@ class Condition:
         self.become(f"{_LOST}: {why}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Consuming:
+class Consuming(Struct, frozen=True, kw_only=True):
     """One consumer's own. An event is set for whoever waits for it, who clears it."""
 
     name: str

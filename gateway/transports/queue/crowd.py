@@ -9,14 +9,14 @@ by the one in which the fewest wait for each ask that can be worked on at once.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gateway.transports.descriptions import Description
 from gateway.transports.queue.wire import GONE_MS
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bridge:
+class Bridge(Struct, frozen=True, kw_only=True):
     """One of them. ``at`` is in milliseconds of Redis' clock, ``answered`` since it was started."""
 
     description: Description

@@ -14,8 +14,9 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 
@@ -45,8 +46,7 @@ class Key(NamedTuple):
     deadline: int
 
 
-@dataclass(kw_only=True, slots=True, eq=False)
-class Answer:
+class Answer(Struct, kw_only=True, eq=False):
     """An answer that waits to be written. ``until`` is in monotonic seconds."""
 
     key: Key
@@ -56,8 +56,7 @@ class Answer:
     entries: list[Entry] = field(default_factory=list)
 
 
-@dataclass(kw_only=True, slots=True, eq=False)
-class _Taken:
+class _Taken(Struct, kw_only=True, eq=False):
     """A question that the worker is asked."""
 
     until: float

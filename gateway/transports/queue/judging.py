@@ -1,8 +1,9 @@
 """What a consumer of a queue needs of whoever answers its asks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -11,8 +12,7 @@ Said = pb.Outcome | pb.ValidateSettingsResponse | q.Error
 """What is said to a question: the worker's own words, or why there are none."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Introduced:
+class Introduced(Struct, frozen=True, kw_only=True):
     """As whom a consumer stands in the queue.
 
     ``description`` is a DescribeResponse, serialized; equal descriptions are equal bytes. ``lane`` is that of its

@@ -11,8 +11,9 @@ seen, so that a second without any is not taken for the end.
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.transports.queue.crowd import Bridge
 
@@ -24,8 +25,7 @@ LEAST_SECONDS: Final = 5.0
 come has answered nothing yet, which says nothing of the next ten seconds; for so long nobody stands still."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Backlog:
+class Backlog(Struct, frozen=True, kw_only=True):
     """Why an ask would be late: so many are before it, and all of them take so many seconds."""
 
     length: int

@@ -5,10 +5,10 @@ and never an exception.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import DecodeError
+from msgspec import Struct
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Policy
@@ -37,8 +37,7 @@ MOST_POLICIES: Final = 1000
 _DEADLINE_DIGITS: Final = 16
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """An entry of a lane. ``deadline`` is in milliseconds of Redis' clock; ``request`` has a question in it."""
 
     gateway: str

@@ -17,10 +17,12 @@ A user is taken as a whole: one that is found and empty is anonymous, whatever s
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
+
 from gateway.policies.model import Phase
+from gateway.wording import Redacted
 
 HostPort = tuple[str, int]
 
@@ -31,8 +33,7 @@ class AccessError(Exception):
     """Options or files that say nothing usable about access to webhooks. ``str(error)``: which, what, what to do."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Credentials:
+class Credentials(Redacted, Struct, frozen=True, kw_only=True):
     """A user of a kubeconfig; empty: anonymous.
 
     ``certificate`` and ``key`` are PEM, and go before ``certificate_file`` and ``key_file``, which are read again when
@@ -41,19 +42,18 @@ class Credentials:
 
     certificate: bytes = b""
     certificate_file: str = ""
-    key: bytes = field(default=b"", repr=False)
+    key: bytes = b""
     key_file: str = ""
-    token: str = field(default="", repr=False)
+    token: str = ""
     token_file: str = ""
     username: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
 
 
 ANONYMOUS: Final = Credentials()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Users:
+class Users(Struct, frozen=True, kw_only=True):
     """The users of a kubeconfig. ``current`` is that of the current context, None if there is none."""
 
     named: Mapping[str, Credentials] = field(default_factory=dict)
@@ -68,8 +68,7 @@ class Users:
         return self.current or ANONYMOUS
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WebhookAccess:
+class WebhookAccess(Struct, frozen=True, kw_only=True):
     """``mutating`` and ``validating`` are the users for either kind of call. ``resolved`` says of some (host, port),
     host in lower case, which (host, port) is to be dialled instead.
     """

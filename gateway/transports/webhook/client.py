@@ -11,7 +11,6 @@ The headers are always exactly these, in this order: Host, User-Agent, Content-L
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final
 
@@ -20,6 +19,7 @@ from aiohttp import hdrs
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest, ConnectionKey
 from aiohttp.tracing import Trace
+from msgspec import Struct
 from yarl import URL
 
 from gateway.transports.limits import TransportLimits
@@ -35,8 +35,7 @@ _DNS_SECONDS: Final = 10
 """How long addresses are kept: a webhook that moved is found by the next call or the one after."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Post:
+class Post(Struct, frozen=True, kw_only=True):
     """A call: to whom it is known as ``name``, and what is sent where."""
 
     name: str
@@ -45,8 +44,7 @@ class Post:
     traceparent: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Received:
+class Received(Struct, frozen=True, kw_only=True):
     """What came back, whatever its status; ``location`` and ``retry_after`` are headers."""
 
     status: int

@@ -16,17 +16,18 @@ import re
 import ssl
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, time
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.transports.certificates import SYSTEM
 from gateway.transports.credentials import file_content, file_state, system_file
 from gateway.transports.webhook.access import Credentials
 from gateway.transports.webhook.kubeconfig import is_header
+from gateway.wording import Redacted
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -42,12 +43,11 @@ class ProofError(Exception):
     """It cannot be used; ``str(error)`` says which, why, and what to do."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Proof:
+class Proof(Redacted, Struct, frozen=True, kw_only=True):
     """What a call is made with. ``context`` is the same object as long as it says the same."""
 
     context: ssl.SSLContext
-    authorization: str = field(default="", repr=False)
+    authorization: str = ""
     shows_certificate: bool = False
 
 
