@@ -14,7 +14,7 @@ GENERATED := gateway/transports/proto workers/python/admission_worker/proto work
 LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
-.PHONY: help run test integration lint format bench bench-matching bench-startup bench-policies bench-early-asks bench-cache bench-workers \
+.PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-early-asks bench-cache bench-workers \
   properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate kit workers-gateway proto docs lock clean
 
 help:  ## this list
@@ -108,6 +108,9 @@ bench-cache: $(VENV)/.dev  ## CPU of a verdict from memory, from Redis, and from
 
 bench-workers: $(VENV)/.dev  ## CPU of a call to a gRPC worker, by stream, by call and through a queue
 	@$(BIN)/python benchmarks/workers.py $(ARGS)
+
+path: $(VENV)/.dev  ## the functions that one review passes: how many, in how many modules, how deep (ARGS="-o tree": which)
+	@$(BIN)/python benchmarks/path.py $(ARGS)
 
 proto: $(VENV)/.dev  ## generate the Python messages from proto/
 	@for out in $(GENERATED); do $(BIN)/python -m grpc_tools.protoc -Iproto --python_out=pyi_out:$$out $(PROTO) 2>/dev/null || exit 1; done
