@@ -75,12 +75,16 @@ _FIXED: Final = (
     _Fixed(
         title="Output of started workers", module="gateway.transports.output", names=("LINE_BYTES", "LINES_A_SECOND")
     ),
-    _Fixed(title="Processes of hooks", module="gateway.hooks.process", names=("GRACE_SECONDS",)),
-    _Fixed(title="Hooks that describe themselves", module="gateway.hooks.running", names=("CONFIGS", "CONFIG_BYTES")),
-    _Fixed(title="Answers of hooks", module="gateway.hooks.answers", names=("VALUES",)),
-    _Fixed(title="Metrics of hooks", module="gateway.hooks.verdicts", names=("METRICS_BYTES",)),
-    _Fixed(title="Output of hooks", module="gateway.hooks.output", names=("LINE_BYTES", "LINES_A_SECOND")),
-    _Fixed(title="Files of hooks", module="gateway.transports.hook.worker", names=("LOOK_SECONDS", "AGAIN_SECONDS")),
+    _Fixed(title="Processes of hooks", module="gateway.hooks.execution.process", names=("GRACE_SECONDS",)),
+    _Fixed(
+        title="Hooks that describe themselves",
+        module="gateway.hooks.execution.runner",
+        names=("CONFIGS", "CONFIG_BYTES"),
+    ),
+    _Fixed(title="Answers of hooks", module="gateway.hooks.protocol.answers", names=("VALUES",)),
+    _Fixed(title="Metrics of hooks", module="gateway.hooks.execution.files", names=("METRICS_BYTES",)),
+    _Fixed(title="Output of hooks", module="gateway.hooks.execution.output", names=("LINE_BYTES", "LINES_A_SECOND")),
+    _Fixed(title="Files of hooks", module="gateway.hooks.transport.worker", names=("LOOK_SECONDS", "AGAIN_SECONDS")),
     _Fixed(
         title="Channels to workers",
         module="gateway.transports.grpc.dialling",

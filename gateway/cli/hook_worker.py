@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
-from gateway.cli.hook_policies import UnservedError, serve_hooks
 from gateway.cli.options import chosen_limits
+from gateway.hooks.server.policies import UnservedError, serve_hooks
+from gateway.hooks.source.directory import HookDirectory
 from gateway.sources.files import SourceError
-from gateway.sources.hooks import HookDirectory
 from gateway.sources.loading import load_configuration
-from gateway.transports.hook.surroundings import hook_limits
 from gateway.transports.limits import TransportLimits
 
 
 def run(hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: tuple[str, ...], **limits: Any) -> None:
     """See the command."""
-    chosen = hook_limits(*chosen_limits(limits, TransportLimits))
-    directory = HookDirectory(hooks_dir, seconds=chosen.config_seconds)
+    (chosen,) = chosen_limits(limits, TransportLimits)
+    directory = HookDirectory(hooks_dir, seconds=chosen.hook_config_seconds)
     try:
         configuration = load_configuration(objects, hooks=directory)
     except SourceError as error:

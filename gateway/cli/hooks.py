@@ -29,12 +29,12 @@ import click
 
 from gateway.cli.exits import note
 from gateway.cli.options import PREFIX, SHELL_OPERATOR, SectionedOption
-from gateway.policies.hooks.names import CONFIGURATION
+from gateway.hooks.configuration.names import CONFIGURATION
 from gateway.policies.names import dns_label, dns_subdomain
 
 if TYPE_CHECKING:
+    from gateway.hooks.source.directory import HookDirectory
     from gateway.policies.model import ServiceReference
-    from gateway.sources.hooks import HookDirectory
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -105,7 +105,7 @@ def chosen_hooks(values: dict[str, Any]) -> "HookDirectory | None":
     directory, name = values["hooks_dir"], values[_parameter("configuration-name")]
     if directory is None:
         return None
-    from gateway.sources.hooks import HookDirectory
+    from gateway.hooks.source.directory import HookDirectory
 
     return HookDirectory(directory, configuration=name or CONFIGURATION)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gateway.hooks.paths import hook_path
 from gateway.policies.model import Configuration, ConfigurationError, Worker
 from gateway.policies.wording import quote
 from gateway.transports.programs import search_path
@@ -41,7 +40,7 @@ def _about(worker: Worker) -> Iterator[ConfigurationError]:
         if why:
             yield _warning(worker, "spec.queue.keyFile", f"{why}; until it is right, nobody can be asked by this queue")
     if worker.hook is not None:
-        why = _hook_mistake(hook_path(worker.hook.path, worker.hook.directory))
+        why = _hook_mistake(Path(worker.hook.directory) / worker.hook.path)
         if why:
             yield _warning(worker, "spec.hook.path", why)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gateway.cli.exits import note
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
+from gateway.hooks.transport.factory import HookWorkerFactory
 from gateway.policies.model import Configuration
 from gateway.policies.wording import few
 from gateway.transports.means import Means
@@ -30,7 +31,7 @@ def chosen_means(values: dict[str, Any]) -> Means:
         configuration=values.pop("admission_control_config_file"),
         resolve=values.pop("resolve"),
     )
-    return Means(redis=redis, webhooks=webhooks)
+    return Means(redis=redis, webhooks=webhooks, hooks=HookWorkerFactory())
 
 
 def tell_idle_places(configuration: Configuration, means: Means) -> None:

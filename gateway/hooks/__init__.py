@@ -1,1 +1,1 @@
-"""shell-operator's hooks: programs that are run, one process for each question, and judge by files."""
+"""shell-operator's hooks: programs that the gateway runs, one process per call, and that answer by files."""

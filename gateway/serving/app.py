@@ -16,13 +16,13 @@ import structlog
 from msgspec import Struct
 
 from gateway.engine.availability import UnavailablePolicy
+from gateway.hooks.configuration.paths import HookPath
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration, ConfigurationError
 from gateway.serving.admin import AdminListener
 from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
 from gateway.serving.front import Front
-from gateway.serving.hook_paths import HookPath
 from gateway.serving.judge import Consumer, Judge, refusal
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.patch_lines import PatchLines

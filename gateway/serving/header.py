@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from gateway.policies.hooks.names import ID_PATHS
+from gateway.hooks.configuration.paths import ID_PATHS
 from gateway.policies.model import Phase
 from gateway.serving.plans import Target
 from gateway.serving.refusals import Refusal, Refused, quote

@@ -10,11 +10,11 @@ from gateway.sources.files import STDIN, read, read_stream
 
 if TYPE_CHECKING:
     from gateway.policies.document import SourceText
-    from gateway.sources.hooks import HookDirectory
+    from gateway.sources.watching import HookSource
 
 
 def load_configuration(
-    paths: Sequence[Path], *, stdin: BinaryIO | None = None, hooks: "HookDirectory | None" = None
+    paths: Sequence[Path], *, stdin: BinaryIO | None = None, hooks: "HookSource | None" = None
 ) -> Configuration:
     """What the files, directories and hooks say together; ``-`` is ``stdin``, if that may be read.
 

@@ -11,16 +11,33 @@ states are equal texts: what was read has rested since the look before, so a lat
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gateway.policies.document import SourceText
 from gateway.sources.files import State, look, read_at_once
-from gateway.sources.hook_files import HookState
 
-if TYPE_CHECKING:
-    from gateway.sources.hooks import HookDirectory
+_States = tuple[State, object]
 
-_States = tuple[State, HookState | str]
+
+class HookSource(Protocol):
+    """A directory of hooks, which yields one more text (``gateway.hooks.source``)."""
+
+    def look(self) -> object:
+        """The state of the files: equal, as long as none of them has changed. Never raises."""
+
+    async def read(self) -> tuple[SourceText, object]:
+        """The text, and the state of the files it was made from. Cancelled, it leaves no process behind.
+
+        Raises:
+            SourceError: it cannot be read.
+        """
+
+    def read_now(self) -> tuple[SourceText, object]:
+        """The same, outside of a loop: it blocks.
+
+        Raises:
+            SourceError: it cannot be read.
+        """
 
 
 class Source:
@@ -31,7 +48,7 @@ class Source:
         hooks: where there are any.
     """
 
-    def __init__(self, paths: Sequence[Path], hooks: "HookDirectory | None" = None) -> None:
+    def __init__(self, paths: Sequence[Path], hooks: HookSource | None = None) -> None:
         self.paths = tuple(paths)
         self.hooks = hooks
         self._read: _States | None = None

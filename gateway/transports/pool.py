@@ -18,7 +18,7 @@ import contextlib
 import itertools
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 from msgspec import Struct, field
@@ -37,9 +37,6 @@ from gateway.transports.means import Means
 from gateway.transports.supervisor import Supervisor
 from gateway.transports.unreachable import UnreachableWorker
 
-if TYPE_CHECKING:
-    from gateway.hooks.running import HookRunner
-
 _LOG: Final = structlog.get_logger(__name__)
 
 _Key = tuple[str, str, GrpcTarget | QueueTarget | WebhookTarget | HookTarget | None]
@@ -47,6 +44,7 @@ _Key = tuple[str, str, GrpcTarget | QueueTarget | WebhookTarget | HookTarget | N
 it), and all that is said of how it is reached."""
 
 NO_REDIS: Final = "it is behind a queue, and no Redis is given; name it by --queue-redis (for serve, --redis will do)"
+NO_HOOKS: Final = "it is a hook, and this process runs none"
 NO_REDIS_EXTRA: Final = f"spec.queue {NEEDS_REDIS_EXTRA}"
 
 _PREFIX: Final = "admission-gateway-"
@@ -84,7 +82,6 @@ class WorkerPool:
         self._limits = limits or TransportLimits()
         self._events = events or NoEvents()
         self._means = means or Means()
-        self._hooks: HookRunner | None = None
         self._reached: dict[_Key, ReachedWorker] = {}
         self._leaving: set[ReachedWorker] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -151,12 +148,9 @@ class WorkerPool:
             access = self._means.webhooks
             return WebhookWorker(worker.name, worker.webhook, self._limits, access=access, events=self._events)
         if worker.hook is not None:
-            from gateway.hooks.running import HookRunner  # noqa: PLC0415
-            from gateway.transports.hook.surroundings import hook_limits  # noqa: PLC0415
-            from gateway.transports.hook.worker import HookWorker  # noqa: PLC0415
-
-            self._hooks = self._hooks or HookRunner(hook_limits(self._limits))
-            return HookWorker(worker.name, worker.hook, self._limits, events=self._events, runner=self._hooks)
+            if self._means.hooks is None:
+                return UnreachableWorker(worker.name, f"hook {worker.hook.path}", NO_HOOKS, self._events)
+            return self._means.hooks(worker.name, worker.hook, self._limits, self._events)
         raise ValueError(f"worker {worker.name!r} has no transport")
 
     def _behind_queue(self, name: str, queue: QueueTarget) -> Asked:

@@ -3,7 +3,7 @@
 The process is told where to listen by ``ADMISSION_WORKER_LISTEN`` (a gRPC target), and by
 ``ADMISSION_WORKER_SUPERVISED=1`` that its standard input is a pipe held open by the gateway: at its end the gateway has
 died, however it died, and the worker should go too. Of the gateway's environment it has what hooks have
-(``hooks.environment``), and no secret. It leads a process group of its own, so that what it starts is stopped with it.
+(``programs``), and no secret. It leads a process group of its own, so that what it starts is stopped with it.
 ``python`` is found beside the gateway's own interpreter first, so that a worker installed with the gateway runs without
 further ado.
 """
@@ -20,12 +20,11 @@ from typing import BinaryIO, Final
 import structlog
 
 from gateway.engine.plan import Unavailable, UnavailableReason
-from gateway.hooks.environment import clean_environment
 from gateway.policies.model import Worker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
 from gateway.transports.output import WorkerOutput
-from gateway.transports.programs import search_path
+from gateway.transports.programs import clean_environment, search_path
 
 _LOG: Final = structlog.get_logger(__name__)
 

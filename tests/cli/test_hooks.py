@@ -12,8 +12,8 @@ import yaml
 from click.testing import CliRunner
 
 from gateway.cli.commands.serve import serve
+from tests.hooks.source.test_directory import bash, write
 from tests.integration.process import COMMAND, PATIENCE
-from tests.sources.test_hooks import bash, write
 
 pytestmark = pytest.mark.integration
 

@@ -79,7 +79,7 @@ def test_serve_loads_what_a_configuration_needs():
     """Hooks, webhooks, queues and conditions are loaded with the first that a configuration has."""
     code = "import sys, gateway.cli.serve; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
-    late = ("gateway.cel.language", "gateway.hooks.running", "gateway.sources.hooks", "gateway.transports.hook")
+    late = ("gateway.cel.language", "gateway.hooks.execution", "gateway.hooks.source", "gateway.hooks.transport.worker")
     late += ("gateway.transports.queue.worker", "redis", "re2")
     assert [name for name in modules if name.startswith(late)] == []
     # Of webhooks no more than what the options may hold.

@@ -5,7 +5,7 @@ An error's text is the decoder's own, and goes to shell-operator's log only: tha
 
 from typing import Any
 
-from gateway.hooks.answers import AnswerError, read_answer
+from gateway.hooks.protocol.answers import AnswerError, read_answer
 from tests.conformance.cases import Case, Result, same
 
 KIND = "hook_answer"

@@ -7,8 +7,8 @@ only the name is unset there before it is registered (``admissionReviewVersions`
 
 from typing import Any
 
-from gateway.policies.hooks.model import AdmissionBinding, HookConfiguration
-from gateway.policies.hooks.reading import read_hook_configuration
+from gateway.hooks.configuration.model import AdmissionBinding, HookConfiguration
+from gateway.hooks.configuration.reader import read_hook_configuration
 from tests.conformance.cases import Case, Result, same
 
 KIND = "hook_config"

@@ -19,12 +19,14 @@ from typing import Any
 
 import structlog
 
+from gateway.hooks.source.directory import HookDirectory
+from gateway.hooks.transport.factory import HookWorkerFactory
 from gateway.patching.application import apply_json_patch
 from gateway.patching.dialect import PatchDialect
 from gateway.policies.configuration import load
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings
-from gateway.sources.hooks import HookDirectory
+from gateway.transports.means import Means
 from tests.conformance.cases import Case, Result, member, same
 
 KIND = "hook_http"
@@ -95,6 +97,7 @@ async def _asked(folder: Path, hooks: Path, request: dict[str, Any]) -> tuple[in
         tls_dev_dir=folder / "tls",
         hooks=directory.configuration,
         worker_wait_seconds=_PATIENCE,
+        means=Means(hooks=HookWorkerFactory()),
     )
     gateway = Gateway(load([text]), settings)
     (host, port), _ = await gateway.start()

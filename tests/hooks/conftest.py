@@ -1,9 +1,6 @@
-"""Hooks run in a loop like the gateway's, uvloop's, and in asyncio's own, as in hook-worker."""
-
-import asyncio
+"""What tests of hooks share."""
 
 import pytest
-import uvloop
 from structlog.testing import capture_logs
 
 
@@ -12,8 +9,3 @@ def log():
     """What is logged in the meantime."""
     with capture_logs() as entries:
         yield entries
-
-
-def pytest_asyncio_loop_factories(config, item):
-    """Both."""
-    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}

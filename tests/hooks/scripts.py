@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.limits import HookLimits
+from gateway.transports.limits import TransportLimits
 
 PATIENCE = 30.0
 
@@ -62,9 +62,9 @@ def limits(**fields):
         "config_seconds": PATIENCE,
         "output_bytes": 16_000_000,
         "response_bytes": 30_000_000,
-        "message_characters": 500,
     }
-    return HookLimits(**(chosen | fields))
+    chosen = {f"hook_{name}": value for name, value in (chosen | fields).items()}
+    return TransportLimits(**chosen)
 
 
 LIMITS = (1.0, 4.0, 16.0)

@@ -19,8 +19,8 @@ from packaging.requirements import Requirement
 from gateway import __version__
 from gateway.cli.languages import LANGUAGES
 from gateway.cli.main import main
+from tests.hooks.source.test_directory import bash
 from tests.integration.process import PATIENCE, Lines
-from tests.sources.test_hooks import bash
 
 ROOT = Path(__file__).parents[2]
 SITE = Path(sysconfig.get_path("purelib"))

@@ -8,8 +8,11 @@ from gateway.engine.origin import ASKED
 from gateway.engine.plan import Described
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Failure
+from gateway.hooks.transport.factory import HookWorkerFactory
 from gateway.policies.model import Configuration, GrpcTarget, Phase, Worker
 from gateway.transports.limits import TransportLimits
+from gateway.transports.means import Means
+from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
 from tests.integration.process import PATIENCE
 from tests.world import policy
@@ -34,12 +37,15 @@ def configured(*policies, directory="", **targets):
 @asynccontextmanager
 async def working(configuration, *, wait=PATIENCE, changed=lambda: None, **limits):
     """Workers, started, and closed at the end."""
-    workers = Workers(configuration, TransportLimits(**({"worker_connections": 1} | limits)), changed=changed)
+    limits = TransportLimits(**({"worker_connections": 1} | limits))
+    pool = WorkerPool(limits, means=Means(hooks=HookWorkerFactory()))
+    workers = Workers(configuration, limits, pool=pool, changed=changed)
     try:
         await workers.start(wait_seconds=wait)
         yield workers
     finally:
         await workers.close()
+        await pool.close()
 
 
 def standing(workers, name="judge"):

@@ -1,0 +1,1 @@
+"""What a hook prints with ``--config``, and the policies that it becomes. Pure: values in, values out."""

@@ -1,0 +1,1 @@
+"""How hooks are run: processes, signals, outputs, files, concurrency."""

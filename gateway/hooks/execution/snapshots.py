@@ -1,0 +1,144 @@
+"""The snapshots that a hook is given: lists of the cluster's objects, as its ``kubernetes`` bindings select them.
+
+They are made of documents beside the policies, once for each content of these and of the hook. An element is what
+shell-operator makes of an object: ``object``, unless ``keepFullObjectsInMemory`` is false; and ``filterResult`` if
+there is a ``jqFilter``, which is what the jq program makes of the object: null if nothing, an array if several values.
+A list is sorted by namespace and name.
+
+A namespace's labels are those of the Namespace document; one that there is no document of is not selected by labels.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.hooks.configuration.model import ObjectBinding
+from gateway.hooks.execution.process import Fate, NotStartedError, run
+from gateway.matching.selectors import object_labels, selects
+from gateway.transports.programs import clean_environment
+
+JQ: Final = "jq"
+
+_NAMESPACE: Final = ("v1", "Namespace")
+
+
+class SnapshotError(Exception):
+    """Snapshots that cannot be made. ``str(error)`` says of which binding, why, and what to do."""
+
+
+async def snapshot(
+    binding: ObjectBinding, objects: Sequence[Mapping[str, Any]], *, seconds: float, output_bytes: int
+) -> list[dict[str, Any]]:
+    """The list of one binding.
+
+    Args:
+        binding: which objects, and what of them.
+        objects: of all kinds.
+        seconds: how long jq may take.
+        output_bytes: how much it may write.
+
+    Raises:
+        SnapshotError: the filter cannot be applied.
+    """
+    found = sorted(selected(binding, objects), key=lambda each: (_text(each, "namespace"), _text(each, "name")))
+    items: list[dict[str, Any]] = [{"object": each} if binding.keeps_objects else {} for each in found]
+    if binding.jq_filter:
+        results = await _filtered(binding, found, seconds, output_bytes)
+        for item, result in zip(items, results, strict=True):
+            item["filterResult"] = result
+    return items
+
+
+def selected(binding: ObjectBinding, objects: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The objects that a binding selects."""
+    namespaces = {
+        _text(each, "name"): object_labels(each) or {}
+        for each in objects
+        if (each.get("apiVersion"), each.get("kind")) == _NAMESPACE
+    }
+    return [each for each in objects if _is_kind(binding, each) and _is_selected(binding, each, namespaces)]
+
+
+def _is_kind(binding: ObjectBinding, item: Mapping[str, Any]) -> bool:
+    kind = str(item.get("kind", "")).lower()
+    # "Case-insensitive name, kind or short name" (shell-operator); short names only the cluster knows.
+    names = {kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies"}
+    return binding.kind.lower() in names and binding.api_version in {"", item.get("apiVersion")}
+
+
+def _is_selected(binding: ObjectBinding, item: Mapping[str, Any], namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+    namespace = _text(item, "namespace")
+    labels = object_labels(item) or {}
+    return (
+        (not binding.names or _text(item, "name") in binding.names)
+        and (not binding.namespaces or namespace in binding.namespaces)
+        and (binding.labels is None or selects(binding.labels, labels))
+        and (
+            binding.namespace_labels is None
+            or (namespace in namespaces and selects(binding.namespace_labels, namespaces[namespace]))
+        )
+        and all((_at(item, each.field) == each.value) is each.equals for each in binding.fields)
+    )
+
+
+def _text(item: Mapping[str, Any], name: str) -> str:
+    metadata = item.get("metadata")
+    value = metadata.get(name) if isinstance(metadata, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def _at(item: Any, path: str) -> str:
+    """The value of a field selector's path; "" where there is none, as the API server has it."""
+    for step in path.split("."):
+        item = item.get(step) if isinstance(item, Mapping) else None
+    return item if isinstance(item, str) else "" if item is None else json.dumps(item)
+
+
+async def _filtered(
+    binding: ObjectBinding, objects: Sequence[Mapping[str, Any]], seconds: float, output_bytes: int
+) -> list[Any]:
+    """What jq makes of each object."""
+    if not objects:
+        return []
+    program = shutil.which(JQ)
+    if program is None:
+        raise SnapshotError(
+            f"binding {binding.name!r} has a jqFilter, and there is no program jq; install it beside the gateway, or "
+            "leave the filter out"
+        )
+    with tempfile.TemporaryDirectory(prefix="admission-gateway-jq-") as directory:
+        source = _written(directory, objects)
+        # One array for each object, whatever the filter gives; a comment in it ends with its line.
+        argv = [program, "-c", f"[{binding.jq_filter}\n]", str(source)]
+        try:
+            ended = await run(
+                argv,
+                environment=clean_environment(),
+                directory=directory,
+                seconds=seconds,
+                output_bytes=output_bytes,
+                kept_bytes=output_bytes,
+            )
+        except NotStartedError as error:
+            raise SnapshotError(f"binding {binding.name!r}: {error}") from None
+    if ended.fate is not Fate.ENDED or ended.code:
+        said = " ".join(ended.stderr.decode(errors="replace").split())[:_SHOWN]
+        why = said or f"jq was {ended.fate.value}"
+        raise SnapshotError(f"binding {binding.name!r}: jq cannot apply its jqFilter: {why}")
+    results = [json.loads(line) for line in ended.stdout.splitlines()]
+    if len(results) != len(objects):
+        raise SnapshotError(f"binding {binding.name!r}: jq cannot apply its jqFilter: its brackets do not match")
+    return [result[0] if len(result) == 1 else result or None for result in results]
+
+
+def _written(directory: str, objects: Sequence[Mapping[str, Any]]) -> Path:
+    path = Path(directory, "objects.json")
+    path.write_text("\n".join(map(json.dumps, objects)))
+    return path
+
+
+_SHOWN: Final = 300
+"""Characters of jq's own words that are repeated."""

@@ -1,0 +1,1 @@
+"""A directory of hooks as a source of configuration."""

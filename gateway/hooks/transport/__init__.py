@@ -1,0 +1,1 @@
+"""A hook as a worker of the gateway: one process per call."""

@@ -1,0 +1,26 @@
+"""Makes the workers of hooks for the pool of transports. The code that runs hooks is loaded with the first one."""
+
+from typing import TYPE_CHECKING
+
+from gateway.policies.model import HookTarget
+from gateway.telemetry.events import Events
+from gateway.transports.limits import TransportLimits
+
+if TYPE_CHECKING:
+    from gateway.hooks.execution.runner import HookRunner
+    from gateway.hooks.transport.worker import HookWorker
+
+
+class HookWorkerFactory:
+    """Makes workers whose hooks share the limits of one process. A ``HookWorkers`` of ``transports.means``."""
+
+    def __init__(self) -> None:
+        self._runner: HookRunner | None = None
+
+    def __call__(self, name: str, target: HookTarget, limits: TransportLimits, events: Events) -> "HookWorker":
+        """A new worker, which describes itself at once. The first call's ``limits`` bound the hooks of all."""
+        from gateway.hooks.execution.runner import HookRunner  # noqa: PLC0415 - with the first hook
+        from gateway.hooks.transport.worker import HookWorker  # noqa: PLC0415 - see there
+
+        self._runner = self._runner or HookRunner(limits)
+        return HookWorker(name, target, limits, events=events, runner=self._runner)

@@ -1,0 +1,58 @@
+"""The output of a hook's ``--config``, to be made wrong in one place at a time."""
+
+import copy
+import json
+
+import pytest
+
+from gateway.hooks.configuration.policies import Hook, hooks_text
+from gateway.hooks.configuration.reader import read_hook_configuration
+
+RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+
+
+@pytest.fixture
+def binding():
+    """An admission binding, with these fields."""
+    return lambda name="a.example.com", **fields: {"name": name, "rules": [copy.deepcopy(RULE)], **fields}
+
+
+@pytest.fixture
+def output():
+    """What a hook prints: these lists."""
+    return lambda **members: json.dumps({"configVersion": "v1", **members}).encode()
+
+
+@pytest.fixture
+def mistakes():
+    """``PATH: MESSAGE`` of each mistake in an output."""
+
+    def read(output):
+        reading = read_hook_configuration(output, "hook --config")
+        assert (reading.configuration is None) is bool(reading.mistakes)
+        return [f"{mistake.place.path}: {mistake.message}" for mistake in reading.mistakes]
+
+    return read
+
+
+@pytest.fixture
+def read():
+    """The configuration in an output without mistakes."""
+
+    def reading(output):
+        made = read_hook_configuration(output, "hook --config")
+        assert made.mistakes == ()
+        return made.configuration
+
+    return reading
+
+
+@pytest.fixture
+def text(read):
+    """The text that registers hooks, by their paths and outputs."""
+
+    def made(name="shell-operator-hooks-hooks", **outputs):
+        hooks = [Hook(path=path, name=f"/hooks/{path}", configuration=read(each)) for path, each in outputs.items()]
+        return hooks_text(hooks, name="/hooks", directory="/hooks", configuration=name)
+
+    return made

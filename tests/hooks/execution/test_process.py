@@ -1,0 +1,232 @@
+"""One program, run once: heard, bounded, and nothing of it left behind, however it or we come to an end."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from gateway.hooks.execution.orphans import Strays
+from gateway.hooks.execution.process import Fate, NotStartedError, Stream, run
+from tests.hooks.scripts import LIMITS, PATIENCE, executable, gone, pid_in, until
+
+pytestmark = pytest.mark.integration
+
+FOREVER = 1e6
+
+
+def running(tmp_path, script, *, seconds=PATIENCE, output_bytes=1_000_000, **fields):
+    """What becomes of a script of bash."""
+    return run(
+        ["/bin/bash", "-c", script],
+        environment={"PATH": os.environ["PATH"]},
+        directory=tmp_path,
+        seconds=seconds,
+        output_bytes=output_bytes,
+        **fields,
+    )
+
+
+async def test_a_program_is_run_to_its_end(tmp_path):
+    """Its exit status and both outputs are told, its directory is the given one."""
+    ended = await running(tmp_path, "pwd; echo wrong >&2; exit 3")
+    assert (ended.fate, ended.code) == (Fate.ENDED, 3)
+    assert ended.stdout.decode() == f"{tmp_path.resolve()}\n"
+    assert (ended.stderr, ended.left_out) == (b"wrong\n", 0)
+
+
+async def test_it_has_nothing_to_read(tmp_path):
+    """Its standard input is empty: nobody waits for a terminal."""
+    assert (await running(tmp_path, "cat; echo end")).stdout == b"end\n"
+
+
+async def test_it_sees_only_the_environment_that_it_is_given(tmp_path, monkeypatch):
+    """Nothing of this process' own environment gets there."""
+    monkeypatch.setenv("ADMISSION_GATEWAY_REDIS", "redis://:secret@redis")
+    ended = await run(
+        ["/usr/bin/env"], environment={"A": "b"}, directory=tmp_path, seconds=PATIENCE, output_bytes=10_000
+    )
+    names = {line.split("=")[0] for line in ended.stdout.decode().splitlines()}
+    assert names == {"A", "ADMISSION_GATEWAY_RUN"}
+
+
+async def test_output_is_heard_as_it_comes_and_its_beginning_kept(tmp_path):
+    """Whoever listens gets all of it; what is not kept is counted."""
+    heard = dict.fromkeys(Stream, b"")
+
+    def hear(stream, chunk):
+        heard[stream] += chunk
+
+    ended = await running(tmp_path, "printf %020d 1; printf e >&2", kept_bytes=5, heard=hear)
+    assert (ended.stdout, ended.stderr, ended.left_out) == (b"00000", b"e", 15)
+    assert heard == {Stream.STDOUT: b"0" * 19 + b"1", Stream.STDERR: b"e"}
+
+
+async def late(tmp_path, script, begun):
+    """What becomes of a script at its time limit. Before that it has left a file that says that it has ``begun``."""
+    for seconds in LIMITS:
+        ended = await running(tmp_path, script, seconds=seconds)
+        if (tmp_path / begun).exists():
+            return ended
+    raise AssertionError(f"{script} has not begun within {seconds} s")
+
+
+async def test_the_time_limit_ends_the_group(tmp_path):
+    """Children that wait go with it."""
+    ended = await late(tmp_path, f"sleep {FOREVER} & echo $! > new; mv new child; wait", "child")
+    assert (ended.fate, ended.code) == (Fate.LATE, -signal.SIGTERM)
+    await gone(await pid_in(tmp_path / "child"))
+
+
+async def test_it_may_end_in_its_own_way_first(tmp_path):
+    """SIGTERM comes before SIGKILL: a trap runs."""
+    script = f"trap 'echo tidied > done; exit 7' TERM; touch begun; sleep {FOREVER} & wait"
+    ended = await late(tmp_path, script, "begun")
+    assert (ended.fate, ended.code) == (Fate.LATE, 7)
+    assert (tmp_path / "done").read_text() == "tidied\n"
+
+
+async def test_one_that_does_not_listen_is_killed(tmp_path, monkeypatch):
+    """SIGKILL comes after the grace."""
+    monkeypatch.setattr("gateway.hooks.execution.process.GRACE_SECONDS", 0.1)
+    ended = await late(tmp_path, "trap '' TERM; touch begun; while :; do sleep 1000; done", "begun")
+    assert (ended.fate, ended.code) == (Fate.LATE, -signal.SIGKILL)
+
+
+async def test_what_it_leaves_running_is_killed(tmp_path):
+    """A child in the background does not outlive it."""
+    ended = await running(tmp_path, f"sleep {FOREVER} & echo $! > child; exit 0")
+    assert ended.fate is Fate.ENDED
+    await gone(await pid_in(tmp_path / "child"))
+
+
+@pytest.mark.parametrize("missing", [("pidfd_open",), ("pidfd_open", "waitid")], ids=["pidfd", "waitid"])
+async def test_what_it_leaves_running_is_killed_where_processes_have_no_descriptors(tmp_path, monkeypatch, missing):
+    """Nor are strays found there: it goes with its group, before or just as the group's number is free again."""
+    for name in missing:
+        monkeypatch.delattr(os, name, raising=False)
+    monkeypatch.setattr(Strays, "_adopts", False)
+    ended = await running(tmp_path, f"sleep {FOREVER} & echo $! > child; exit 3")
+    assert (ended.fate, ended.code) == (Fate.ENDED, 3)
+    pid = await pid_in(tmp_path / "child")
+    await until(lambda: is_dead(pid))
+    # It may have fallen to us, if we have adopted orphans before.
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)  # noqa: ASYNC222 - it has ended
+
+
+def is_dead(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize(
+    "daemon",
+    [
+        "setsid sh -c 'echo $$ > child; exec sleep 1e6' &",
+        "(setsid sh -c 'echo $$ > child; exec sleep 1e6' > /dev/null 2>&1 &)",
+        "(setsid sh -c '(setsid sh -c \"echo \\$\\$ > child; exec sleep 1e6\" &)' &)",
+    ],
+    ids=["session", "orphan", "daemon"],
+)
+async def test_what_leaves_its_group_is_found(tmp_path, daemon):
+    """A session of its own, a parent that has died, output that it holds open: it goes all the same, and is reaped."""
+    ended = await running(tmp_path, f"{daemon}\nuntil test -s child; do sleep 0.01; done")
+    assert (ended.fate, ended.code) == (Fate.ENDED, 0)
+    await gone(await pid_in(tmp_path / "child"))
+
+
+async def test_nobody_waits_for_an_output_that_a_daemon_holds(tmp_path):
+    """The end of the program is the end, though somebody else could still write."""
+    ended = await running(tmp_path, f"echo said; setsid sleep {FOREVER} & exit 0")
+    assert ended.stdout == b"said\n"
+
+
+@pytest.mark.parametrize("stream", ["", ">&2"], ids=["stdout", "stderr"])
+async def test_one_that_floods_is_ended(tmp_path, stream):
+    """An endless output costs no more than its bound."""
+    ended = await running(tmp_path, f"yes {stream}", output_bytes=100_000, kept_bytes=10)
+    assert ended.fate is Fate.FLOODED
+    assert len(ended.stdout + ended.stderr) == 10
+    assert ended.left_out >= 99_990
+
+
+async def test_the_bound_is_of_both_outputs_together(tmp_path):
+    """Exactly as much as is allowed may be written."""
+    script = "head -c 600 /dev/zero; head -c 400 /dev/zero >&2"
+    assert (await running(tmp_path, script, output_bytes=1000)).fate is Fate.ENDED
+    assert (await running(tmp_path, script, output_bytes=999)).fate is Fate.FLOODED
+
+
+async def test_cancelling_leaves_nothing(tmp_path):
+    """The group is gone when the cancellation is."""
+    task = asyncio.create_task(running(tmp_path, f"echo $$ > own; sleep {FOREVER} & echo $! > child; wait"))
+    pids = [await pid_in(tmp_path / name) for name in ("own", "child")]
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    for pid in pids:
+        await gone(pid)
+
+
+async def test_cancelling_twice_kills(tmp_path):
+    """Whoever is in a hurry does not wait for a grace."""
+    task = asyncio.create_task(running(tmp_path, "trap '' TERM; echo $$ > own; while :; do sleep 1000; done"))
+    pid = await pid_in(tmp_path / "own")
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await gone(pid)
+
+
+async def test_one_killed_by_somebody_else_is_told_so(tmp_path):
+    """The signal is the exit status."""
+    task = asyncio.create_task(running(tmp_path, f"echo $$ > own; exec sleep {FOREVER}"))
+    os.kill(await pid_in(tmp_path / "own"), signal.SIGKILL)
+    ended = await task
+    assert (ended.fate, ended.code) == (Fate.ENDED, -signal.SIGKILL)
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_no_descriptor_is_left(tmp_path):
+    """However often programs are run, and however they end."""
+    before = descriptors()
+    for script in ("exit 0", "yes", "setsid sleep 1e6 &"):
+        await running(tmp_path, script, output_bytes=1000)
+    await until(lambda: descriptors() <= before)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "why"),
+    [
+        (None, 0, "there is no such file"),
+        ("#!/bin/sh\n", 0o644, r"may not be executed; chmod \+x"),
+        ("#!/nowhere/perl -w\n", 0o755, r"interpreter that its first line names \('#!/nowhere/perl -w'\)"),
+        ("#!/bin/sh\r\n", 0o755, r"first line \('#!/bin/sh\\r'\) ends in CR.* sed -i 's/\\r\$//' "),
+        ("#!/nowhere/perl -w\r\n", 0o755, r"interpreter that its first line names \('#!/nowhere/perl -w'\)"),
+        ("echo\n", 0o755, "no program of this machine"),
+    ],
+    ids=["missing", "mode", "interpreter", "crlf", "interpreter-crlf", "format"],
+)
+async def test_what_cannot_be_started_says_why(tmp_path, text, mode, why):
+    """And what to do about it."""
+    path = tmp_path / "hook"
+    if text is not None:
+        executable(path, text).chmod(mode)
+    with pytest.raises(NotStartedError, match=why):
+        await run([str(path)], environment={}, directory=tmp_path, seconds=PATIENCE, output_bytes=1)
+
+
+async def test_a_directory_that_is_gone_is_not_a_missing_program(tmp_path):
+    """The message names the directory."""
+    with pytest.raises(NotStartedError, match=r"its directory .* is not there"):
+        await run(["/bin/true"], environment={}, directory=tmp_path / "gone", seconds=PATIENCE, output_bytes=1)

@@ -1,0 +1,383 @@
+"""A directory of hooks: which files are hooks, what each says of itself, and what is wrong with those that do not."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gateway.hooks.source import directory, files
+from gateway.hooks.source.directory import HookDirectory
+from gateway.hooks.source.files import find_hooks
+from gateway.policies.configuration import load
+from gateway.sources.files import SourceError
+from gateway.sources.loading import load_configuration
+from gateway.sources.watching import Source
+
+pytestmark = pytest.mark.integration
+
+PATIENCE = 120.0
+
+CONFIG = """configVersion: v1
+kubernetesValidating:
+- name: NAME.example.com
+  rules:
+  - {operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}
+"""
+BASH = """#!/bin/bash
+if [[ $1 == --config ]]; then
+  cat <<'END'
+CONFIGEND
+fi
+"""
+PYTHON = """#!PYTHON
+import json, sys
+if sys.argv[1:] == ["--config"]:
+    rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    print(json.dumps({"configVersion": "v1", "kubernetesMutating": [{"name": "NAME.example.com", "rules": [rule]}]}))
+"""
+
+
+def write(path, text, mode=0o755):
+    """A file with this text and these permissions."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def bash(path, name="a", before=""):
+    """A hook in bash with a validating binding; ``before`` comes first, whatever it is called with."""
+    text = BASH.replace("CONFIG", CONFIG.replace("NAME", name))
+    return write(path, text.replace("#!/bin/bash\n", f"#!/bin/bash\n{before}\n"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "hooks"
+    path.mkdir()
+    return path
+
+
+def read(folder, **options):
+    """The text of a directory."""
+    return HookDirectory(folder, **options).read_now()[0]
+
+
+def mistakes(folder, **options):
+    """What is wrong with its hooks."""
+    return [str(mistake) for mistake in read(folder, **options).mistakes]
+
+
+def running(word):
+    """The processes whose environment or command has this word."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if word.encode() in command:
+            found.append(int(process.name))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ which files
+
+
+def test_hooks_are_executable_files_in_the_order_of_their_paths(folder):
+    """Wherever below the directory they are; hidden ones, libraries, and what documents and configures are none."""
+    for name in [
+        "b.sh",
+        "a/z",
+        "a-b/y",
+        "a/b/c",
+        ".hidden",
+        ".git/hook",
+        "lib/x.sh",
+        "a/lib/x",
+        "c.md",
+        "c.yaml",
+        "c.txt",
+    ]:
+        write(folder / name, "")
+    write(folder / "__pycache__/x.pyc", "")
+    found = find_hooks(folder)
+    # "-" stands before "/": shell-operator sorts whole paths.
+    assert [str(path.relative_to(folder)) for path in found.hooks] == ["a-b/y", "a/b/c", "a/z", "b.sh"]
+    assert found.idle == []
+
+
+def test_what_may_not_be_executed_is_told(folder):
+    """With what to do about it; the others are hooks."""
+    bash(folder / "hook")
+    idle = write(folder / "forgotten", "", mode=0o644)
+    (folder / "nowhere").symlink_to("gone")
+    os.mkfifo(folder / "pipe")
+    text = read(folder)
+    remarks = [str(remark) for remark in text.remarks]
+    assert remarks[0].startswith(f"{idle}:1: may not be executed")
+    assert f"chmod +x {idle}" in remarks[0]
+    assert "cannot be read" in remarks[1]
+    assert "no regular file" in remarks[2]
+    assert text.mistakes == ()
+    assert set(remarks) <= {str(warning) for warning in load([text]).warnings}
+
+
+def test_a_mounted_config_map(folder):
+    """Links are followed, those to directories too, and nothing is found twice."""
+    inner = folder / "..1"
+    bash(inner / "hook")
+    bash(inner / "sub" / "other", "b")
+    (folder / "..data").symlink_to("..1")
+    (folder / "hook").symlink_to("..data/hook")
+    (folder / "sub").symlink_to("..data/sub")
+    (folder / "again").symlink_to("..data/sub")
+    (folder / "round").symlink_to(".")
+    found = find_hooks(folder)
+    assert len(found.hooks) == 2
+
+
+def test_a_directory_without_hooks_is_refused(folder):
+    """Most likely somebody has forgotten chmod."""
+    write(folder / "hook", BASH, mode=0o644)
+    with pytest.raises(SourceError, match="holds no file that may be executed; chmod"):
+        read(folder)
+
+
+@pytest.mark.parametrize("name", ["missing", "file"])
+def test_what_is_no_directory_is_refused(tmp_path, name):
+    """By name."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SourceError, match=f"hooks: .*{name}: cannot be read"):
+        read(tmp_path / name)
+
+
+def test_a_directory_of_anything_is_refused(folder, monkeypatch):
+    """Looking through it each second would cost too much."""
+    monkeypatch.setattr(files, "MAX_FILES", 3)
+    for number in range(4):
+        bash(folder / f"hook{number}")
+    with pytest.raises(SourceError, match="holds more than 3 files"):
+        read(folder)
+
+
+# --------------------------------------------------------------------------------------------------- what they say
+
+
+def test_hooks_of_any_language(folder):
+    """In YAML from bash and in JSON from Python, they become one configuration of each phase."""
+    bash(folder / "one.sh", "one")
+    write(folder / "sub/two.py", PYTHON.replace("PYTHON", sys.executable).replace("NAME", "two"))
+    loaded = load([read(folder)])
+    assert loaded.errors == ()
+    assert [policy.name for policy in loaded.validating] == ["one.example.com"]
+    assert [policy.name for policy in loaded.mutating] == ["two.example.com"]
+    assert {worker.hook.path for worker in loaded.workers.values()} == {"one.sh", "sub/two.py"}
+
+
+def test_the_configurations_name(folder):
+    """As shell-operator is told it, with its suffix."""
+    bash(folder / "hook")
+    (policy,) = load([read(folder, configuration="mine")]).validating
+    assert policy.configuration == "mine-hooks"
+
+
+def test_a_hook_is_asked_in_its_directory_and_without_secrets(folder, monkeypatch):
+    """It finds what lies beside it, and nothing of the gateway's environment."""
+    monkeypatch.setenv("ADMISSION_GATEWAY_REDIS", "redis://:password@host")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "config.txt").write_text(CONFIG.replace("NAME", "a"))
+    write(folder / "sub" / "hook", '#!/bin/bash\n[[ -z "$ADMISSION_GATEWAY_REDIS" ]] && cat config.txt\n')
+    assert len(load([read(folder)]).validating) == 1
+
+
+def test_a_relative_directory(folder, monkeypatch):
+    """Means the one beside us."""
+    bash(folder / "hook")
+    monkeypatch.chdir(folder.parent)
+    (worker,) = load([read(Path("hooks"))]).workers.values()
+    assert worker.hook.directory == str(folder)
+
+
+def test_beside_policies(folder, tmp_path):
+    """Both are one configuration."""
+    bash(folder / "hook")
+    policies = tmp_path / "more.yaml"
+    policies.write_text("# nothing yet\n")
+    assert len(load_configuration([policies], hooks=HookDirectory(folder)).validating) == 1
+    assert len(load_configuration([], hooks=HookDirectory(folder)).validating) == 1
+
+
+# -------------------------------------------------------------------------------------------- what is wrong with them
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("#!/bin/bash\nexit 3\n", "ended with exit status 3"),
+        ("#!/bin/bash\necho why >&2; exit 1\n", "it wrote to stderr: why"),
+        ("#!/bin/bash\nkill -9 $$\n", "was ended by signal 9"),
+        ("#!/bin/bash\necho 'a: ['\n", "neither YAML nor JSON"),
+        ("#!/bin/bash\n", "nothing was printed"),
+        ("#!/bin/bash\necho 'configVersion: v1'\n", "at least 2 members"),
+        ("#!/no/such/interpreter\n", "interpreter"),
+        ("no script at all\n", "exec format error"),
+        ("#!/bin/bash\nyes\n", "wrote more than"),
+    ],
+)
+def test_a_broken_hook_is_a_fatal_mistake(folder, text, expected):
+    """It names the hook and what to do; the others are asked all the same."""
+    bash(folder / "a")
+    broken = write(folder / "b", text)
+    loaded = load([read(folder)])
+    (error,) = loaded.errors
+    assert str(error).startswith(str(broken))
+    assert expected in str(error)
+    assert loaded.fatal
+    assert len(loaded.validating) == 1
+
+
+def test_all_broken_hooks_are_told_at_once(folder):
+    """Not one after another, start after start."""
+    for name in "abc":
+        write(folder / name, "#!/bin/bash\nexit 1\n")
+    assert len(mistakes(folder)) == 3
+
+
+def test_a_hook_that_never_ends_is_killed(folder):
+    """With all that it has started; and told, with the time that it had."""
+    word = f"987{os.getpid()}"
+    bash(folder / "hook", before=f"sleep {word} & sleep {word}")
+    (mistake,) = mistakes(folder, seconds=0.5)
+    assert "did not print its configuration within 0.5 s" in mistake
+    assert running(word) == []
+
+
+def test_a_hook_that_leaves_something_running(folder):
+    """Has printed its configuration, which counts; what it left is gone, in another session too."""
+    word = f"986{os.getpid()}"
+    bash(folder / "hook", before=f"setsid sleep {word} >/dev/null 2>&1 & sleep {word} &")
+    assert mistakes(folder) == []
+    deadline = time.monotonic() + PATIENCE
+    while running(word):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_name_that_is_no_text(folder):
+    """Is a mistake as well: no policy could name it."""
+    path = os.fsencode(folder) + b"/\xff"
+    bash(folder / "hook").rename(os.fsdecode(path))
+    (mistake,) = mistakes(folder)
+    assert "its name is not UTF-8" in mistake
+
+
+def test_many_hooks_are_asked_a_few_at_a_time(folder):
+    """Each leaves a mark as long as it runs, and counts the others."""
+    marks = folder.parent / "marks"
+    marks.mkdir()
+    count = f"touch {marks}/$$; ls {marks} | wc -l >> {folder.parent}/counts; sleep 0.1; rm {marks}/$$"
+    for number in range(12):
+        bash(folder / f"hook{number}", f"n{number}", before=count)
+    assert len(load([read(folder)]).validating) == 12
+    assert max(map(int, (folder.parent / "counts").read_text().split())) <= directory.AT_ONCE
+
+
+async def test_whoever_stops_asking_leaves_nothing_behind(folder):
+    """Cancelled, it is over when nothing runs any more."""
+    word = f"985{os.getpid()}"
+    bash(folder / "hook", before=f"sleep {word}")
+    reading = asyncio.create_task(HookDirectory(folder).read())
+    async with asyncio.timeout(PATIENCE):
+        while not running(word):  # noqa: ASYNC110 - nobody sets an event
+            await asyncio.sleep(0.02)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert running(word) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_command_that_is_told_to_end_leaves_nothing_behind(folder, number):
+    """By any signal, while hooks are asked, before anything is served."""
+    word = f"984{os.getpid()}"
+    bash(folder / "hook", before=f"sleep {word}")
+    program = (
+        "import sys; from pathlib import Path; from gateway.sources.files import SourceError\n"
+        "from gateway.hooks.source.directory import HookDirectory\n"
+        "try: HookDirectory(Path(sys.argv[1])).read_now()\n"
+        "except SourceError as error: print(error)"
+    )
+    started = subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + PATIENCE
+    while not running(word):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    started.send_signal(number)
+    said, _ = started.communicate(timeout=PATIENCE)
+    assert "told to end" in said
+    assert running(word) == []
+
+
+# ------------------------------------------------------------------------------------------------------- changes
+
+
+def looks(source, number=4):
+    return [source.changed() for _ in range(number)]
+
+
+@pytest.fixture
+def source(folder):
+    bash(folder / "hook")
+    bash(folder / "lib" / "common.sh")
+    watched = Source([], HookDirectory(folder))
+    watched.read()
+    return watched
+
+
+def test_what_rests_has_not_changed(source):
+    """Running hooks is no change, however often one looks."""
+    assert looks(source) == [False] * 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: bash(folder / "new", "b"),
+        lambda folder: (folder / "hook").unlink(),
+        lambda folder: bash(folder / "hook", "other"),
+        lambda folder: (folder / "hook").chmod(0o644),
+        lambda folder: write(folder / "lib" / "common.sh", "other"),
+        lambda folder: write(folder / "idle", "", mode=0o644),
+    ],
+    ids=["added", "removed", "written", "chmod", "library", "idle"],
+)
+def test_a_change_is_seen_when_it_rests(source, folder, change):
+    """Of a hook, of what hooks source, of permissions."""
+    change(folder)
+    assert looks(source) == [False, True, True, True]
+
+
+async def test_a_change_is_read(folder):
+    """In a loop that goes on."""
+    bash(folder / "hook")
+    source = Source([], HookDirectory(folder))
+    before = await source.fetch()
+    bash(folder / "hook", "other")
+    after = await source.fetch()
+    assert before != after
+    assert b"other.example.com" in after[-1].content
+    assert json.loads(after[-1].content)["kind"] == "List"
+
+
+def test_hooks_that_change_all_the_time_are_refused(folder):
+    """One that writes itself anew whenever it is asked would be read for ever."""
+    bash(folder / "hook", before='cp "$0" "$0.new" && mv "$0.new" "$0"')
+    with pytest.raises(SourceError, match="changed while they were asked"):
+        read(folder)

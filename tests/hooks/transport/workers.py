@@ -1,0 +1,45 @@
+"""A hook as a worker, and asks to it."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from time import monotonic
+
+from gateway.documents.document import Document
+from gateway.engine.policy_call import PolicyCall
+from gateway.hooks.transport.worker import HookWorker
+from gateway.policies.model import HookTarget, Phase
+from gateway.transports.limits import TransportLimits
+from tests.hooks.scripts import PATIENCE, VALIDATING, until
+from tests.world import policy
+
+
+@asynccontextmanager
+async def hooked(path, *, events=None, objects=(), described=True, **limits):
+    """A worker whose hook is at a path; described, unless that is not to be waited for."""
+    worker = HookWorker("hook", HookTarget(path=str(path), objects=objects), TransportLimits(**limits), events=events)
+    try:
+        if described:
+            await until(lambda: worker.live)
+        yield worker
+    finally:
+        await worker.close()
+
+
+def question(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=PATIENCE, cancellable=True, content=b"{}"):
+    return PolicyCall(
+        id=1,
+        policy=policy("judge", phase=phase, worker="hook", policy=binding),
+        document=Document(content=content),
+        deadline=monotonic() + seconds,
+        uid="u1",
+        cancellable=cancellable,
+        version="1",
+    )
+
+
+async def asked(worker, ask=None):
+    """What a worker answers."""
+    answer = asyncio.get_running_loop().create_future()
+    worker.ask(ask or question(), lambda _, said: answer.set_result(said))
+    async with asyncio.timeout(2 * PATIENCE):
+        return await answer
