@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.cel.authorization import Authorization
-from gateway.cel.condition import Evaluation, NeedsAuthorization
+from gateway.cel.program import Evaluation, NeedsAuthorization
 from gateway.engine.decision import Decision
 from gateway.engine.heart import Heart
 from gateway.engine.origin import Origin, Source
@@ -53,7 +53,7 @@ class Scripted:
     error: str | None = None
     cost: int = 1
 
-    def weigh(self, variables, authorizations):
+    def evaluate(self, variables, authorizations):
         outcome = self.value(variables, authorizations) if callable(self.value) else self.value
         return Evaluation(outcome=outcome, cost=self.cost)
 

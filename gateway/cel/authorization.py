@@ -1,11 +1,10 @@
-"""What an expression asks of ``authorizer``, and what it is told: authorizer.Attributes and its Decision, as values."""
+"""What an expression asks of ``authorizer``, and the answer: authorizer.Attributes and its Decision, as values."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AuthorizationCheck:
-    """May somebody do something? (SubjectAccessReviewSpec's words.)
+class AuthorizationCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """May a user do something? (SubjectAccessReviewSpec's words.)
 
     ``service_account`` is (namespace, name), or None for the user of the request. Either ``path`` (a non-resource
     request) or the resource's members are set.
@@ -23,9 +22,8 @@ class AuthorizationCheck:
     label_selector: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Authorization:
-    """The answer to a check: allowed or not, why; or ``error``, which says why nobody can tell."""
+class Authorization(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a check: allowed or not, and why; or ``error``, the reason why the check has no answer."""
 
     allowed: bool = False
     reason: str = ""

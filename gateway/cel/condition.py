@@ -1,17 +1,22 @@
-"""One condition: what it can name, and what it comes to.
+"""A matchCondition: an expression of type bool over the variables of an admission request.
 
-``compilation`` makes it. That is a module of its own: whoever reads policies without conditions need not load CEL.
+``match_conditions`` compiles conditions. It is a module of its own: policies without conditions need not load CEL.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from gateway.cel.authorization import Authorization, AuthorizationCheck
+from gateway.cel.program import Evaluation, EvaluationError, NeedsAuthorization, Program, internal_error
+
+Authorizations = Mapping[AuthorizationCheck, Authorization]
+"""The answers so far."""
 
 
 class Variables(Protocol):
-    """What an expression can name. Each is worked out only if the expression names it."""
+    """What a condition can name. Each is read only if the expression names it."""
 
     @property
     def object(self) -> Any:
@@ -26,57 +31,40 @@ class Variables(Protocol):
         """The AdmissionRequest in its JSON shape, without uid, object and oldObject; empty members absent."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EvaluationError:
-    """The expression has no value: ``message`` in the API server's words (``no such key: nope``)."""
-
-    message: str
+Reader = Callable[[Variables, Authorizations], Any]
+"""Reads one variable."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NeedsAuthorization:
-    """The value depends on the answer to this check."""
-
-    check: AuthorizationCheck
-
-
-Outcome = bool | EvaluationError | NeedsAuthorization
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluation:
-    """An outcome, and what it cost in Kubernetes' counting (see ``budget``)."""
-
-    outcome: Outcome
-    cost: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Condition:
-    """An expression. ``error`` says why it does not compile, in the API server's words; else it can be evaluated.
-
-    ``warnings`` say what of it is not as in the API server: nothing, since budgets and functions are the same.
-    """
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """An expression. ``error`` says why it does not compile, in the API server's words; else it can be evaluated."""
 
     expression: str
     error: str | None = None
-    warnings: tuple[str, ...] = ()
-    _evaluation: "_Evaluate | None" = field(default=None, repr=False, compare=False)
+    _program: Program | None = None
+    _readers: tuple[Reader, ...] = ()
 
-    def evaluate(self, variables: Variables, authorizations: Mapping[AuthorizationCheck, Authorization]) -> Outcome:
-        """The condition's value for one request; an EvaluationError if it does not compile. Never raises.
+    def __eq__(self, other: object) -> bool:
+        """Two conditions are equal if their texts are."""
+        return isinstance(other, Condition) and self.expression == other.expression and self.error == other.error
+
+    def __hash__(self) -> int:
+        return hash(self.expression)
+
+    def evaluate(self, variables: Variables, authorizations: Authorizations) -> Evaluation:
+        """The condition's value for one request: true, false, EvaluationError or NeedsAuthorization. Never raises.
 
         Args:
-            variables: what the expression can name; only what it names is asked for.
+            variables: what the expression can name; only what it names is read.
             authorizations: the answers so far; a check that is not among them, and matters, is NeedsAuthorization.
         """
-        return self.weigh(variables, authorizations).outcome
-
-    def weigh(self, variables: Variables, authorizations: Mapping[AuthorizationCheck, Authorization]) -> Evaluation:
-        """As ``evaluate``, with the cost: the conditions of a webhook together have a budget, too."""
-        if self._evaluation is None:
+        program = self._program
+        if program is None:
             return Evaluation(outcome=EvaluationError(message=self.error or "not compiled"), cost=0)
-        return self._evaluation(variables, authorizations)
-
-
-_Evaluate = Callable[[Variables, Mapping[AuthorizationCheck, Authorization]], Evaluation]
+        try:
+            values = [read(variables, authorizations) for read in self._readers]
+        except Exception as error:  # noqa: BLE001 - see internal_error
+            return Evaluation(outcome=internal_error(error), cost=0)
+        evaluation = program.run(values)
+        if isinstance(evaluation.outcome, bool | EvaluationError | NeedsAuthorization):
+            return evaluation
+        return Evaluation(outcome=EvaluationError(message="no such overload"), cost=evaluation.cost)

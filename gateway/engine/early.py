@@ -9,7 +9,7 @@ inputs need to know is looked up early as well. Of what was matched early, the o
 if the object is still the one that came: facts are found once and never change.
 """
 
-from gateway.cel.condition import NeedsAuthorization
+from gateway.cel.program import NeedsAuthorization
 from gateway.documents.document import Document
 from gateway.engine.call_tracker import CallTracker, has_side_effects
 from gateway.engine.documenting import Documenting

@@ -34,7 +34,7 @@ changes nothing, because the driver cannot always cancel in time.
 from itertools import count
 from typing import Final
 
-from gateway.cel.condition import NeedsAuthorization
+from gateway.cel.program import NeedsAuthorization
 from gateway.engine.blame import changed_by
 from gateway.engine.call_tracker import NOBODY, CallTracker, Heard
 from gateway.engine.composing import compose

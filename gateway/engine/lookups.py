@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.cel.condition import NeedsAuthorization
+from gateway.cel.program import NeedsAuthorization
 from gateway.engine.steps import AuthorizationAsk, Lookup, NamespaceLookup
 from gateway.engine.turn import Turn
 from gateway.matching.equivalents import EMPTY, Equivalents

@@ -21,7 +21,7 @@ import msgspec
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.budget import LARGEST_COST, LARGEST_COST_PER_WEBHOOK, OUT_OF_BUDGET
-from gateway.cel.condition import EvaluationError, NeedsAuthorization
+from gateway.cel.program import EvaluationError, NeedsAuthorization
 from gateway.matching.outcomes import MATCHED, Matched, NotMatched, Undecidable
 from gateway.matching.wording import aggregate, forbidden
 from gateway.policies.model import MatchCondition, Policy
@@ -42,7 +42,7 @@ def by_conditions(
     needed: list[NeedsAuthorization] = []
     budget, dearest = LARGEST_COST_PER_WEBHOOK, len(policy.match_conditions) * LARGEST_COST
     for each in policy.match_conditions:
-        evaluation = each.condition.weigh(variables, told)
+        evaluation = each.condition.evaluate(variables, told)
         budget, dearest = budget - evaluation.cost, dearest - LARGEST_COST
         if budget < 0:
             return _undecidable(policy, request, [OUT_OF_BUDGET])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.cel.condition import NeedsAuthorization
+from gateway.cel.program import NeedsAuthorization
 from gateway.reasons import Reason
 from gateway.review.request import GroupVersionKind, GroupVersionResource
 

@@ -9,7 +9,7 @@ nobody should have to know whether 300 means seconds.
 
 from typing import Final
 
-from gateway.cel.values.times import DurationError, parse_duration
+from gateway.cel.values.durations import DurationError, parse_duration
 from gateway.policies import wording
 from gateway.policies.fields import Field
 from gateway.policies.model import Cache

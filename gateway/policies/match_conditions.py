@@ -7,8 +7,8 @@ that does not compile stays; its value is an error, which the policy's failurePo
 from typing import Final
 
 from gateway.policies import wording
-from gateway.policies.fields import Field, Findings
-from gateway.policies.model import ConfigurationError, MatchCondition
+from gateway.policies.fields import Field
+from gateway.policies.model import MatchCondition
 from gateway.policies.names import label_key
 
 MAX_CONDITIONS: Final = 64
@@ -22,15 +22,15 @@ _SPACES: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))).translate
 """What Go's strings.TrimSpace removes, Unicode's White_Space; Python counts four separators more."""
 
 
-def read_match_conditions(field: Field, warnings: Findings) -> tuple[MatchCondition, ...]:
-    """The conditions that stand here. What the compiler warns of is reported to ``warnings``."""
+def read_match_conditions(field: Field) -> tuple[MatchCondition, ...]:
+    """The conditions that stand here."""
     items = field.items() or []
     if len(items) > MAX_CONDITIONS:
         field.refuse(wording.too_many(len(items), MAX_CONDITIONS))
     names: dict[str, str] = {}
     conditions = []
     for index, item in enumerate(items):
-        condition = _condition(item, warnings, compiled=index < MAX_COMPILED)
+        condition = _condition(item, compiled=index < MAX_COMPILED)
         name = item.get("name").said
         if name and names.setdefault(name, item.place.path) != item.place.path:
             item.get("name").refuse(wording.duplicate(name), f"the first is {names[name]}")
@@ -39,18 +39,16 @@ def read_match_conditions(field: Field, warnings: Findings) -> tuple[MatchCondit
     return tuple(conditions)
 
 
-def _condition(field: Field, warnings: Findings, *, compiled: bool) -> MatchCondition | None:
+def _condition(field: Field, *, compiled: bool) -> MatchCondition | None:
     if not field.mapping(_FIELDS):
         return None
     # Most policies have no conditions, and CEL takes longer to load than all else that `check` needs.
-    from gateway.cel.compilation import compile_condition  # noqa: PLC0415
+    from gateway.cel.match_conditions import compile_condition  # noqa: PLC0415
 
     text = field.get("expression").text("")
     expression = (text or "").strip(_SPACES)
     condition = compile_condition(expression) if expression and compiled else None
     if condition is not None:
-        place = field.get("expression").place
-        warnings.extend(ConfigurationError(place=place, message=warning) for warning in condition.warnings)
         if condition.error is not None:
             field.get("expression").refuse(wording.invalid(expression, condition.error))
         elif text is not None and text != expression:

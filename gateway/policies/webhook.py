@@ -192,7 +192,7 @@ def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Ta
     if seat.phase is Phase.MUTATING:
         reinvocation_policy = entry.get("reinvocationPolicy").word(ReinvocationPolicy) or ReinvocationPolicy.NEVER
     asked = target.asked(entry, seat)
-    match_conditions = read_match_conditions(entry.get("matchConditions"), warnings)
+    match_conditions = read_match_conditions(entry.get("matchConditions"))
     target.finish(entry)
     if seat.repeats:
         entry.get("name").refuse(wording.duplicate(seat.repeats), seat.first)

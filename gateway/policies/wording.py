@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from gateway.wording import go_escaped, go_quoted, shown
+from gateway.cel.values.quoting import go_escaped, go_quoted
+from gateway.wording import shown
 
 MAX_FEW: Final = 3
 """Pointers that one message names: enough to see what they have in common."""

@@ -30,13 +30,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gateway.cel.values.quoting import go_quoted
 from gateway.depth import too_deep
 from gateway.gotypes.places import DecodeError
 from gateway.gotypes.types import read
 from gateway.gotypes.values import Fraction, json_object
 from gateway.review.request import API_VERSIONS, DEPTH
 from gateway.review.types import KIND, OPTIONS, REVIEWS, UNVERSIONED, VERSION_AND_KIND
-from gateway.wording import go_quoted
 
 JSON_PATCH: Final = "JSONPatch"
 """The only patch type there is."""

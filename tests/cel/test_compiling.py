@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.cel.compilation import compile_condition
-from gateway.cel.language import wording
+from gateway.cel.match_conditions import compile_condition
+from gateway.cel.parser import syntax_errors as wording
 from tests.cel.world import worked_out
 
 
@@ -98,7 +98,7 @@ def test_a_text_that_is_too_long_is_a_mistake():
 
 def test_without_the_package_syntax_errors_have_our_own_words(monkeypatch):
     """A text that is no CEL is told with its place, also where nobody can be asked for cel-go's words."""
-    monkeypatch.setattr("gateway.cel.language.wording._environment", lambda: None)
+    monkeypatch.setattr("gateway.cel.parser.syntax_errors._environment", lambda: None)
     compile_condition.cache_clear()
     error = compile_condition("object.a == ").error
     compile_condition.cache_clear()

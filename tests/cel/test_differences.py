@@ -2,13 +2,13 @@
 
 import pytest
 
-from gateway.cel.compilation import compile_condition
-from gateway.cel.condition import EvaluationError
+from gateway.cel.match_conditions import compile_condition
+from gateway.cel.program import EvaluationError
 from tests.cel.world import Given
 
 
 def outcome(expression, **variables):
-    return compile_condition(expression).evaluate(Given(**variables), {})
+    return compile_condition(expression).evaluate(Given(**variables), {}).outcome
 
 
 def test_the_members_of_an_object_come_in_their_order():

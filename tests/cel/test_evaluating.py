@@ -4,8 +4,8 @@ import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.budget import LARGEST_COST
-from gateway.cel.compilation import compile_condition
-from gateway.cel.condition import EvaluationError, NeedsAuthorization
+from gateway.cel.match_conditions import compile_condition
+from gateway.cel.program import EvaluationError, NeedsAuthorization
 from tests.cel.world import Given, worked_out
 
 CHECK = AuthorizationCheck(verb="get", path="/x")
@@ -30,12 +30,12 @@ class Guarded(dict):
 
 def evaluate(expression, told=None, **variables):
     """The outcome of a condition."""
-    return compile_condition(expression).evaluate(Given(**variables), told or {})
+    return compile_condition(expression).evaluate(Given(**variables), told or {}).outcome
 
 
 def test_only_variables_that_are_named_are_asked_for():
     """A condition that names nothing is evaluated without anything being worked out for it."""
-    assert compile_condition("1 < 2").evaluate(Untouchable(), {}) is True
+    assert compile_condition("1 < 2").evaluate(Untouchable(), {}).outcome is True
 
 
 def test_only_members_that_are_named_are_looked_at():
@@ -47,12 +47,12 @@ def test_only_members_that_are_named_are_looked_at():
 def test_a_condition_that_does_not_compile_is_an_error():
     """Its error is the outcome; nothing is raised."""
     condition = compile_condition("nope")
-    assert condition.evaluate(Untouchable(), {}) == EvaluationError(message=condition.error)
+    assert condition.evaluate(Untouchable(), {}).outcome == EvaluationError(message=condition.error)
 
 
 def test_whatever_a_variable_raises_becomes_the_expressions_error():
     """Evaluating never raises."""
-    assert "internal error" in compile_condition("object.a == 1").evaluate(Untouchable(), {}).message
+    assert "internal error" in compile_condition("object.a == 1").evaluate(Untouchable(), {}).outcome.message
 
 
 def test_integers_beyond_64_bits_are_doubles():
@@ -181,13 +181,13 @@ def test_regular_expressions_take_linear_time(pattern):
 
 def test_a_cost_is_told_with_each_outcome():
     """The conditions of a webhook have a budget together."""
-    evaluation = compile_condition("object.spec.replicas == 3").weigh(Given(), {})
+    evaluation = compile_condition("object.spec.replicas == 3").evaluate(Given(), {})
     assert (evaluation.outcome, evaluation.cost) == (True, 4)
 
 
 def test_a_cost_beyond_the_limit_is_told_too():
     """Kubernetes takes it from the webhook's budget."""
-    evaluation = compile_condition("lists.range(900).all(x, lists.range(900).all(y, true))").weigh(Given(), {})
+    evaluation = compile_condition("lists.range(900).all(x, lists.range(900).all(y, true))").evaluate(Given(), {})
     assert evaluation.cost > LARGEST_COST
 
 

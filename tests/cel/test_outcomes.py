@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.cel.compilation import compile_condition
-from gateway.cel.condition import EvaluationError, NeedsAuthorization
+from gateway.cel.match_conditions import compile_condition
+from gateway.cel.program import EvaluationError, NeedsAuthorization
 from tests.cel.world import Given
 
 CASES = Path(__file__).parent / "cases" / "outcomes.jsonl"
@@ -25,7 +25,7 @@ def outcome(expression: str, given: Any) -> str:
     if condition.error is not None:
         return "compileError"
     told: dict[AuthorizationCheck, Authorization] = {}
-    while isinstance(found := condition.evaluate(given, told), NeedsAuthorization):
+    while isinstance(found := condition.evaluate(given, told).outcome, NeedsAuthorization):
         told[found.check] = Authorization(allowed=allowed(found.check))
     return "error" if isinstance(found, EvaluationError) else str(found).lower()
 

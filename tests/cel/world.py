@@ -1,6 +1,6 @@
 """What these tests share: the input that Kubernetes' environment was given, and expressions of any type, worked out.
 
-A condition is a bool; to see values, costs and types of all expressions, these are taken through the same steps here.
+A condition is a bool; to see values, costs and types of all expressions, these are compiled without a wanted result.
 """
 
 import base64
@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.cel.authorization import Authorization
-from gateway.cel.compilation import _fill
-from gateway.cel.language.checker import check
-from gateway.cel.language.frame import Frame
-from gateway.cel.language.literals import validate
-from gateway.cel.language.parser import parse
-from gateway.cel.language.plan import Uninstantiable, plan
-from gateway.cel.language.source import describe
-from gateway.cel.language.wording import reworded
+from gateway.cel.environment import CompileError
+from gateway.cel.libraries.authorizer import Authorizer as LibraryAuthorizer
+from gateway.cel.libraries.authorizer import request_resource
+from gateway.cel.match_conditions import environment
+from gateway.cel.program import EvaluationError
 from gateway.cel.values.containers import Optional, is_map, items
-from gateway.cel.values.faults import Aborted, Fault
+from gateway.cel.values.durations import Duration
 from gateway.cel.values.numbers import Uint, adapted
-from gateway.cel.values.times import Duration, Timestamp
+from gateway.cel.values.timestamps import Timestamp
 from gateway.cel.values.types import Type
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases" / "cel_matchconditions_env.jsonl"
@@ -56,27 +53,29 @@ class Found:
     cost: int = 0
 
 
+ENVIRONMENT = environment()
+
+
 def worked_out(expression, given=None):
-    """Take an expression of any type through all steps."""
-    parsed = parse(expression)
-    if parsed.tree is None:
-        return Found(kind="compile", detail=f"compilation failed: {reworded(expression, parsed.problems)}")
-    checked = check(parsed.tree)
-    problems = checked.problems or validate(parsed.tree, checked)
-    if problems:
-        return Found(kind="compile", detail=f"compilation failed: {describe(expression, problems)}")
+    """Compile and evaluate an expression of any type."""
+    given = given or Given()
     try:
-        planned = plan(parsed.tree, checked)
-    except Uninstantiable as error:
-        return Found(kind="compile", detail=f"program instantiation failed: {error}")
-    frame = Frame([None] * planned.slots)
-    _fill(frame, planned.used, given or Given(), Authorizer())
-    try:
-        value = planned.run(frame)
-        frame.settle()
-    except (Fault, Aborted) as fault:
-        return Found(kind="error", detail=fault.message, cost=frame.cost)
-    return Found(kind="value", detail=told(value), cost=frame.cost)
+        program = ENVIRONMENT.compile(expression)
+    except CompileError as error:
+        return Found(kind="compile", detail=str(error))
+    authorizer = Authorizer({})
+    values = {
+        "object": given.object,
+        "oldObject": given.old_object,
+        "namespaceObject": None,
+        "request": given.request,
+        "authorizer": LibraryAuthorizer(authorizer),
+        "authorizer.requestResource": request_resource(LibraryAuthorizer(authorizer), given.request),
+    }
+    evaluation = program.evaluate(values)
+    if isinstance(evaluation.outcome, EvaluationError):
+        return Found(kind="error", detail=evaluation.outcome.message, cost=evaluation.cost)
+    return Found(kind="value", detail=told(evaluation.outcome), cost=evaluation.cost)
 
 
 def told(value):  # noqa: C901, PLR0911, PLR0912 - one branch for each kind

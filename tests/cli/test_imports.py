@@ -66,7 +66,7 @@ def test_reading_policies_needs_yaml_besides(command):
     """No CEL without a condition, no cryptography without a caBundle, no client or server of anything."""
     modules = imported(*command, ROOT / "examples/policies")
     assert packages(modules) <= {"click", "cython_runtime", "gateway", "json", "msgspec", "typing_extensions", "yaml"}
-    assert not any(name.startswith("gateway.cel.language") for name in modules)
+    assert not any(name.startswith(("gateway.cel.parser", "gateway.cel.libraries")) for name in modules)
 
 
 @pytest.mark.parametrize("words", ["", *(f"{name} --" for name in main.commands)])
@@ -79,7 +79,8 @@ def test_serve_loads_what_a_configuration_needs():
     """Hooks, webhooks, queues and conditions are loaded with the first that a configuration has."""
     code = "import sys, gateway.cli.serve; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
-    late = ("gateway.cel.language", "gateway.hooks.execution", "gateway.hooks.source", "gateway.hooks.transport.worker")
+    late = ("gateway.cel.parser", "gateway.cel.libraries", "gateway.hooks.execution", "gateway.hooks.source")
+    late += ("gateway.hooks.transport.worker",)
     late += ("gateway.transports.queue.worker", "redis", "re2")
     assert [name for name in modules if name.startswith(late)] == []
     # Of webhooks no more than what the options may hold.

@@ -5,8 +5,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gateway.cel.compilation import compile_condition
-from gateway.cel.condition import EvaluationError, NeedsAuthorization
+from gateway.cel.match_conditions import compile_condition
+from gateway.cel.program import EvaluationError, NeedsAuthorization
 from gateway.matching.conditions import Variables
 from tests.conformance.cases import Case, CaseError, Result, member
 from tests.conformance.requests import authorize, complete, review
@@ -52,7 +52,7 @@ def _outcome(expression: str, given: Any) -> dict[str, str]:
     variables = Variables(request, lambda: request.object)
     authorizations: dict[AuthorizationCheck, Authorization] = {}
     for _ in range(_CHECKS_AT_MOST):
-        match condition.evaluate(variables, authorizations):
+        match condition.evaluate(variables, authorizations).outcome:
             case bool() as value:
                 return {"outcome": str(value).lower(), "error": ""}
             case EvaluationError(message=message):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gateway.cel.compilation import compile_condition
-from gateway.cel.condition import NeedsAuthorization
+from gateway.cel.match_conditions import compile_condition
+from gateway.cel.program import NeedsAuthorization
 from gateway.engine.call import refuses
 from gateway.engine.composing import INTERNAL_ERROR, STATUSES
 from gateway.engine.inability import undecided

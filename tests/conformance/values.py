@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from gateway.cel.compilation import compile_condition
-from gateway.cel.condition import EvaluationError
+from gateway.cel.match_conditions import compile_condition
+from gateway.cel.program import EvaluationError
 from tests.conformance.cases import Case, CaseError, Result, member
 
 KIND = "value"
@@ -103,5 +103,5 @@ def _outcome(question: str) -> str:
     condition = compile_condition(question)
     if condition.error is not None:
         return "compileError"
-    outcome = condition.evaluate(_Nothing(), {})
+    outcome = condition.evaluate(_Nothing(), {}).outcome
     return "error" if isinstance(outcome, EvaluationError) else str(outcome).lower()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.cel.condition import EvaluationError
+from gateway.cel.program import EvaluationError
 from gateway.documents.document import Document
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Deny, Failure

@@ -17,7 +17,7 @@ from hypothesis import settings
 from msgspec.structs import replace
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.cel.condition import EvaluationError
+from gateway.cel.program import EvaluationError
 from gateway.engine.decision import Decision
 from gateway.engine.verdicts import Allow, Answer, Deny, Failure
 from gateway.policies.model import (

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.cel.condition import EvaluationError
+from gateway.cel.program import EvaluationError
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Failure
 from gateway.policies.model import FailurePolicy, Mode, Phase, Requirement, Selector, SideEffects
 from gateway.reasons import Reason

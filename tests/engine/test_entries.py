@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cel.condition import EvaluationError
+from gateway.cel.program import EvaluationError
 from gateway.engine.plan import Described, make_plan
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Phase, Requirement, Rule, Selector, SideEffects

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cel.condition import EvaluationError
+from gateway.cel.program import EvaluationError
 from gateway.engine.decision import Outcome
 from gateway.engine.origin import Source
 from gateway.engine.verdicts import Allow, Deny, Failure

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cel.condition import EvaluationError
+from gateway.cel.program import EvaluationError
 from gateway.engine.decision import Outcome
 from gateway.engine.verdicts import Allow, Failure
 from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector, SideEffects

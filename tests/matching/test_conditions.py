@@ -4,8 +4,8 @@ import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.budget import OUT_OF_BUDGET
-from gateway.cel.compilation import compile_condition
-from gateway.cel.condition import EvaluationError, NeedsAuthorization
+from gateway.cel.match_conditions import compile_condition
+from gateway.cel.program import EvaluationError, NeedsAuthorization
 from gateway.matching.conditions import Variables
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched, Undecidable

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.cel.authorization import AuthorizationCheck
-from gateway.cel.condition import EvaluationError
+from gateway.cel.program import EvaluationError
 from gateway.matching.equivalents import Equivalents, ServedResource
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched, WrongVersion

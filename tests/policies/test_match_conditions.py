@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cel import compilation as module
+from gateway.cel import match_conditions as module
 from gateway.cel.condition import Condition
 from gateway.policies.match_conditions import MAX_COMPILED
 
@@ -11,13 +11,12 @@ ERROR = "compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo' (
 
 @pytest.fixture(autouse=True)
 def compiled(monkeypatch):
-    """A compiler that knows no foo, and warns of loops; the expressions that it was given."""
+    """A compiler that knows no foo; the expressions that it was given."""
     given = []
 
     def compile_condition(expression):
         given.append(expression)
-        warnings = ("a nested loop",) if "loop" in expression else ()
-        return Condition(expression=expression, error=ERROR if "foo" in expression else None, warnings=warnings)
+        return Condition(expression=expression, error=ERROR if "foo" in expression else None)
 
     monkeypatch.setattr(module, "compile_condition", compile_condition)
     return given
@@ -59,15 +58,6 @@ def test_one_line(one_policy):
     policy, loaded = one_policy({"matchConditions": [condition("foo")]})
     assert str(loaded.errors[0]).endswith(r"(in container '')\n | foo\n | ^")
     assert "\n" not in policy.fault
-
-
-def test_compiler_warnings(one_policy):
-    """What the compiler warns of is a warning at the expression, and no mistake."""
-    _, loaded = one_policy({"matchConditions": [condition("loop")]})
-    assert not loaded.errors
-    assert [(warning.place.path, warning.message) for warning in loaded.warnings] == [
-        ("policies[0].matchConditions[0].expression", "a nested loop")
-    ]
 
 
 def test_unreadable_conditions(one_policy, mistakes):

@@ -4,7 +4,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from gateway.cel.compilation import compile_condition
+from gateway.cel.match_conditions import compile_condition
 from gateway.matching.rules import matches
 from gateway.policies.model import (
     Configuration,

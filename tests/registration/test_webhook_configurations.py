@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gateway.cel.compilation import compile_condition
+from gateway.cel.match_conditions import compile_condition
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 from gateway.policies.model import (

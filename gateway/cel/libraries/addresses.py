@@ -5,15 +5,16 @@ are read here. Kubernetes accepts neither zones nor IPv4 addresses written as IP
 """
 
 import math
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+import msgspec
 
 from gateway.cel.libraries.overloads import Library, function, member
 from gateway.cel.values.faults import Fault, no_such_overload
-from gateway.cel.values.kinds import Opaque
-from gateway.cel.values.types import written
-from gateway.wording import go_quoted
+from gateway.cel.values.quoting import go_quoted
+from gateway.cel.values.reflection import Opaque
+from gateway.cel.values.types import Type, written
 
 _BITS: Final = {4: 32, 6: 128}
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
@@ -31,8 +32,7 @@ class Unreadable(Exception):  # noqa: N818 - it is named after what the text is
         self.message = f"ParseAddr({go_quoted(text)}): {reason}{where}"
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """netip.Addr: ``value`` of 32 or 128 bits."""
 
     version: int
@@ -158,13 +158,12 @@ def _check_embedded(whole: str, text: str, fields: list[int], ellipsis: int | No
 
 
 # ------------------------------------------------------------------------------------------------- values
-@dataclass(frozen=True, slots=True, eq=False)
-class IP(Opaque):
+class IP(Opaque, frozen=True, eq=False):
     """net.IP of CEL."""
 
     address: Address
 
-    CEL = written("net.IP")
+    CEL: ClassVar[Type] = written("net.IP")
 
     def __len__(self) -> int:
         """Bytes: for the cost of a comparison."""
@@ -180,14 +179,13 @@ class IP(Opaque):
         return self.address == other.address
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CIDR(Opaque):
+class CIDR(Opaque, frozen=True, eq=False):
     """net.CIDR of CEL: an address (its host bits are kept) and a prefix length."""
 
     address: Address
     bits: int
 
-    CEL = written("net.CIDR")
+    CEL: ClassVar[Type] = written("net.CIDR")
 
     def __len__(self) -> int:
         """Bytes of the prefix: for the cost of a comparison."""

@@ -9,23 +9,22 @@ a decision may be both; an answer of ours is one of them.)
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+import msgspec
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.cel.libraries.formats import label_problems, subdomain_problems
+from gateway.cel.libraries.named_formats import label_problems, subdomain_problems
 from gateway.cel.libraries.overloads import Library, member
 from gateway.cel.values.faults import Fault, Unanswered, no_such_overload
-from gateway.cel.values.kinds import Opaque
-from gateway.cel.values.types import written
+from gateway.cel.values.reflection import Opaque
+from gateway.cel.values.types import Type, written
 
 Decisions = Mapping[AuthorizationCheck, Authorization]
 
 
-class _Receiver(Opaque):
+class _Receiver(Opaque, frozen=True, eq=False):
     """None of these is equal to anything: comparing them is an error, even with themselves."""
-
-    __slots__ = ()
 
     def equals(self, other: Any) -> bool:
         """``==``: always an error."""
@@ -33,53 +32,48 @@ class _Receiver(Opaque):
         raise no_such_overload()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Authorizer(_Receiver):
+class Authorizer(_Receiver, frozen=True, eq=False):
     """On whose behalf is asked: a service account, or None for the user of the request."""
 
     decisions: Decisions
     service_account: tuple[str, str] | None = None
 
-    CEL = written("kubernetes.authorization.Authorizer")
+    CEL: ClassVar[Type] = written("kubernetes.authorization.Authorizer")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PathCheck(_Receiver):
+class PathCheck(_Receiver, frozen=True, eq=False):
     """What is asked about a path."""
 
     authorizer: Authorizer
     path: str
 
-    CEL = written("kubernetes.authorization.PathCheck")
+    CEL: ClassVar[Type] = written("kubernetes.authorization.PathCheck")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupCheck(_Receiver):
+class GroupCheck(_Receiver, frozen=True, eq=False):
     """An API group, still without a resource."""
 
     authorizer: Authorizer
     group: str
 
-    CEL = written("kubernetes.authorization.GroupCheck")
+    CEL: ClassVar[Type] = written("kubernetes.authorization.GroupCheck")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResourceCheck(_Receiver):
+class ResourceCheck(_Receiver, frozen=True, eq=False):
     """What is asked about a resource; ``check`` has everything but the verb."""
 
     authorizer: Authorizer
     check: AuthorizationCheck
 
-    CEL = written("kubernetes.authorization.ResourceCheck")
+    CEL: ClassVar[Type] = written("kubernetes.authorization.ResourceCheck")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decision(_Receiver):
+class Decision(_Receiver, frozen=True, eq=False):
     """The answer."""
 
     authorization: Authorization
 
-    CEL = written("kubernetes.authorization.Decision")
+    CEL: ClassVar[Type] = written("kubernetes.authorization.Decision")
 
 
 def request_resource(authorizer: Authorizer, request: Mapping[str, Any]) -> ResourceCheck:
@@ -118,7 +112,9 @@ def _resource(group: GroupCheck, resource: str) -> ResourceCheck:
 
 def _with(member_name: str) -> Any:
     """A function that adds one thing to what is asked."""
-    return lambda check, value: ResourceCheck(check.authorizer, replace(check.check, **{member_name: value}))
+    return lambda check, value: ResourceCheck(
+        check.authorizer, msgspec.structs.replace(check.check, **{member_name: value})
+    )
 
 
 def _check_path(check: PathCheck, verb: str) -> Decision:
@@ -126,11 +122,11 @@ def _check_path(check: PathCheck, verb: str) -> Decision:
 
 
 def _check_resource(check: ResourceCheck, verb: str) -> Decision:
-    return _decide(check.authorizer, replace(check.check, verb=verb))
+    return _decide(check.authorizer, msgspec.structs.replace(check.check, verb=verb))
 
 
 def _decide(authorizer: Authorizer, check: AuthorizationCheck) -> Decision:
-    check = replace(check, service_account=authorizer.service_account)
+    check = msgspec.structs.replace(check, service_account=authorizer.service_account)
     answer = authorizer.decisions.get(check)
     if answer is None:
         raise Unanswered(check)
@@ -152,13 +148,18 @@ AUTHORIZER: Final = Library(
         member("resourcecheck_subresource", f"{_R}.subresource(string) -> {_R}", _with("subresource")),
         member("resourcecheck_namespace", f"{_R}.namespace(string) -> {_R}", _with("namespace")),
         member("resourcecheck_name", f"{_R}.name(string) -> {_R}", _with("name")),
-        member("authorizer_fieldselector", f"{_R}.fieldSelector(string) -> {_R}", _with("field_selector")),
-        member("authorizer_labelselector", f"{_R}.labelSelector(string) -> {_R}", _with("label_selector")),
         member("pathcheck_check", f"{_P}.check(string) -> {_D}", _check_path),
         member("resourcecheck_check", f"{_R}.check(string) -> {_D}", _check_resource),
         member("decision_allowed", f"{_D}.allowed() -> bool", _allowed),
         member("decision_reason", f"{_D}.reason() -> string", lambda decision: decision.authorization.reason),
         member("decision_errored", f"{_D}.errored() -> bool", lambda decision: bool(decision.authorization.error)),
         member("decision_error", f"{_D}.error() -> string", lambda decision: decision.authorization.error),
+    ),
+)
+
+SELECTORS: Final = Library(
+    overloads=(
+        member("authorizer_fieldselector", f"{_R}.fieldSelector(string) -> {_R}", _with("field_selector")),
+        member("authorizer_labelselector", f"{_R}.labelSelector(string) -> {_R}", _with("label_selector")),
     ),
 )

@@ -11,19 +11,12 @@ from typing import Any, Final
 
 from gateway.cel.libraries.overloads import Library, function
 from gateway.cel.values import types
+from gateway.cel.values.display import display_double, plain_double
+from gateway.cel.values.durations import Duration, DurationError, parse_duration
 from gateway.cel.values.faults import Fault
-from gateway.cel.values.kinds import type_of
 from gateway.cel.values.numbers import LARGEST_INT, LARGEST_UINT, SMALLEST_INT, Uint
-from gateway.cel.values.shown import plain, shown_double
-from gateway.cel.values.times import (
-    Duration,
-    DurationError,
-    Timestamp,
-    parse_duration,
-    parse_timestamp,
-    timestamp,
-    timestamp_text,
-)
+from gateway.cel.values.reflection import type_of
+from gateway.cel.values.timestamps import Timestamp, parse_timestamp, timestamp, timestamp_text
 from gateway.cel.values.types import Type
 
 CONVERSIONS_BY_NAME: Final = frozenset(
@@ -129,7 +122,7 @@ def _string_from_bytes(value: bytes) -> str:
 
 def string_from_duration(value: Duration) -> str:
     """Seconds without an exponent, and ``s``: ``3600s``, ``0.5s``."""
-    return f"{plain(value.seconds)}s"
+    return f"{plain_double(value.seconds)}s"
 
 
 def _timestamp_from_string(text: str) -> Timestamp:
@@ -171,7 +164,7 @@ _STRINGS: Final[dict[type, Callable[[Any], str]]] = {
     str: _identity,
     bool: lambda value: "true" if value else "false",
     bytes: _string_from_bytes,
-    float: shown_double,
+    float: display_double,
     Duration: string_from_duration,
     int: str,
     Timestamp: timestamp_text,

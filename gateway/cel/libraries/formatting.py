@@ -22,13 +22,14 @@ from gateway.cel.libraries.conversions import as_string
 from gateway.cel.libraries.operators import too_large
 from gateway.cel.libraries.overloads import Library, member
 from gateway.cel.values.containers import is_map, items
+from gateway.cel.values.durations import Duration
 from gateway.cel.values.equality import Effort
 from gateway.cel.values.faults import Fault
-from gateway.cel.values.kinds import named
 from gateway.cel.values.numbers import adapted
-from gateway.cel.values.times import Duration, Timestamp
+from gateway.cel.values.quoting import go_quoted
+from gateway.cel.values.reflection import named
+from gateway.cel.values.timestamps import Timestamp
 from gateway.cel.values.types import Type
-from gateway.wording import go_quoted
 
 _PRECISION: Final = 6
 _SUPERSCRIPTS: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")

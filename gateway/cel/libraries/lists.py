@@ -1,4 +1,4 @@
-"""Lists: Kubernetes' own library, cel-go's extension (version 3), sets, and what is left of optionals in lists."""
+"""Lists: Kubernetes' own library, cel-go's extension (version 3), and sets."""
 
 from collections.abc import Callable
 from functools import cmp_to_key
@@ -7,12 +7,11 @@ from typing import Any, Final
 
 from gateway.cel.libraries.operators import LARGEST_LIST, add, too_large
 from gateway.cel.libraries.overloads import Library, Overload, function, member
-from gateway.cel.values.containers import NONE, Optional
+from gateway.cel.values.durations import Duration
 from gateway.cel.values.equality import Effort, comparable, compare, contains, equal
 from gateway.cel.values.faults import Fault, no_such_overload
-from gateway.cel.values.kinds import type_of
 from gateway.cel.values.numbers import Uint, adapted
-from gateway.cel.values.times import Duration
+from gateway.cel.values.reflection import type_of
 
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _SUMMABLE: Final = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
@@ -189,52 +188,58 @@ def _sets_intersect(values: list[Any], others: list[Any], effort: Effort) -> boo
     return any(contains(others, adapted(value), effort) for value in values)
 
 
-# ---------------------------------------------------------------------------------------------- optionals
-def _first(values: list[Any]) -> Optional:
-    return Optional(adapted(values[0])) if values else NONE
+def _templated(kind: str) -> tuple[Overload, ...]:
+    """The overloads of Kubernetes' library for one kind of element."""
+    elements = f"list({kind})"
+    return (
+        member(f"list_{kind}_is_sorted_bool", f"{elements}.isSorted() -> bool", _is_sorted, effortful=True),
+        member(f"list_{kind}_max_{kind}", f"{elements}.max() -> {kind}", _extreme("max", 1), effortful=True),
+        member(f"list_{kind}_min_{kind}", f"{elements}.min() -> {kind}", _extreme("min", -1), effortful=True),
+    )
 
 
-def _last(values: list[Any]) -> Optional:
-    return Optional(adapted(values[-1])) if values else NONE
-
-
-def _templated() -> tuple[Overload, ...]:
-    """One overload for each kind of element."""
-    found = []
-    for kind in _COMPARABLE:
-        identity, elements = _IDENTITIES.get(kind, kind), f"list({kind})"
-        found += [
-            member(f"list_{kind}_is_sorted_bool", f"{elements}.isSorted() -> bool", _is_sorted, effortful=True),
-            member(f"list_{kind}_max_{kind}", f"{elements}.max() -> {kind}", _extreme("max", 1), effortful=True),
-            member(f"list_{kind}_min_{kind}", f"{elements}.min() -> {kind}", _extreme("min", -1), effortful=True),
-            member(f"list_{identity}_sort", f"{elements}.sort() -> {elements}"),
-            member(f"list_{identity}_sortByAssociatedKeys", f"list(T).@sortByAssociatedKeys({elements}) -> list(T)"),
-        ]
-    for kind, zero in _SUMMABLE.items():
-        found.append(member(f"list_{kind}_sum_{kind}", f"list({kind}).sum() -> {kind}", _sum(zero), effortful=True))
-    return tuple(found)
+def _sorting(kind: str) -> tuple[Overload, ...]:
+    """The overloads of the extension for one kind of element."""
+    identity, elements = _IDENTITIES.get(kind, kind), f"list({kind})"
+    return (
+        member(f"list_{identity}_sort", f"{elements}.sort() -> {elements}"),
+        member(f"list_{identity}_sortByAssociatedKeys", f"list(T).@sortByAssociatedKeys({elements}) -> list(T)"),
+    )
 
 
 LISTS: Final = Library(
     overloads=(
-        *_templated(),
+        *(overload for kind in _COMPARABLE for overload in _templated(kind)),
+        *(
+            member(f"list_{kind}_sum_{kind}", f"list({kind}).sum() -> {kind}", _sum(zero), effortful=True)
+            for kind, zero in _SUMMABLE.items()
+        ),
         member("list_a_index_of_int", "list(A).indexOf(A) -> int", _index_of, effortful=True),
         member("list_a_last_index_of_int", "list(A).lastIndexOf(A) -> int", _last_index_of, effortful=True),
+    ),
+)
+
+EXTENDED_LISTS: Final = Library(
+    overloads=(
+        *(overload for kind in _COMPARABLE for overload in _sorting(kind)),
         member("list_slice", "list(T).slice(int, int) -> list(T)", _slice),
         member("list_flatten", "list(list(T)).flatten() -> list(T)", _flatten),
         member("list_flatten_int", "list(dyn).flatten(int) -> list(dyn)", _flatten),
         function("lists_range", "lists.range(int) -> list(int)", _range),
         member("list_reverse", "list(T).reverse() -> list(T)", lambda values: values[::-1]),
         member("list_distinct", "list(T).distinct() -> list(T)", _distinct, effortful=True),
+    ),
+    singletons={"sort": _sorted_list, "@sortByAssociatedKeys": _sorted_by},
+    effortful=frozenset({"sort", "@sortByAssociatedKeys"}),
+    unguarded=frozenset({"flatten"}),
+)
+
+SETS: Final = Library(
+    overloads=(
         function("list_sets_contains_list", "sets.contains(list(T), list(T)) -> bool", _sets_contain, effortful=True),
         function("list_sets_equivalent_list", "sets.equivalent(list(T), list(T)) -> bool", _sets_equal, effortful=True),
         function(
             "list_sets_intersects_list", "sets.intersects(list(T), list(T)) -> bool", _sets_intersect, effortful=True
         ),
-        member("list_first", "list(V).first() -> optional_type(V)", _first),
-        member("list_last", "list(V).last() -> optional_type(V)", _last),
     ),
-    singletons={"sort": _sorted_list, "@sortByAssociatedKeys": _sorted_by},
-    effortful=frozenset({"sort", "@sortByAssociatedKeys"}),
-    unguarded=frozenset({"flatten"}),
 )

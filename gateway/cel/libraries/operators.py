@@ -1,20 +1,20 @@
-"""Operators: cel-go's common/stdlib with the arithmetic of common/types.
+"""Operators and ``size``: the arithmetic of cel-go's common/types.
 
 An operator looks at its left operand's kind: a kind that has no such operator is ``no such overload: _+_``; an
 operand on the right that does not go with it is ``no such overload``. Integers do not wrap around: that is an error.
 
-``&&``, ``||``, ``?:``, ``==``, ``!=``, ``[]`` and ``.?`` are part of the plan; here they only have their signatures.
+``&&``, ``||``, ``?:``, ``==``, ``!=``, ``[]`` and ``.?`` are part of the plan: see ``interpreter``.
 """
 
 import math
 from typing import Any, Final
 
-from gateway.cel.libraries.overloads import Library, Overload, function
 from gateway.cel.values.containers import MISSING, find, is_map
+from gateway.cel.values.durations import Duration, duration
 from gateway.cel.values.equality import Effort, comparable, compare, contains
 from gateway.cel.values.faults import Aborted, Fault, no_such_overload
 from gateway.cel.values.numbers import LARGEST_INT, LARGEST_UINT, SMALLEST_INT, Uint
-from gateway.cel.values.times import Duration, Timestamp, duration, timestamp
+from gateway.cel.values.timestamps import Timestamp, timestamp
 
 LARGEST_LIST: Final = 1_000_000
 """Elements. An expression may cost a million, and there is nothing to be done with an element that costs less than
@@ -211,108 +211,8 @@ def is_in(item: Any, container: Any, effort: Effort) -> bool:
     raise no_such_overload()
 
 
-_ARITHMETIC: Final = {
-    "_+_": (
-        "add_bytes(bytes, bytes) -> bytes",
-        "add_double(double, double) -> double",
-        "add_duration_duration(duration, duration) -> duration",
-        "add_duration_timestamp(duration, timestamp) -> timestamp",
-        "add_timestamp_duration(timestamp, duration) -> timestamp",
-        "add_int64(int, int) -> int",
-        "add_list(list(A), list(A)) -> list(A)",
-        "add_string(string, string) -> string",
-        "add_uint64(uint, uint) -> uint",
-    ),
-    "_-_": (
-        "subtract_double(double, double) -> double",
-        "subtract_duration_duration(duration, duration) -> duration",
-        "subtract_int64(int, int) -> int",
-        "subtract_timestamp_duration(timestamp, duration) -> timestamp",
-        "subtract_timestamp_timestamp(timestamp, timestamp) -> duration",
-        "subtract_uint64(uint, uint) -> uint",
-    ),
-    "_*_": (
-        "multiply_double(double, double) -> double",
-        "multiply_int64(int, int) -> int",
-        "multiply_uint64(uint, uint) -> uint",
-    ),
-    "_/_": (
-        "divide_double(double, double) -> double",
-        "divide_int64(int, int) -> int",
-        "divide_uint64(uint, uint) -> uint",
-    ),
-    "_%_": ("modulo_int64(int, int) -> int", "modulo_uint64(uint, uint) -> uint"),
-    "-_": ("negate_double(double) -> double", "negate_int64(int) -> int"),
-    "!_": ("logical_not(bool) -> bool",),
-    "@in": ("in_list(A, list(A)) -> bool", "in_map(A, map(A, B)) -> bool"),
-    "@not_strictly_false": ("not_strictly_false(bool) -> bool",),
-    "_&&_": ("logical_and(bool, bool) -> bool",),
-    "_||_": ("logical_or(bool, bool) -> bool",),
-    "_?_:_": ("conditional(bool, A, A) -> A",),
-    "_==_": ("equals(A, A) -> bool",),
-    "_!=_": ("not_equals(A, A) -> bool",),
-    "_[_]": (
-        "index_list(list(A), int) -> A",
-        "index_map(map(A, B), A) -> B",
-        "optional_list_index_int(optional_type(list(V)), int) -> optional_type(V)",
-        "optional_map_index_value(optional_type(map(K, V)), K) -> optional_type(V)",
-    ),
-    "_[?_]": (
-        "list_optindex_optional_int(list(V), int) -> optional_type(V)",
-        "optional_list_optindex_optional_int(optional_type(list(V)), int) -> optional_type(V)",
-        "map_optindex_optional_value(map(K, V), K) -> optional_type(V)",
-        "optional_map_optindex_optional_value(optional_type(map(K, V)), K) -> optional_type(V)",
-    ),
-}
-
-_ORDER: Final = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
-_ORDERED: Final = (
-    ("bool", "bool", "bool"),
-    ("int64", "int", "int"),
-    ("int64_double", "int", "double"),
-    ("int64_uint64", "int", "uint"),
-    ("uint64", "uint", "uint"),
-    ("uint64_double", "uint", "double"),
-    ("uint64_int64", "uint", "int"),
-    ("double", "double", "double"),
-    ("double_int64", "double", "int"),
-    ("double_uint64", "double", "uint"),
-    ("string", "string", "string"),
-    ("bytes", "bytes", "bytes"),
-    ("timestamp", "timestamp", "timestamp"),
-    ("duration", "duration", "duration"),
-)
-
-
-def _overloads() -> tuple[Overload, ...]:
-    named = [
-        function(signature.partition("(")[0], name + signature[signature.index("(") :])
-        for name, signatures in _ARITHMETIC.items()
-        for signature in signatures
-    ]
-    ordered = [
-        function(f"{prefix}_{suffix}", f"{name}({left}, {right}) -> bool")
-        for name, prefix in _ORDER.items()
-        for suffix, left, right in _ORDERED
-    ]
-    return (*named, *ordered)
-
-
-OPERATORS: Final = Library(
-    overloads=_overloads(),
-    singletons={
-        "_+_": add,
-        "_-_": subtract,
-        "_*_": multiply,
-        "_/_": divide,
-        "_%_": modulo,
-        "-_": negate,
-        "!_": invert,
-        "_<_": less,
-        "_<=_": less_or_equal,
-        "_>_": greater,
-        "_>=_": greater_or_equal,
-        "@in": is_in,
-    },
-    effortful=frozenset({"@in"}),
-)
+def size(value: Any) -> int:
+    """Code points, bytes, elements, entries."""
+    if isinstance(value, str | bytes | list) or is_map(value):
+        return len(value)
+    raise no_operator(value, "size")

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from gateway.cel.libraries.overloads import Library, function, member
 from gateway.cel.values.containers import MISSING, NONE, Optional, find, is_map, items, made_of
+from gateway.cel.values.display import display
+from gateway.cel.values.durations import Duration
 from gateway.cel.values.faults import Fault
-from gateway.cel.values.kinds import Opaque
-from gateway.cel.values.numbers import is_number
-from gateway.cel.values.shown import shown
-from gateway.cel.values.times import Duration, Timestamp
+from gateway.cel.values.numbers import adapted, is_number
+from gateway.cel.values.reflection import Opaque
+from gateway.cel.values.timestamps import Timestamp
 
 _ZERO_TIME: Final = -62_135_596_800
 """The first second of the year 1 is Go's zero time."""
@@ -44,13 +45,13 @@ def dereference(optional: Optional) -> Any:
 def _unwrap(values: list[Any]) -> list[Any]:
     for value in values:
         if not isinstance(value, Optional):
-            raise Fault(f"value {shown(value)} is not optional")
+            raise Fault(f"value {display(value)} is not optional")
     return [value.value for value in values if value.present]
 
 
 def _insert(container: Any, key: Any, value: Any) -> Any:
     if find(container, key) is not MISSING:
-        raise Fault(f"insert failed: key {shown(key)} already exists")
+        raise Fault(f"insert failed: key {display(key)} already exists")
     return made_of([*items(container), (key, value)])
 
 
@@ -58,6 +59,14 @@ def _insert_all(container: Any, other: Any) -> Any:
     for key, value in items(other):
         container = _insert(container, key, value)
     return container
+
+
+def _first(values: list[Any]) -> Optional:
+    return Optional(adapted(values[0])) if values else NONE
+
+
+def _last(values: list[Any]) -> Optional:
+    return Optional(adapted(values[-1])) if values else NONE
 
 
 OPTIONALS: Final = Library(
@@ -69,8 +78,21 @@ OPTIONALS: Final = Library(
         member("optional_hasValue", "optional_type(V).hasValue() -> bool", lambda optional: optional.present),
         member("optional_or_optional", "optional_type(V).or(optional_type(V)) -> optional_type(V)"),
         member("optional_orValue_value", "optional_type(V).orValue(V) -> V"),
+    ),
+)
+
+EXTENDED_OPTIONALS: Final = Library(
+    overloads=(
         function("optional_unwrap", "optional.unwrap(list(optional_type(V))) -> list(V)", _unwrap),
         member("optional_unwrapOpt", "list(optional_type(V)).unwrapOpt() -> list(V)", _unwrap),
+        member("list_first", "list(V).first() -> optional_type(V)", _first),
+        member("list_last", "list(V).last() -> optional_type(V)", _last),
+    ),
+)
+"""Version 2 of cel-go's library of optionals."""
+
+MAP_INSERTS: Final = Library(
+    overloads=(
         function("@mapInsert_map_key_value", "cel.@mapInsert(map(K, V), K, V) -> map(K, V)", _insert),
         function("@mapInsert_map_map", "cel.@mapInsert(map(K, V), map(K, V)) -> map(K, V)", _insert_all),
     ),

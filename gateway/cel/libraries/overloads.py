@@ -9,21 +9,21 @@ The checker picks overloads by the static types of the arguments. At run time, c
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from gateway.cel.values.containers import Map, is_map, items
 from gateway.cel.values.faults import Fault
-from gateway.cel.values.kinds import named, type_of
 from gateway.cel.values.numbers import Uint, adapted
-from gateway.cel.values.types import Kind, Type, written
+from gateway.cel.values.reflection import named, type_of
+from gateway.cel.values.types import Kind, Type, all_written, written
 
 Implementation = Callable[..., Any]
 """Arguments to result; raises Fault."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Overload:
+class Overload(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One signature of a function. ``parameters`` begin with the target's type if it is called on one (``member``).
 
     ``call`` is None where the function has a singleton, or is part of the language. With ``effortful`` its last
@@ -39,8 +39,7 @@ class Overload:
     effortful: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Function:
+class Function(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """All overloads of a name, in the order in which they are tried."""
 
     name: str
@@ -50,12 +49,11 @@ class Function:
     guarded: bool = True
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Library:
+class Library(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A set of overloads. ``singletons`` are by function name, ``unguarded`` functions look at their arguments."""
 
     overloads: tuple[Overload, ...]
-    singletons: dict[str, Implementation] = field(default_factory=dict)
+    singletons: dict[str, Implementation] = msgspec.field(default_factory=dict)
     effortful: frozenset[str] = frozenset()
     unguarded: frozenset[str] = frozenset()
 
@@ -68,7 +66,7 @@ def function(identity: str, signature: str, call: Implementation | None = None, 
         identity=identity,
         function=name,
         member=False,
-        parameters=written(f"list({parameters}").parameters,
+        parameters=all_written(f"({parameters}"),
         result=written(result),
         call=call,
         effortful=effortful,
@@ -84,7 +82,7 @@ def member(identity: str, signature: str, call: Implementation | None = None, *,
         identity=identity,
         function=name,
         member=True,
-        parameters=(written(target), *written(f"list{head[start:]}").parameters),
+        parameters=(written(target), *all_written(head[start:])),
         result=written(result),
         call=call,
         effortful=effortful,

@@ -7,24 +7,20 @@ is. Decimals are rounded up to nano; binary ones stop at 2**63 - 1.
 
 import math
 import re
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from gateway.cel.libraries.overloads import Library, function, member
 from gateway.cel.values.faults import Fault, no_such_overload
-from gateway.cel.values.kinds import Opaque
-from gateway.cel.values.numbers import LARGEST_INT, SMALLEST_INT
-from gateway.cel.values.types import written
+from gateway.cel.values.numbers import INT64_DIGITS, LARGEST_INT, SMALLEST_INT
+from gateway.cel.values.reflection import Opaque
+from gateway.cel.values.types import Type, written
 
 _FORM: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _TEXT: Final = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _NANO: Final = -9
-_INT64_DIGITS: Final = 18
-"""Decimal digits that every int64 can hold (maxInt64Factors)."""
-
 _BINARY_DIGITS: Final = 15
 """See parse's "This is a cheap conservative approximation" of how many digits a binary suffix leaves."""
 
@@ -33,15 +29,14 @@ _LARGEST_EXPONENT: Final = 4_000
 reads at most 4,300 digits at once.)"""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Quantity(Opaque):
+class Quantity(Opaque, frozen=True, eq=False):
     """``value`` * 10**``scale``; ``exact``: it is an int64 (int64Amount), not a decimal (infDecAmount)."""
 
     value: int
     scale: int
     exact: bool
 
-    CEL = written("kubernetes.Quantity")
+    CEL: ClassVar[Type] = written("kubernetes.Quantity")
 
     @property
     def amount(self) -> Fraction:
@@ -89,7 +84,7 @@ def _exponent(suffix: str) -> int:
 def _short(whole: str, fraction: str, scale: int, binary: int | None) -> Quantity | None:
     """The int64 form without its sign, if the text is short enough for it."""
     if binary is None:
-        room = _INT64_DIGITS - len(whole) - len(fraction)
+        room = INT64_DIGITS - len(whole) - len(fraction)
         factor = 1
     else:
         room = -1 if fraction else _BINARY_DIGITS - len(whole) - binary * 3 // 10 - 1
@@ -127,9 +122,9 @@ def _is_quantity(text: str) -> bool:
 def _integer(quantity: Quantity) -> int | None:
     if not quantity.exact or quantity.scale < 0:
         return None
-    if quantity.value and quantity.scale > _INT64_DIGITS:
+    if quantity.value and quantity.scale > INT64_DIGITS:
         return None
-    value = quantity.value * 10 ** min(quantity.scale, _INT64_DIGITS)
+    value = quantity.value * 10 ** min(quantity.scale, INT64_DIGITS)
     return value if SMALLEST_INT <= value <= LARGEST_INT else None
 
 

@@ -135,9 +135,14 @@ STRINGS: Final = Library(
         member("string_substring_int", "string.substring(int) -> string", _substring),
         member("string_substring_int_int", "string.substring(int, int) -> string", _substring_between),
         member("string_trim", "string.trim() -> string", lambda text: text.strip(_SPACE)),
-        function("strings_quote", "strings.quote(string) -> string", lambda text: f'"{text.translate(_QUOTED)}"'),
         member("list_join", "list(string).join() -> string", _join),
         member("list_join_string", "list(string).join(string) -> string", _join),
     ),
     unguarded=frozenset({"contains", "endsWith", "startsWith"}),
+)
+
+QUOTING: Final = Library(
+    overloads=(
+        function("strings_quote", "strings.quote(string) -> string", lambda text: f'"{text.translate(_QUOTED)}"'),
+    ),
 )

@@ -1,15 +1,14 @@
 """URLs: Kubernetes' library over Go's net/url. Only absolute URLs and paths are URLs (ParseRequestURI)."""
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from gateway.cel.libraries.addresses import Unreadable, read_address
 from gateway.cel.libraries.overloads import Library, function, member
 from gateway.cel.values.faults import Fault, no_such_overload
-from gateway.cel.values.kinds import Opaque
+from gateway.cel.values.quoting import go_quoted
+from gateway.cel.values.reflection import Opaque
 from gateway.cel.values.types import Type, written
-from gateway.wording import go_quoted
 
 _UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _PATH: Final = _UNRESERVED + b"$&+,/:;=@"
@@ -25,8 +24,7 @@ _ZONE_ESCAPES: Final = frozenset({b"%25", b"%20"})
 _ASCII_END: Final = 0x80
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class URL(Opaque):
+class URL(Opaque, frozen=True, eq=False):
     """What Go's url.URL keeps; bytes as they came, where they came escaped."""
 
     scheme: bytes
@@ -38,7 +36,7 @@ class URL(Opaque):
     force_query: bool
     fragment: bytes
 
-    CEL = written("kubernetes.URL")
+    CEL: ClassVar[Type] = written("kubernetes.URL")
 
     def equals(self, other: Any) -> bool:
         """``==``; an error for any other type."""

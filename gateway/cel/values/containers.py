@@ -1,8 +1,9 @@
 """Lists, maps and optionals."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from gateway.cel.values.faults import Aborted
 from gateway.cel.values.numbers import Uint, adapted, lossless
@@ -11,8 +12,7 @@ MISSING: Final = object()
 """There is no such key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Optional:
+class Optional(msgspec.Struct, frozen=True):
     """``optional.of(value)``; without a value, ``optional.none()``. (null is a value.)"""
 
     value: Any = MISSING

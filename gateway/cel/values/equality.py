@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from gateway.cel.values.containers import MISSING, Optional, find, is_map, items
+from gateway.cel.values.durations import Duration
 from gateway.cel.values.faults import Fault, no_such_overload
-from gateway.cel.values.kinds import Opaque
 from gateway.cel.values.numbers import adapted, compare_numbers, is_number
-from gateway.cel.values.times import Duration, Timestamp
+from gateway.cel.values.reflection import Opaque
+from gateway.cel.values.timestamps import Timestamp
 from gateway.cel.values.types import Type
 
 Effort = Callable[[int], None]

@@ -6,6 +6,8 @@ from typing import Any, Final
 SMALLEST_INT: Final = -(2**63)
 LARGEST_INT: Final = 2**63 - 1
 LARGEST_UINT: Final = 2**64 - 1
+INT64_DIGITS: Final = 18
+"""Decimal digits that every int64 can hold."""
 
 
 class Uint(int):

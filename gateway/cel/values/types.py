@@ -5,14 +5,17 @@ parameter.
 """
 
 import re
-from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
+import msgspec
 
-class Kind(Enum):
+
+class Kind(StrEnum):
     """What sort of type it is; the sorts that the checker tells apart."""
+
+    __hash__ = str.__hash__  # an Enum's own is a function in Python, and types are hashed all through compiling
 
     DYN = "dyn"
     ERROR = "error"
@@ -27,8 +30,7 @@ class Kind(Enum):
     PARAMETER = "parameter"
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(msgspec.Struct, frozen=True):
     """``name`` is the one that programs see: ``google.protobuf.Timestamp``, ``null_type``."""
 
     kind: Kind
@@ -110,36 +112,74 @@ _BY_NAME: Final = {
     "duration": DURATION,
 }
 _OPAQUE: Final = frozenset({"net.IP", "net.CIDR", OPTIONAL_NAME})
-_PART: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.]*|[(),])")
+_INNER: Final = {"list": 1, "map": 2, "type": 1}
+"""How many types these are made of; the name alone means all of them: ``list`` is ``list(dyn)``."""
+
+_TOKEN: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.]*|[(),])\s*")
 
 
 @lru_cache(maxsize=512)
 def written(text: str) -> Type:
-    """The type that is written so."""
-    found, rest = _read(_PART.findall(text))
+    """The type that is written so; raises ValueError if it is not written correctly."""
+    found, rest = _read(text, _tokens(text))
     if rest:
-        raise ValueError(f"the type {text!r} goes on after its end: {rest}")
+        raise _unreadable(text)
     return found
 
 
-def _read(parts: list[str]) -> tuple[Type, list[str]]:
-    name, rest = parts[0], parts[1:]
+@lru_cache(maxsize=512)
+def all_written(text: str) -> tuple[Type, ...]:
+    """The types in a pair of brackets: ``(string, list(A))``."""
+    found, rest = _read_inner(text, _tokens(text))
+    if rest:
+        raise _unreadable(text)
+    return found
+
+
+def _unreadable(text: str) -> ValueError:
+    return ValueError(f"{text!r} is no type: write int, list(string), map(string, dyn), timestamp or a message's name")
+
+
+def _tokens(text: str) -> list[str]:
+    found, end = [], 0
+    while end < len(text):
+        match = _TOKEN.match(text, end)
+        if match is None:
+            raise _unreadable(text)
+        found.append(match[1])
+        end = match.end()
+    return found
+
+
+def _read(text: str, tokens: list[str]) -> tuple[Type, list[str]]:
+    if not tokens or tokens[0] in "(),":
+        raise _unreadable(text)
+    name, rest = tokens[0], tokens[1:]
+    if rest[:1] != ["("]:
+        return _named(text, name, (DYN,) * _INNER.get(name, 0)) if name != "type" else TYPE, rest
+    inner, rest = _read_inner(text, rest)
+    return _named(text, name, inner), rest
+
+
+def _read_inner(text: str, tokens: list[str]) -> tuple[tuple[Type, ...], list[str]]:
     inner: list[Type] = []
-    if rest[:2] == ["(", ")"]:
-        rest = rest[2:]
-    elif rest[:1] == ["("]:
-        while rest[0] != ")":
-            found, rest = _read(rest[1:])
-            inner.append(found)
-        rest = rest[1:]
-    return _named(name, tuple(inner)), rest
+    if tokens[:2] == ["(", ")"]:
+        return (), tokens[2:]
+    while tokens and tokens[0] == ("," if inner else "("):
+        found, tokens = _read(text, tokens[1:])
+        inner.append(found)
+    if tokens[:1] != [")"]:
+        raise _unreadable(text)
+    return tuple(inner), tokens[1:]
 
 
-def _named(name: str, inner: tuple[Type, ...]) -> Type:
-    if name in _BY_NAME:
-        return _BY_NAME[name]
-    if name in {"list", "map", "type"}:
+def _named(text: str, name: str, inner: tuple[Type, ...]) -> Type:
+    if len(inner) != _INNER.get(name, len(inner)):
+        raise _unreadable(text)
+    if name in _INNER:
         return Type(Kind(name), name, inner)
     if name in _OPAQUE:
         return Type(Kind.OPAQUE, name, inner)
-    return parameter(name) if len(name) == 1 else message(name)
+    if inner:
+        raise _unreadable(text)
+    return _BY_NAME.get(name) or (parameter(name) if len(name) == 1 else message(name))

@@ -18,7 +18,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.cel.values.times import DurationError, parse_duration
+from gateway.cel.values.durations import DurationError, parse_duration
 from gateway.hooks.configuration.bindings import read_object_bindings
 from gateway.hooks.configuration.model import AdmissionBinding, HookConfiguration
 from gateway.hooks.configuration.schema import FORMS, fits

@@ -1,0 +1,1 @@
+"""Checked tree -> program: cel-go's interpreter package."""

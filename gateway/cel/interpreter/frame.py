@@ -1,0 +1,59 @@
+"""One evaluation: the values of variables by slot, and what the evaluation has cost so far.
+
+``cost`` is Kubernetes' own counting and ``effort`` ours: see ``budget``. Parts of a program that cost a constant add to
+``cost`` directly, and the next ``charge`` or ``settle`` finds that it is too much.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from gateway.cel.budget import LARGEST_COST, LARGEST_EFFORT
+from gateway.cel.values.faults import Aborted
+
+TOO_EXPENSIVE: Final = "operation cancelled: actual cost limit exceeded"
+_TOO_LONG: Final = "operation interrupted"
+
+_LARGE: Final = 4096
+"""Characters or elements; what is shorter is not worth counting."""
+
+_PER_STEP: Final = 16
+"""Characters or elements that are copied or scanned in the time of one step. Kubernetes counts a tenth of a string's
+length for most functions; where it counts nothing, this does."""
+
+
+class Frame:
+    """``slots`` hold the variables of the environment and those of comprehensions; the planner numbers them."""
+
+    __slots__ = ("cost", "effort", "limit", "slots")
+
+    def __init__(self, slots: list[Any], limit: int = LARGEST_COST) -> None:
+        self.slots = slots
+        self.limit = limit
+        self.cost = 0
+        self.effort = 0
+
+    def charge(self, cost: int) -> None:
+        """Add to the cost; raises Aborted when it is too much."""
+        self.cost += cost
+        if self.cost > self.limit:
+            raise Aborted(TOO_EXPENSIVE)
+
+    def settle(self) -> None:
+        """Raise Aborted if the cost is too much by now."""
+        if self.cost > self.limit:
+            raise Aborted(TOO_EXPENSIVE)
+
+    def strive(self, steps: int) -> None:
+        """Add to the effort; raises Aborted when it is too much."""
+        self.effort += steps
+        if self.effort > LARGEST_EFFORT:
+            raise Aborted(_TOO_LONG)
+
+    def heed(self, value: Any) -> None:
+        """Add to the effort what it takes to copy or scan a large string or list."""
+        if isinstance(value, str | bytes | list) and len(value) > _LARGE:
+            self.strive(len(value) // _PER_STEP)
+
+
+Run = Callable[[Frame], Any]
+"""A part of a program: its value; raises Fault, Unanswered, Aborted."""
