@@ -5,7 +5,7 @@ contract; a changed one is a breaking change. ``DENIED`` is a worker's verdict; 
 only failures go to a policy's failurePolicy ("an error is not a verdict").
 """
 
-from enum import StrEnum
+from gateway.enums import StrEnum
 
 
 class Reason(StrEnum):

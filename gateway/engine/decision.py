@@ -5,7 +5,6 @@ never changed afterwards. Times are seconds on the driver's clock; only differen
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ from gateway.engine.annotations import kubernetes_annotations
 from gateway.engine.applying import EvolvingObject
 from gateway.engine.blame import Blame, blame
 from gateway.engine.call import Call
+from gateway.enums import StrEnum
 from gateway.patching.difference import Operation
 from gateway.policies.model import Phase
 from gateway.review.request import Request

@@ -1,8 +1,9 @@
 """Where an answer came from."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
+
+from gateway.enums import StrEnum
 
 
 class Source(StrEnum):

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final
 
 from gateway.engine.verdicts import Failure
+from gateway.enums import StrEnum
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs

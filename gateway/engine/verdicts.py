@@ -6,9 +6,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
+from gateway.enums import StrEnum
 from gateway.reasons import Reason
 
 

@@ -1,6 +1,6 @@
 """Two readings of JSON Patch: the standard's, and that of the library in kube-apiserver (evanphx/json-patch v4.13)."""
 
-from enum import StrEnum
+from gateway.enums import StrEnum
 
 
 class PatchDialect(StrEnum):

@@ -11,12 +11,12 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from enum import StrEnum
 from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gateway.enums import StrEnum
 from gateway.policies import wording
 from gateway.policies.model import ConfigurationError, Place
 from gateway.policies.nodes import TOLD, Broken, Duplicate, Node, type_name

@@ -7,7 +7,6 @@ nothing to change, nothing kept.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
@@ -15,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gateway.cel.condition import Condition
+from gateway.enums import StrEnum
 from gateway.policies.wording import duplicate_field, one_line, unknown_field
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes

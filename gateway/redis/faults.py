@@ -1,11 +1,12 @@
 """What went wrong with Redis: its kind, for the metrics, and what may be said of it, for the log."""
 
 import ssl
-from enum import StrEnum
 from typing import Final
 
 from redis import exceptions
 from redis.asyncio.sentinel import MasterNotFoundError
+
+from gateway.enums import StrEnum
 
 
 class RedisFault(StrEnum):

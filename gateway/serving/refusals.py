@@ -29,11 +29,12 @@ with one, kube-apiserver sends the same request again and again until its time i
 """
 
 import json
-from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, Protocol
 
 from aiohttp import web
+
+from gateway.enums import StrEnum
 
 SERVER: Final = "admission-gateway"
 """The ``Server`` header: who we are, without the versions that aiohttp would tell everybody."""

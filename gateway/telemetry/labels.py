@@ -1,8 +1,9 @@
 """The values of labels that have a meaning of their own: what can come of a lookup, happen with a worker, and so on."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Final
+
+from gateway.enums import StrEnum
 
 
 class LookupResult(StrEnum):

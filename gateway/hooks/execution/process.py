@@ -20,12 +20,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import IO, Final
 
 from msgspec import Struct
 
+from gateway.enums import StrEnum
 from gateway.hooks.execution.orphans import MARK, Strays, new_mark
 
 GRACE_SECONDS: Final = 2.0
