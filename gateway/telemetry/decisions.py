@@ -9,6 +9,7 @@ Lines wait in memory until they are written, so a line is bounded, whatever a wo
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Final
 
 import structlog
@@ -18,6 +19,9 @@ from gateway.engine.decision import Decision
 from gateway.engine.origin import Source
 from gateway.engine.verdicts import Deny, Failure
 from gateway.reasons import Reason
+
+_TEXTS_OF_OTHERS: Final = ("uid", "group", "version", "resource", "subresource", "namespace", "name")
+"""The fields that come from the request, and may be as long as its sender likes."""
 
 _LOG: Final = structlog.get_logger("gateway.decisions")
 _SWITCH: Final = logging.getLogger("gateway.decisions")
@@ -35,37 +39,54 @@ class DecisionLog:
     """Writes decisions as log lines."""
 
     def decided(self, decision: Decision) -> None:
-        """Log a decision: warning where a policy could not judge, info where one denied or two are in conflict, debug
-        otherwise.
+        """Log a decision, at the level of ``_level``."""
+        level = _level(decision.calls)
+        if level > logging.DEBUG or _SWITCH.isEnabledFor(level):
+            _LOG.log(level, "review decided", **_fields(decision))
 
-        A policy that is not enforced counts as well: to be seen is all that it is for. One whose stale verdict counts
-        could not judge.
-        """
-        if any(isinstance(call.answer, Failure) or call.source is Source.STALE for call in decision.calls):
-            _LOG.warning("review decided", **self._fields(decision))
-        elif any(isinstance(call.answer, Deny) or call.would_change or call.conflicts for call in decision.calls):
-            _LOG.info("review decided", **self._fields(decision))
-        elif _SWITCH.isEnabledFor(logging.DEBUG):
-            _LOG.debug("review decided", **self._fields(decision))
 
-    def _fields(self, decision: Decision) -> dict[str, Any]:
-        request = decision.request
-        return {
-            "uid": _cut(request.uid),
-            "phase": decision.phase.value,
-            "outcome": decision.outcome.value,
-            "operation": request.operation,
-            "group": _cut(request.resource.group),
-            "version": _cut(request.resource.version),
-            "resource": _cut(request.resource.resource),
-            "subresource": _cut(request.sub_resource),
-            "namespace": _cut(request.namespace),
-            "name": _cut(request.name),
-            "dry_run": request.dry_run,
-            "milliseconds": round(1000 * (decision.ended - decision.started), 3),
-            "policies": [_policy(call) for call in decision.calls if _said_something(call)],
-            **_bounded("changed", [f"{each.op} {each.path} by {each.qualified_name}" for each in decision.blame]),
-        }
+def _level(calls: Sequence[Call]) -> int:
+    """Warning where a policy could not judge, info where one denied or two are in conflict, debug otherwise.
+
+    A policy that is not enforced counts as well: to be seen is all that it is for. One whose stale verdict counts could
+    not judge.
+    """
+    level = logging.DEBUG
+    for call in calls:
+        if isinstance(call.answer, Failure) or call.source is Source.STALE:
+            return logging.WARNING
+        if isinstance(call.answer, Deny) or call.would_change or call.conflicts:
+            level = logging.INFO
+    return level
+
+
+def _fields(decision: Decision) -> dict[str, Any]:
+    request = decision.request
+    fields: dict[str, Any] = {
+        "uid": request.uid,
+        "phase": decision.phase.value,
+        "outcome": decision.outcome.value,
+        "operation": request.operation,
+        "group": request.resource.group,
+        "version": request.resource.version,
+        "resource": request.resource.resource,
+        "subresource": request.sub_resource,
+        "namespace": request.namespace,
+        "name": request.name,
+        "dry_run": request.dry_run,
+        "milliseconds": round(1000 * (decision.ended - decision.started), 3),
+        "policies": [],
+    }
+    for name in _TEXTS_OF_OTHERS:
+        if len(fields[name]) > TEXT_CHARACTERS:
+            fields[name] = _cut(fields[name])
+    for call in decision.calls:
+        if _said_something(call):
+            fields["policies"].append(_policy(call))
+    if decision.patch:
+        changed = [f"{each.op} {each.path} by {each.qualified_name}" for each in decision.blame]
+        fields.update(_bounded("changed", changed))
+    return fields
 
 
 def _said_something(call: Call) -> bool:
@@ -94,8 +115,10 @@ def _policy(call: Call) -> dict[str, Any]:
             fields |= {word: []} | _bounded(word, [f"{each.op} {each.path}" for each in changes])
     if call.source is Source.STALE:
         fields |= {"stale_seconds": round(call.age, 3)} | _cause(call.instead_of)
-    conflicts = [f"{each.path} of {', '.join(each.with_policies)}" for each in call.conflicts]
-    return fields | _bounded("conflicts", conflicts)
+    if call.conflicts:
+        conflicts = [f"{each.path} of {', '.join(each.with_policies)}" for each in call.conflicts]
+        fields |= _bounded("conflicts", conflicts)
+    return fields
 
 
 def _cause(failure: Failure | None) -> dict[str, Any]:

@@ -6,7 +6,6 @@ the path of reviews has multiplied a peer's p99 by ten.)
 """
 
 import logging
-import logging.handlers
 import os
 import queue
 import sys
@@ -24,21 +23,18 @@ STOP_SECONDS: Final = 2.0
 """How long the end waits for the lines that are left: who has not read them by then has stalled for good."""
 
 
-class _DroppingHandler(logging.handlers.QueueHandler):
-    """Puts a record into the queue, or counts it as dropped."""
+class _DroppingHandler(logging.Handler):
+    """Puts a record as it is into the queue, or counts it as dropped."""
 
     def __init__(self, lines: "queue.Queue[Any]", dropped: Callable[[], object]) -> None:
-        super().__init__(lines)
+        super().__init__()
+        self._lines = lines
         self._dropped = dropped
 
-    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """The record as it is: the queue does not leave this process."""
-        return record
-
-    def enqueue(self, record: logging.LogRecord) -> None:
+    def emit(self, record: logging.LogRecord) -> None:
         """Never wait."""
         try:
-            self.queue.put_nowait(record)
+            self._lines.put_nowait(record)
         except queue.Full:
             self._dropped()
 
