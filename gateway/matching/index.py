@@ -1,0 +1,118 @@
+"""Which policies have a rule about a request: looked up, instead of asking each policy.
+
+The index is made when the configuration is loaded. It works in two steps:
+
+* **Buckets** hold, by API group and resource (``r/s``, with ``*`` as the rules have it), the policies that name them. A
+  request looks into eight of them at most: its own group or any, its own resource or any, its own subresource or any.
+  What is found there is asked for the rest (``by_rules``): operation, version, scope, matchPolicy.
+* **Answers** hold what came of that, by all it depends on: operation, group, version, resource, subresource, scope,
+  and the same of the client's own request where a policy is Exact. A cluster has a few hundred such combinations, so
+  nearly every review finds its policies with one look. They are bounded, since the words are those of the request.
+
+The outcome is that of ``by_rules`` for each policy; those that it does not match are not in it.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Final
+
+from gateway.matching.equivalents import EMPTY, Equivalents
+from gateway.matching.outcomes import Matched, NotMatched, WrongVersion
+from gateway.matching.rules import ANY
+from gateway.matching.versions import by_rules
+from gateway.policies.model import MatchPolicy, Policy
+from gateway.review.request import GroupVersionResource, Request
+
+Ruled = Matched | WrongVersion
+"""What the rules come to for a policy that the request concerns."""
+
+KEPT: Final = 50_000
+"""How much is kept of answers: each counts 10 and its policies, at 60 to 100 bytes. So they take 5 MB at most: 5,000
+combinations that concern nobody, or 24 that concern 2,000 policies."""
+
+_ANSWER: Final = 10
+
+_Bucket = tuple[str, str, str]
+"""Group, resource, subresource."""
+
+
+class RuleIndex:
+    """The index over the rules of some policies.
+
+    Args:
+        policies: in chain order.
+        equivalents: which resources are the same in another version or group, as far as anybody knows.
+        kept: how much is kept of answers.
+    """
+
+    __slots__ = ("_answers", "_buckets", "_equivalents", "_has_exact", "_kept", "_left", "_policies")
+
+    def __init__(self, policies: Sequence[Policy], equivalents: Equivalents = EMPTY, *, kept: int = KEPT) -> None:
+        self._policies = tuple(policies)
+        self._equivalents = equivalents
+        self._has_exact = any(policy.match_policy is MatchPolicy.EXACT for policy in policies)
+        self._buckets: dict[_Bucket, dict[int, None]] = {}
+        for place, policy in enumerate(policies):
+            for bucket in _named(policy):
+                self._buckets.setdefault(bucket, {})[place] = None
+        self._kept = self._left = kept
+        self._answers: dict[Hashable, Mapping[int, Ruled]] = {}
+
+    def concerned(self, request: Request) -> Mapping[int, Ruled]:
+        """The places of the policies that have a rule about the request, in chain order, each with what that comes to.
+
+        Raises:
+            ReviewError: a policy is Exact, and the request does not say readably what the client's own one was.
+        """
+        key = self._key(request)
+        found = self._answers.get(key)
+        if found is None:
+            found = self._looked_up(request)
+            self._keep(key, found)
+        return found
+
+    def _key(self, request: Request) -> Hashable:
+        own = (request.operation, request.resource, request.sub_resource, bool(request.namespace))
+        if not self._has_exact:
+            return own
+        return own, request.request_resource, request.request_sub_resource, request.request_kind
+
+    def _looked_up(self, request: Request) -> dict[int, Ruled]:
+        places: set[int] = set()
+        for resource, sub_resource in self._resources(request):
+            for group in (resource.group, ANY):
+                for name in (resource.resource, ANY):
+                    for sub in (sub_resource, ANY):
+                        places.update(self._buckets.get((group, name, sub), ()))
+        found: dict[int, Ruled] = {}
+        for place in sorted(places):
+            ruled = by_rules(self._policies[place], request, self._equivalents)
+            if not isinstance(ruled, NotMatched):
+                found[place] = ruled
+        return found
+
+    def _resources(self, request: Request) -> Iterator[tuple[GroupVersionResource, str]]:
+        """The resources that rules are held against: the delivered one, its equivalents, the client's own."""
+        yield request.resource, request.sub_resource
+        for each in self._equivalents.of(request.resource, request.sub_resource):
+            yield each.resource, request.sub_resource
+        if self._has_exact:
+            yield request.request_resource, request.request_sub_resource
+
+    def _keep(self, key: Hashable, found: Mapping[int, Ruled]) -> None:
+        size = _ANSWER + len(found)
+        if size > self._kept:
+            return
+        if size > self._left:
+            self._answers.clear()
+            self._left = self._kept
+        self._left -= size
+        self._answers[key] = found
+
+
+def _named(policy: Policy) -> Iterator[_Bucket]:
+    """The buckets that a policy is in."""
+    for rule in policy.rules:
+        for text in rule.resources:
+            resource, _, sub_resource = text.partition("/")
+            for group in rule.api_groups:
+                yield group, resource, sub_resource
