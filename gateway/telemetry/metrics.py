@@ -3,16 +3,13 @@
 Counters start at 0, so that absence means something. When the configuration changes, the series of what is no longer
 configured go as soon as its last review is decided; what stays goes on counting.
 
-A series is found by its metric and its labels, in one look-up: ``labels()`` of the client library costs 3 µs a call.
+A series is found by its metric and its labels, in one look-up.
 """
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
-from itertools import product
-from typing import Any, Final
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from itertools import chain, product
+from typing import Final
 
 from gateway.engine.decision import Decision
 from gateway.engine.origin import Source
@@ -20,6 +17,7 @@ from gateway.engine.verdicts import ANSWER_WORDS, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.telemetry.events import CONFIGURED, Kind, Metric
 from gateway.telemetry.labels import LIMIT_OF
+from gateway.telemetry.series import CONTENT_TYPE, HistogramSeries, Series, family
 from gateway.telemetry.table import (
     BRIDGE_PREFIX,
     BUCKETS,
@@ -42,12 +40,11 @@ OTHER: Final = "other"
 """Stands for all values of a label that are not in the table."""
 
 _Labels = tuple[str, ...]
-
-disable_created_metrics()  # type: ignore[no-untyped-call] # a second series beside each, which says when the process began
+_Key = tuple[Metric, _Labels]
 
 
 class Metrics:
-    """The series of one process, and their registry. An Events.
+    """The series of one process. An Events.
 
     Args:
         table: the metrics that there are.
@@ -55,25 +52,19 @@ class Metrics:
     """
 
     def __init__(self, table: Iterable[Metric] = GATEWAY, *, prefix: str = PREFIX) -> None:
-        self.registry = CollectorRegistry()
         self._prefix = prefix
         self._without = "worker" if prefix == BRIDGE_PREFIX else ""
-        self._collectors: dict[Metric, Any] = {}
-        self._series: dict[tuple[Metric, _Labels], Any] = {}
+        self._known: dict[Metric, tuple[frozenset[str] | None, ...]] = {}
+        self._series: dict[_Key, Series] = {}
+        self._histograms: dict[_Key, HistogramSeries] = {}
         self._workers: Tally[str] = Tally()
         self.use(table)
 
     def use(self, table: Iterable[Metric]) -> None:
         """Have these metrics too, from 0."""
         for metric in table:
-            options: dict[str, Any] = {"buckets": BUCKETS} if metric.kind is Kind.HISTOGRAM else {}
-            names = [name for name in metric.labels if name != self._without]
-            self._collectors[metric] = _KINDS[metric.kind](
-                f"{self._prefix}{metric.name.removesuffix('_total')}",
-                metric.text,
-                names,
-                registry=self.registry,
-                **options,
+            self._known[metric] = tuple(
+                known if known is CONFIGURED else frozenset(known) for known in metric.labels.values()
             )
             if CONFIGURED not in metric.labels.values():
                 self._start(metric, ())
@@ -92,7 +83,7 @@ class Metrics:
         series = self._series.get((metric, labels))
         if series is None:
             series = self._made(metric, labels)
-        series.set(value)
+        series.value = float(value)
 
     def worker_added(self, worker: str, events: Iterable[str]) -> None:
         """See Events. Two of one name count together."""
@@ -116,7 +107,7 @@ class Metrics:
         """Count a decision."""
         count, phase = self.count, decision.phase
         count(REVIEWS, phase, decision.outcome)
-        self._series[REVIEW_SECONDS, (phase,)].observe(max(decision.ended - decision.started, 0.0))
+        self._histograms[REVIEW_SECONDS, (phase,)].observe(max(decision.ended - decision.started, 0.0))
         used = 0
         for call in decision.calls:
             if call.answer is None:
@@ -147,7 +138,7 @@ class Metrics:
     def forget_others(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]) -> None:
         """Remove the series of all policies and entries but these."""
         known = {(metric, subject) for metric, subject, _ in self._subjects(policies, entries)}
-        about = [metric for metric in self._collectors if "policy" in metric.labels or "entry" in metric.labels]
+        about = [metric for metric in self._known if "policy" in metric.labels or "entry" in metric.labels]
         self._remove([key for key in self._series if key[0] in about and (key[0], key[1][:2]) not in known])
 
     def _subjects(
@@ -155,7 +146,7 @@ class Metrics:
     ) -> Iterator[tuple[Metric, _Labels, Policy | None]]:
         """Each metric with the first labels of each policy or entry that has series of it."""
         chosen, named = tuple(policies), tuple(entries)
-        for metric in self._collectors:
+        for metric in self._known:
             if "policy" in metric.labels:
                 yield from ((metric, (one.phase, one.qualified_name), one) for one in chosen if metric.of(one))
             elif "entry" in metric.labels:
@@ -169,39 +160,49 @@ class Metrics:
         if metric.starts is not None:
             rest[-1] = metric.starts(policy)
         for others in product(*rest):
-            self._made(metric, (*first, *others))
+            labels = (*first, *others)
+            if metric.kind is Kind.HISTOGRAM:
+                self._histograms[metric, labels] = HistogramSeries(
+                    f"{self._prefix}{metric.name}", self._shown(metric, labels), BUCKETS
+                )
+            else:
+                self._made(metric, labels)
 
-    def _made(self, metric: Metric, labels: _Labels) -> Any:
+    def _made(self, metric: Metric, labels: _Labels) -> Series:
         """The series of these labels, from 0 if there was none; a series of nothing if there is no such metric here."""
-        collector = self._collectors.get(metric)
-        if collector is None:
-            return _NOWHERE
+        all_known = self._known.get(metric)
+        if all_known is None:
+            return Series("", ())
         key = (
             metric,
             tuple(
-                value if known is CONFIGURED or value in tuple(known) else OTHER
-                for value, known in zip(labels, metric.labels.values(), strict=True)
+                [
+                    value if known is CONFIGURED or value in known else OTHER
+                    for value, known in zip(labels, all_known, strict=True)
+                ]
             ),
         )
-        if key not in self._series:
-            shown = self._shown(*key)
-            self._series[key] = collector.labels(*shown) if shown else collector
-        return self._series[key]
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = Series(f"{self._prefix}{metric.name}", self._shown(*key))
+        return series
 
-    def _shown(self, metric: Metric, labels: _Labels) -> list[str]:
-        return [value for value, name in zip(labels, metric.labels, strict=True) if name != self._without]
+    def _shown(self, metric: Metric, labels: _Labels) -> list[tuple[str, str]]:
+        return [pair for pair in zip(metric.labels, labels, strict=True) if pair[0] != self._without]
 
-    def _remove(self, keys: Iterable[tuple[Metric, _Labels]]) -> None:
+    def _remove(self, keys: Iterable[_Key]) -> None:
         for key in keys:
             del self._series[key]
-            shown = self._shown(*key)
-            if shown:
-                self._collectors[key[0]].remove(*shown)
 
     def exposition(self) -> tuple[str, bytes]:
         """The content type and text of /metrics."""
-        return CONTENT_TYPE_LATEST, generate_latest(self.registry)
-
-
-_NOWHERE: Final = Gauge("nowhere", "What this process has no metric for.", registry=None)
-_KINDS: Final = {Kind.COUNTER: Counter, Kind.GAUGE: Gauge, Kind.HISTOGRAM: Histogram}
+        families: dict[Metric, list[Series | HistogramSeries]] = {metric: [] for metric in self._known}
+        for (metric, _), series in self._series.items():
+            families[metric].append(series)
+        for (metric, _), histogram in self._histograms.items():
+            families[metric].append(histogram)
+        lines = chain.from_iterable(
+            family(f"{self._prefix}{metric.name}", metric.kind.value, metric.text, series)
+            for metric, series in families.items()
+        )
+        return CONTENT_TYPE, "".join(lines).encode()

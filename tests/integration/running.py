@@ -15,6 +15,7 @@ from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings
 from tests.integration.client import AsyncClient
 from tests.integration.process import PATIENCE
+from tests.samples import sample_value
 
 POLL_SECONDS = 0.005
 
@@ -89,7 +90,7 @@ class Running:
 
     def metric(self, name, **labels):
         """One value of the metrics."""
-        return self.gateway.metrics.registry.get_sample_value(f"admission_gateway_{name}", labels)
+        return sample_value(self.gateway.metrics, f"admission_gateway_{name}", labels)
 
     async def admin(self, path, *, method="GET"):
         """Status and text of a page of the admin listener."""

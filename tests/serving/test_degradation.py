@@ -9,6 +9,7 @@ from gateway.engine.plan import Unavailable, UnavailableReason
 from gateway.serving.degradation import LISTED, SHOWN, Degradation
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import FAILURE, LAST_GOOD
+from tests.samples import sample_value
 from tests.world import policy
 
 
@@ -61,8 +62,8 @@ def test_the_gauge_has_every_reason_from_the_start():
 
     def values():
         return {
-            (why.value, effect): metrics.registry.get_sample_value(
-                "admission_gateway_degraded_policies", {"reason": why.value, "effect": effect}
+            (why.value, effect): sample_value(
+                metrics, "admission_gateway_degraded_policies", {"reason": why.value, "effect": effect}
             )
             for why in UnavailableReason
             for effect in (FAILURE, LAST_GOOD)

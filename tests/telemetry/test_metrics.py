@@ -56,6 +56,7 @@ from gateway.telemetry.table import (
 )
 from gateway.transports.events import count_worker_event
 from gateway.transports.limits import TransportLimits
+from tests.samples import sample_value
 from tests.world import decide, label, patch, policy, request
 
 FAILURE = Failure(reason=Reason.WORKER_FAILURE, message="x")
@@ -67,7 +68,7 @@ def metrics():
 
 
 def value(metrics, name, **labels):
-    return metrics.registry.get_sample_value(PREFIX + name, labels)
+    return sample_value(metrics, PREFIX + name, labels)
 
 
 def decided(metrics, answer, *, phase=Phase.MUTATING, failure_policy=FailurePolicy.FAIL, on=None):

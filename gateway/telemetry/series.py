@@ -1,0 +1,77 @@
+"""A series of a metric: a number, or a histogram's numbers, and how Prometheus reads them (text format 0.0.4).
+
+Two thousand policies have thirty thousand series. Those of the client library take 50 µs each to make and hold up the
+loop for half a second when they are read; these take a few microseconds, and what stands before the number is written
+once.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+_ESCAPED: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+_ESCAPED_HELP: Final = str.maketrans({"\\": r"\\", "\n": r"\n"})
+
+Labels = Sequence[tuple[str, str]]
+"""Names and values."""
+
+
+class Series:
+    """A counter's or a gauge's."""
+
+    __slots__ = ("_head", "value")
+
+    def __init__(self, name: str, labels: Labels) -> None:
+        self._head = f"{name}{_written(labels)} "
+        self.value = 0.0
+
+    def inc(self, amount: float = 1) -> None:
+        """So much more."""
+        self.value += amount
+
+    def lines(self) -> Iterator[str]:
+        """Its line."""
+        yield f"{self._head}{self.value!r}\n"
+
+
+class HistogramSeries:
+    """A histogram's: how many observations were at most so large, all of them, and their sum."""
+
+    __slots__ = ("_bounds", "_heads", "counts", "sum")
+
+    def __init__(self, name: str, labels: Labels, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        shown = [*(repr(float(bound)) for bound in bounds), "+Inf"]
+        self._heads = [
+            *(f"{name}_bucket{_written([*labels, ('le', bound)])} " for bound in shown),
+            f"{name}_count{_written(labels)} ",
+            f"{name}_sum{_written(labels)} ",
+        ]
+        self.counts = [0] * len(shown)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """One more."""
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def lines(self) -> Iterator[str]:
+        """Its lines."""
+        totals = list(accumulate(self.counts))
+        for head, value in zip(self._heads, [*totals, totals[-1], self.sum], strict=True):
+            yield f"{head}{float(value)!r}\n"
+
+
+def family(name: str, kind: str, text: str, series: Iterable[Series | HistogramSeries]) -> Iterator[str]:
+    """All lines of a metric."""
+    yield f"# HELP {name} {text.translate(_ESCAPED_HELP)}\n# TYPE {name} {kind}\n"
+    for each in series:
+        yield from each.lines()
+
+
+def _written(labels: Labels) -> str:
+    inside = ",".join([f'{name}="{value.translate(_ESCAPED)}"' for name, value in labels])
+    return f"{{{inside}}}" if inside else ""
