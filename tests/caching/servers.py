@@ -22,20 +22,31 @@ PATIENCE = 60
 _NUMBERS = itertools.count()
 
 
+_reserved: list[socket.socket] = []
+"""Datagram sockets on the ports that this process has given away, until it ends."""
+
+
 def free_port() -> int:
-    """A port that nobody listens on; a cluster's bus needs one 10,000 higher.
+    """A port that nobody listens on, and that is kept for the caller; a cluster's bus needs one 10,000 higher.
 
     Both lie below those that Linux gives out by itself (from 32768 on): nobody is given it before the server has it, or
-    while the server is down.
+    while the server is down. Nor are other tests, in whatever process: a datagram socket holds the port's number, which
+    no server of TCP notices.
     """
     while True:
         port = 12_000 + secrets.randbelow(10_000)
+        held: list[socket.socket] = []
         try:
             for each in (port, port + 10_000):
+                held.append(socket.socket(type=socket.SOCK_DGRAM))
+                held[-1].bind(("127.0.0.1", each))
                 with socket.socket() as probe:
                     probe.bind(("127.0.0.1", each))
         except OSError:
+            for one in held:
+                one.close()
             continue
+        _reserved.extend(held)
         return port
 
 

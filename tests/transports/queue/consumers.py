@@ -122,7 +122,7 @@ class Queue:
         await self.client.xdel(name, number)
         return self
 
-    async def put(self, document=b"{}", *, number=None, deadline=None, seconds=30.0, once=False, **changed):
+    async def put(self, document=b"{}", *, number=None, deadline=None, seconds=60.0, once=False, **changed):
         """Put an ask; its id. ``deadline`` in Redis' milliseconds; ``changed`` are fields of the entry, changed."""
         ask = pb.Ask(policy="p", phase=pb.PHASE_VALIDATING, settings=b"{}", document=document, uid="u")
         return await self.put_request(
@@ -130,7 +130,7 @@ class Queue:
         )
 
     async def put_request(
-        self, request, *, number=None, deadline=None, seconds=30.0, lane=LANE, to=LANE, seals=None, **changed
+        self, request, *, number=None, deadline=None, seconds=60.0, lane=LANE, to=LANE, seals=None, **changed
     ):
         number = number or next(self._numbers).to_bytes(8, "big")
         now = await self.now()

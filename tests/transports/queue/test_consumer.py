@@ -1,8 +1,8 @@
 """What a consumer does with what it takes: answered once, by somebody, or dropped; and nothing of it stays in Redis."""
 
-import asyncio
 import base64
 import os
+from time import monotonic
 
 import pytest
 
@@ -48,7 +48,7 @@ def quick(monkeypatch):
 async def test_an_ask_is_judged_and_answered(queue):
     """The judge is given the ask as it was put, and its outcome comes back as it was given."""
     async with consuming(queue, Judge(holds=True)) as running:
-        number = await queue.put(b'{"a":1}', seconds=20)
+        number = await queue.put(b'{"a":1}')
         (asked,) = await until(lambda: running.judge.asked)
         assert (asked.ask.policy, asked.ask.document, asked.ask.uid, asked.once) == ("p", b'{"a":1}', "u", False)
         outcome = pb.Outcome(deny=pb.Deny(message="no"), warnings=["w"], audit_annotations={"k": "v"}, version="7")
@@ -57,14 +57,17 @@ async def test_an_ask_is_judged_and_answered(queue):
         await until(queue.is_empty)
 
 
-async def test_a_judge_is_told_until_when_somebody_waits(queue):
-    """In seconds of its own clock, never more than are left by Redis'."""
-    loop = asyncio.get_running_loop()
+async def test_a_judge_is_told_until_when_somebody_waits(queue, monkeypatch):
+    """In seconds of its own clock: what is left by Redis', at the moment at which Redis told its time."""
+    now = monotonic()
+    # The consumer's own clock stands still: Redis' is all that passes here.
+    monkeypatch.setattr(heartbeat, "monotonic", lambda: now)
+    before = await queue.now()
     async with consuming(queue, Judge(holds=True)) as running:
-        before = loop.time()
-        await queue.put(seconds=20)
+        await queue.put(deadline=before + 60_000)
         (asked,) = await until(lambda: running.judge.asked)
-        assert before + 19 < asked.until <= loop.time() + 20
+        after = await queue.now()
+    assert now + 60 - (after - before + 1) / 1000 <= asked.until <= now + 60.001
 
 
 async def test_settings_are_judged(queue):
@@ -228,7 +231,7 @@ async def test_another_deadline_is_another_ask(queue):
     async with consuming(queue) as running:
         number = await queue.put(b"1")
         await queue.reply(number)
-        await queue.put(b"2", number=number, seconds=20)
+        await queue.put(b"2", number=number, seconds=50)
         await queue.reply(number, 2)
         assert running.judge.documents == [b"1", b"2"]
 

@@ -1,6 +1,7 @@
 """A consumer whose Redis is killed, restarted with or without its data, paused, filled, failed over, or a cluster."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.transports.queue.consumers import (
     ALLOW,
     ANSWER_SECONDS,
     LANE,
+    PATIENCE,
     PATIENT,
     Judge,
     Queue,
@@ -28,6 +30,14 @@ pytestmark = pytest.mark.faults
 async def queue(queue):
     """It listens, as a gateway does."""
     return await queue.listen()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """By what an answer is late: it stands still, and the test moves it to the end of an ask's time."""
+    stopped = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(answering, "monotonic", lambda: stopped.now)
+    return stopped
 
 
 async def away(running):
@@ -119,14 +129,15 @@ async def test_a_redis_that_hangs(queue, redis):
         await until(queue.is_empty)
 
 
-async def test_an_answer_that_is_late_when_redis_is_back(queue, redis):
+async def test_an_answer_that_is_late_when_redis_is_back(queue, redis, clock):
     """Nobody waits for it: it is dropped, and its entry is done."""
     async with consuming(queue, Judge(holds=True)) as running:
-        await queue.put(seconds=8)
-        await until(lambda: running.judge.asked)
+        await queue.put()
+        (asked,) = await until(lambda: running.judge.asked)
         await asyncio.to_thread(redis.kill)
         await away(running)
-        running.judge.asked[0].answer()
+        asked.answer()
+        clock.now = asked.until
         await until(lambda: running.events["late"] == 1)
         assert running.consumer.in_hand == 0
         await asyncio.to_thread(redis.start)
@@ -134,29 +145,34 @@ async def test_an_answer_that_is_late_when_redis_is_back(queue, redis):
         assert await queue.replies() == []
 
 
-async def test_stopping_while_redis_is_away(queue, redis):
+async def test_stopping_while_redis_is_away(queue, redis, clock):
     """It waits for Redis as long as somebody waits for an answer, and no longer."""
     async with consuming(queue, Judge(holds=True)) as running:
-        await queue.put(seconds=8)
-        await until(lambda: running.judge.asked)
+        await queue.put()
+        (asked,) = await until(lambda: running.judge.asked)
         await asyncio.to_thread(redis.kill)
         await away(running)
         running.consumer.stop()
-        running.judge.asked[0].answer()
-        async with asyncio.timeout(30):
+        asked.answer()
+        tried = running.events["redis_lost"]
+        await until(lambda: running.events["redis_lost"] > tried + 2)
+        assert not running.task.done()
+        clock.now = asked.until
+        async with asyncio.timeout(PATIENCE):
             await running.task
 
 
-async def test_a_full_redis(queue, redis, monkeypatch):
+async def test_a_full_redis(queue, redis, monkeypatch, clock):
     """Answers wait for memory, those that nobody waits for are given up, which frees some; then all are written."""
     monkeypatch.setattr(answering, "FULL_SECONDS", 0.02)
     async with consuming(queue, Judge(holds=True)) as running:
-        late, number = await queue.put(b"late", seconds=8), await queue.put(b"timely", seconds=100)
+        late, number = await queue.put(b"late", seconds=50), await queue.put(b"timely", seconds=60)
         await until(lambda: len(running.judge.asked) == 2)
         await queue.client.config_set("maxmemory", 1)
         for asked in running.judge.asked:
             asked.answer()
         await until(lambda: "full" in running.consumer.why)
+        clock.now = running.judge.asked[0].until
         await until(lambda: running.events["late"] == 1)
         assert await queue.client.xlen(queue.names.asks(LANE)) == 1
         assert not running.task.done()
