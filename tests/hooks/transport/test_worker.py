@@ -14,6 +14,7 @@ from gateway.policies.model import Configuration, HookTarget, Phase, Worker
 from gateway.reasons import Reason
 from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from tests.deadlines import longer_and_longer
 from tests.hooks.scripts import (
     CONFIG,
     MUTATING,
@@ -238,17 +239,21 @@ async def test_what_happens_is_counted(tmp_path):
 
 async def test_at_its_deadline_it_is_answered_and_ended(tmp_path, monkeypatch):
     """The answer does not wait for a process that does not listen."""
+    # Far longer than the answer takes.
     monkeypatch.setattr("gateway.hooks.execution.process.GRACE_SECONDS", 3.0)
-    events = Reports()
-    async with hooked(
-        bash_hook(tmp_path, "trap '' TERM; echo $$ > own; while :; do sleep 9; done"), events=events
-    ) as worker:
-        answer = await asked(worker, question(seconds=5.0))
-        assert answer.reason is Reason.WORKER_TIMEOUT
-        assert "still running" in answer.message
-        assert events.running == 1
-        await worker.idle()
-        assert events.told == ["connected", "hook_run", "hook_killed"]
+    hook = bash_hook(tmp_path, "trap '' TERM; echo $$ > own; while :; do sleep 9; done")
+    for seconds in longer_and_longer(1.0):
+        events = Reports()
+        async with hooked(hook, events=events) as worker:
+            answer = await asked(worker, question(seconds=seconds))
+            if not (tmp_path / "own").exists():
+                continue
+            assert answer.reason is Reason.WORKER_TIMEOUT
+            assert "still running" in answer.message
+            assert events.running == 1
+            await worker.idle()
+            assert events.told == ["connected", "hook_run", "hook_killed"]
+            break
     await gone(await pid_in(tmp_path / "own"))
 
 
@@ -282,9 +287,12 @@ async def test_one_with_side_effects_is_not_broken_off(tmp_path):
 async def test_one_with_side_effects_ends_at_its_deadline(tmp_path):
     """Which it has known from the start."""
     async with hooked(bash_hook(tmp_path, "echo $$ > own; sleep 1e6")) as worker:
-        worker.ask(question(cancellable=False, seconds=5.0), print)()
-        worker.ask(question(cancellable=False, seconds=5.0), print)
-        await worker.idle()
+        for seconds in longer_and_longer(1.0):
+            worker.ask(question(cancellable=False, seconds=seconds), print)()
+            worker.ask(question(cancellable=False, seconds=seconds), print)
+            await worker.idle()
+            if (tmp_path / "own").exists():
+                break
     await gone(await pid_in(tmp_path / "own"))
 
 
@@ -308,10 +316,11 @@ async def test_what_waits_for_a_process_is_bounded(tmp_path):
     async with hooked(hook, events=events, hook_processes=1, hook_waiting=1) as worker:
         first = asyncio.create_task(asked(worker))
         await until((tmp_path / "started").exists)
-        second = asyncio.create_task(asked(worker, question(seconds=2.0)))
+        leave = worker.ask(question(), print)
         await asyncio.sleep(0)
         refused = await asked(worker)
-        late = await second
+        leave()
+        late = await asked(worker, question(seconds=0.05))
         (tmp_path / "go").touch()
         assert (await first).message == HOOK_FAILED.message
     assert (refused.reason, late.reason) == (Reason.OVERLOADED, Reason.WORKER_TIMEOUT)

@@ -9,6 +9,7 @@ import pytest
 from gateway.engine.verdicts import Allow, Failure
 from gateway.policies.model import ServiceReference
 from gateway.reasons import Reason
+from tests.deadlines import longer_and_longer
 from tests.integration.running import until
 from tests.transports.webhook.asking import PATIENCE, asked, asker
 from tests.transports.webhook.servers import allows, frozen, http, review, server_context
@@ -201,10 +202,13 @@ async def test_a_dripping_answer_ends_at_the_deadline(calling, endless):
 
     async with calling(script) as (hook, asking):
         assert isinstance(await asking.ask(), Allow)
-        answer = await asking.ask(seconds=1)
+        for seconds in longer_and_longer(1):
+            answer = await asking.ask(seconds=seconds)
+            if len(hook.got) > 1:
+                break
         await asyncio.wait_for(hook.ended.wait(), PATIENCE)
     assert answer.reason is Reason.WORKER_TIMEOUT
-    assert answer.message.endswith('/judge?timeout=1s": context deadline exceeded')
+    assert answer.message.endswith(f'/judge?timeout={min(seconds, 30)}s": context deadline exceeded')
 
 
 @pytest.mark.parametrize(
@@ -438,7 +442,10 @@ async def test_a_call_that_is_broken_off_takes_its_connection_with_it(authority,
     with frozen(server_context(*pair)) as port:
         target = {"url": f"https://127.0.0.1:{port}", "ca_bundle": authority.pem}
         async with asker(target) as asking:
-            answer = await asking.ask(seconds=3)
+            for seconds in longer_and_longer(1):
+                answer = await asking.ask(seconds=seconds)
+                if "connected" in asking.events.told:
+                    break
             await until(lambda: asking.events.usable == 0)
             assert "disconnected" in asking.events.told
     assert answer.reason is Reason.WORKER_TIMEOUT
