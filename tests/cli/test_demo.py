@@ -93,5 +93,7 @@ def test_a_demonstration_serves_on_until_it_is_told_to_stop(demo_started):
     curl = re.compile(r"  curl --cacert \S+ -H 'Content-Type: application/json' 'https://127.0.0.1:\d+/mutate")
     assert lines.find(curl.match) is not None
     assert lines.find(lambda line: line == "Serving on until Ctrl-C.") is not None
+    # zsh takes a question mark that is not quoted for a pattern.
+    assert not [line for line in lines if "?" in re.sub(r"'[^']*'", "", line) and "http" in line]
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE) == 0

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -118,6 +119,13 @@ def test_every_block_is_what_it_says(block):
         json.loads(block.text)
     else:
         assert documents(block.text)
+
+
+@pytest.mark.parametrize("block", blocks("sh"), ids=str)
+def test_every_shell_takes_what_is_shown(block):
+    """A URL with a question mark is quoted: zsh takes one that is not for a pattern, and runs nothing."""
+    commands = re.sub(r"'[^']*'|\"[^\"]*\"|#.*", "", block.text)
+    assert [word for word in commands.split() if "?" in word and not word.startswith("$")] == []
 
 
 @pytest.mark.parametrize("block", WEBHOOKS, ids=str)
