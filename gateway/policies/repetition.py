@@ -61,7 +61,8 @@ class _Unique(Struct, frozen=True, kw_only=True):
 
     def is_named_by(self, pointer: Pointer) -> bool:
         """Whether an input lies in the place, and shows what is unique there."""
-        return Places([self.place]).covers(pointer) and self.is_shown_by(pointer)
+        # The first two are quick, and nearly always enough: this is asked for every place and every policy.
+        return len(pointer) >= len(self.place) and self.is_shown_by(pointer) and Places([self.place]).covers(pointer)
 
     def is_shown_by(self, pointer: Pointer) -> bool:
         """Whether an input shows any of it: one of the two lies above the other; ``*`` may be any name."""

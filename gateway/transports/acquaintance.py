@@ -182,7 +182,8 @@ class Acquaintance:
         if description in self._worked and not missing:
             return
         asking = Describing(judge, self._configured, description.message, self._characters)
-        found = {_question(policy): await asking.standing(policy) for policy in missing}
+        standings = await asking.standings(missing)
+        found = dict(zip(map(_question, missing), standings, strict=True))
         self._worked[description] = worked | found
         _LOG.info(
             "a worker is described",

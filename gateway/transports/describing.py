@@ -4,7 +4,9 @@ A policy can be asked if the worker holds it, once, for the policy's phase, in a
 granted, and accepts its settings. The settings are put to the worker once for each distinct text of them.
 """
 
+import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
@@ -23,6 +25,10 @@ _LOG: Final = structlog.get_logger(__name__)
 
 MOST_TOLD: Final = 20
 """Warnings of one policy's settings that are logged, and errors that its message repeats."""
+
+AT_ONCE: Final = 16
+"""Settings that are put to a worker at the same time: one that takes 5 ms for each has judged those of 2,000 policies
+in less than a second, and one that has a single thread still begins with each in time."""
 
 WEBHOOK_VERSION: Final = "webhook"
 """In which version a webhook is asked: it has none that it says, and one that changes its mind is not heard of. Its
@@ -64,7 +70,7 @@ class Describing:
         self._characters = characters
         self._held = {entry.name: entry for entry in description.policies}
         self._entries = Counter(entry.name for entry in description.policies)
-        self._validated: dict[tuple[str, bytes], pb.ValidateSettingsResponse] = {}
+        self._validated: dict[tuple[str, bytes], asyncio.Task[pb.ValidateSettingsResponse]] = {}
 
     @property
     def version(self) -> str:
@@ -76,12 +82,28 @@ class Describing:
         """The names of the policies that it holds, in order, for the log."""
         return sorted(one_line(name, self._characters) for name in self._held)
 
-    async def standing(self, policy: Policy) -> Standing:
-        """What the worker says of ``policy``, or why the policy cannot be asked.
+    async def standings(self, policies: Sequence[Policy]) -> list[Standing]:
+        """What the worker says of each policy, or why the policy cannot be asked; some are looked at side by side.
 
         Raises:
             WorkerError: the worker cannot be asked about the settings.
         """
+        found: dict[int, Standing] = {}
+        to_do = iter(enumerate(policies))
+
+        async def work() -> None:
+            for number, policy in to_do:
+                found[number] = await self._standing(policy)
+
+        tasks = [asyncio.ensure_future(work()) for _ in range(min(AT_ONCE, len(policies)))]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in (*tasks, *self._validated.values()):
+                task.cancel()
+        return [found[number] for number in range(len(policies))]
+
+    async def _standing(self, policy: Policy) -> Standing:
         described = self._held.get(policy.policy)
         if described is None:
             return self._unknown(policy.policy)
@@ -121,8 +143,8 @@ class Describing:
     async def _refused_settings(self, policy: Policy) -> Unavailable | None:
         question = (policy.policy, policy.settings)
         if question not in self._validated:
-            self._validated[question] = await self._judge.validate_settings(*question)
-        said = self._validated[question]
+            self._validated[question] = asyncio.ensure_future(self._judge.validate_settings(*question))
+        said = await self._validated[question]
         for warning in islice(said.warnings, MOST_TOLD):
             _LOG.warning(
                 "a worker warns of settings",
