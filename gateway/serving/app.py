@@ -16,7 +16,7 @@ import structlog
 from msgspec import Struct
 
 from gateway.engine.availability import UnavailablePolicy
-from gateway.hooks.configuration.paths import HookPath
+from gateway.hooks.configuration.paths import ID_PATHS, HookPath
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration, ConfigurationError
 from gateway.serving.admin import AdminListener
@@ -43,6 +43,8 @@ from gateway.telemetry.table import BODY_BYTES_IN_FLIGHT, CONNECTIONS, REDIS, RE
 from gateway.transports.workers import Workers
 
 _LOG: Final = structlog.get_logger(__name__)
+
+_NOT_SERVING: Final = "the gateway is starting or stopping"
 
 _DIGEST_KEY_BYTES: Final = 32
 """Of the key with which values are hashed in the log: as many as SHA-256 gives."""
@@ -116,7 +118,8 @@ class Gateway:
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
         patrol = Patrol(self._replays, self.metrics, share=settings.patrol_share, lines=lines)
         shadowing = Shadowing(self._replays, self.metrics, share=settings.shadow_share, lines=lines)
-        self._serving = False
+        self.not_ready: str | None = _NOT_SERVING
+        self.has_hooks = bool(settings.hooks)
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         self._judge = Judge(
@@ -182,7 +185,7 @@ class Gateway:
         except BaseException:
             await self._close()
             raise
-        self._serving = True
+        self.not_ready = None
         if self._reload is not None:
             self._background.append(asyncio.create_task(self._reload.run()))
         self._background.append(asyncio.create_task(self.cache.watch(self.settings.reload_interval_seconds)))
@@ -216,7 +219,7 @@ class Gateway:
         self._replays.stop()
         if drain:
             await self.front.drain(self.settings.drain_seconds, at_least=self.settings.drain_at_least_seconds)
-        self._serving = False
+        self.not_ready = _NOT_SERVING
         if not drain:
             self._judge.break_off("the gateway was told to stop at once; try again, another replica may serve")
         await self._close()
@@ -233,26 +236,16 @@ class Gateway:
 
     # -------------------------------------------------------------------------------------------------- state
 
-    def not_ready(self) -> str | None:
-        """Why no review can be judged yet, or None when it can."""
-        return None if self._serving else "the gateway is starting or stopping"
-
-    def knows(self, target: Target) -> bool:
-        """Whether what is served now has such a target."""
-        return self._loaded.knows(target)
-
-    @property
-    def has_hooks(self) -> bool:
-        """Whether what kept asking shell-operator is answered."""
-        return bool(self.settings.hooks)
-
-    def hook(self, identifier: str) -> Target | None:
-        """The entry of the hook's binding with this id; None if there is none in what is served now."""
-        return self._loaded.hook(HookPath(self.settings.hooks, identifier))
+    def target(self, path: str) -> Target | None:
+        """What is at a path in what is served now; None: nothing."""
+        found = self._loaded.targets.get(path)
+        if found is None and self.has_hooks and path.startswith(ID_PATHS):
+            return self._loaded.hook(HookPath(self.settings.hooks, path.removeprefix(ID_PATHS)))
+        return found
 
     def _checks(self) -> dict[str, str | None]:
         """What readiness depends on: configuration and certificates; never on workers."""
-        checks = {"configuration": self.not_ready(), "certificate": self._certificate_problem()}
+        checks = {"configuration": self.not_ready, "certificate": self._certificate_problem()}
         # It stands there to have its note: without Redis everything works, with more calls to workers.
         return {**checks, "cache": None} if self.settings.redis else checks
 

@@ -35,7 +35,7 @@ class BodyReader:
         self._load = load
 
     async def read(self, request: web.BaseRequest, ends: float) -> bytes:
-        """The whole body, held in ``load`` until the caller releases it.
+        """The whole body, counted in ``load.body_bytes`` until the caller takes it off.
 
         ``ends`` is the end of the request's budget, on the loop's clock.
 
@@ -45,7 +45,8 @@ class BodyReader:
         if declared is not None and declared > self._limits.body_bytes:
             raise TooLarge(self._too_large(f"{declared} bytes"), await self._prefix(request, ends))
         content = request.content
-        await _encourage(request)
+        if "Expect" in request.headers:
+            await _encourage(request)
         if content.is_eof():
             # The usual case: header and body came in one piece.
             body = content.read_nowait()
@@ -73,7 +74,7 @@ class BodyReader:
                     self._take(chunk, body)
                     body += chunk
         except BaseException:
-            self._load.release(len(body))
+            self._load.body_bytes -= len(body)
             raise
         return bytes(body)
 
@@ -140,11 +141,11 @@ def _connection(request: web.BaseRequest) -> Connection:
 
 async def _encourage(request: web.BaseRequest) -> None:
     """Answer ``Expect: 100-continue``, which web.Application would do for us."""
-    expected = request.headers.get("Expect")
-    if expected is None or request.version < HttpVersion11:
+    if request.version < HttpVersion11:
         # RFC 9110, 10.1.1: "A server that receives a 100-continue expectation in an HTTP/1.0 request MUST ignore that
         # expectation."
         return
+    expected = request.headers["Expect"]
     if expected.lower() != "100-continue":
         raise Refused(Refusal.EXPECTATION, f"Expect: {quote(expected)} is not supported; leave it out")
     if request.content.total_bytes == 0 and not request.content.is_eof():

@@ -29,7 +29,7 @@ from gateway.reasons import Reason
 from gateway.serving.body import BodyReader, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections
-from gateway.serving.header import Gate, admitted, is_healthy, requested, traceparent
+from gateway.serving.header import Gate, is_healthy, requested, require_review, traceparent, unknown
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.load import Load
@@ -162,7 +162,7 @@ class Front:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.load.begin()
         try:
-            response: web.StreamResponse = await self._judged(request)
+            response: web.StreamResponse = await self._answered(request)
         except Refused as refused:
             return await self._refused(request, refused)
         finally:
@@ -171,59 +171,41 @@ class Front:
             response.force_close()
         return response
 
-    async def _judged(self, request: web.BaseRequest) -> web.Response:
+    async def _answered(self, request: web.BaseRequest) -> web.Response:
         """The answer to a request that comes through; Refused otherwise."""
         started = monotonic()
         path, timeout = requested(request)
-        if is_healthy(request, path, self._gate):
-            return web.Response(headers={"Server": SERVER})
-        target = admitted(request, path, self._gate)
+        target = self._gate.target(path)
+        if target is None:
+            if is_healthy(request, path, self._gate):
+                return web.Response(headers={"Server": SERVER})
+            raise unknown(path, self._gate)
+        require_review(request, path, self._gate.not_ready)
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)
-        try:
-            reply = await self._ask(
-                cast("Connection", request.protocol), target, body, started, ends, traceparent(request)
-            )
-        finally:
-            self.load.release(len(body))
-        return web.Response(
-            status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
-        )
-
-    async def _ask(
-        self, connection: Connection, target: Target, body: bytes, started: float, ends: float, traceparent: str
-    ) -> Reply:
-        """The judge's reply; the last net under it: whatever happens in there, there is an answer."""
-        overloaded = self.load.overloaded
+        load, connection = self.load, cast("Connection", request.protocol)
+        overloaded = load.reviews >= self._limits.reviews_in_flight
         if overloaded:
             self._events.count(LIMIT_HITS, "reviews_in_flight")
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         # Watched by the connection, not by a timer of its own: those cost 5 us each, and this one never rings.
         connection.review = task, ends + self._limits.overrun_seconds
-        self.load.reviews += 1
+        load.reviews += 1
         try:
-            return await self._judge(target, body, started, ends, overloaded=overloaded, traceparent=traceparent)
-        except asyncio.CancelledError:
-            overdue = connection.review is None
-            if task.cancelling() and not overdue:
-                # The client has hung up, or we stop.
-                raise
-            # Overdue; or something inside was cancelled, and took the judge with it.
-            task.uncancel()
-            _LOG.exception(
-                "a review was broken off inside the gateway",
-                phase=target.phase.value,
-                entry=target.entry,
-                overdue=overdue,
+            reply = await self._judge(
+                target, body, started, ends, overloaded=overloaded, traceparent=traceparent(request)
             )
-        except Refused:
-            raise
-        except Exception:  # noqa: BLE001 - the last net: it is logged with its traceback, and answered
-            _LOG.exception("a review failed inside the gateway", phase=target.phase.value, entry=target.entry)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is, there is an answer
+            _require_own(error, task, target, overdue=connection.review is None)
+            text = f"{Reason.INTERNAL}: this review could not be judged; see the gateway's log"
+            raise Refused(Refusal.INTERNAL, text) from None
         finally:
-            self.load.reviews -= 1
+            load.reviews -= 1
+            load.body_bytes -= len(body)
             connection.review = None
-        raise Refused(Refusal.INTERNAL, f"{Reason.INTERNAL}: this review could not be judged; see the gateway's log")
+        return web.Response(
+            status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
+        )
 
     async def _refused(self, request: web.BaseRequest, refused: Refused) -> web.StreamResponse:
         """Answer a refusal; if more of the body is to come: then read it, then close."""
@@ -252,3 +234,21 @@ class Front:
         limit = _LIMIT_OF.get(refusal)
         if limit is not None:
             self._events.count(LIMIT_HITS, limit)
+
+
+def _require_own(
+    error: Exception | asyncio.CancelledError, task: "asyncio.Task[Any]", target: Target, *, overdue: bool
+) -> None:
+    """The last net under the judge: log a mistake of our own, which is answered all the same; raise what is none."""
+    if isinstance(error, Refused):
+        raise error
+    where = {"phase": target.phase.value, "entry": target.entry}
+    if isinstance(error, asyncio.CancelledError):
+        if task.cancelling() and not overdue:
+            # The client has hung up, or we stop.
+            raise error
+        # Overdue; or something inside was cancelled, and took the judge with it.
+        task.uncancel()
+        _LOG.error("a review was broken off inside the gateway", **where, overdue=overdue, exc_info=error)
+    else:
+        _LOG.error("a review failed inside the gateway", **where, exc_info=error)

@@ -13,32 +13,25 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from gateway.hooks.configuration.paths import ID_PATHS
-from gateway.policies.model import Phase
-from gateway.serving.plans import Target
+from gateway.serving.plans import PATHS, Target
 from gateway.serving.refusals import Refusal, Refused, quote
-
-_PHASES: Final = {"/mutate": Phase.MUTATING, "/validate": Phase.VALIDATING}
-_TARGETS: Final = {path: Target(phase) for path, phase in _PHASES.items()}
 
 HEALTH: Final = "/healthz"
 """Where shell-operator says that it is there."""
 
 
 class Gate(Protocol):
-    """Who knows what can be asked at this moment."""
+    """Who knows what can be asked at this moment.
 
-    def not_ready(self) -> str | None:
-        """Why no review can be judged yet, or None when it can."""
+    ``not_ready`` is why no review can be judged yet, or None when it can. ``has_hooks``: shell-operator's paths are
+    served.
+    """
 
-    def knows(self, target: Target) -> bool:
-        """Whether there is such a target."""
+    not_ready: str | None
+    has_hooks: bool
 
-    @property
-    def has_hooks(self) -> bool:
-        """Whether shell-operator's paths are served."""
-
-    def hook(self, identifier: str) -> Target | None:
-        """The entry of the hook's binding with this id, if there is one."""
+    def target(self, path: str) -> Target | None:
+        """What is at a path, if there is anything."""
 
 
 def requested(request: web.BaseRequest) -> tuple[str, str | None]:
@@ -54,18 +47,12 @@ def requested(request: web.BaseRequest) -> tuple[str, str | None]:
     return path, next((value for name, value in parse_qsl(query) if name == "timeout"), None)
 
 
-def admitted(request: web.BaseRequest, path: str, gate: Gate) -> Target:
-    """Who is asked, if the header is as it should be; Refused if not."""
-    target = _TARGETS.get(path) or _entry(path) or _hook(path, gate)
-    if target is None:
-        raise Refused(Refusal.PATH, f"nothing at {quote(path)}; POST an AdmissionReview to {' or '.join(_PHASES)}")
-    if not gate.knows(target):
-        raise unknown(target)
+def require_review(request: web.BaseRequest, path: str, not_ready: str | None) -> None:
+    """Refuse a request to a target whose header is not as it should be."""
     if request.method != "POST":
         raise Refused(Refusal.METHOD, f"{quote(request.method)} is not for {path}; POST an AdmissionReview")
-    why = gate.not_ready()
-    if why is not None:
-        raise Refused(Refusal.NOT_READY, f"no review can be judged yet: {why}")
+    if not_ready is not None:
+        raise Refused(Refusal.NOT_READY, f"no review can be judged yet: {not_ready}")
     content_type = request.headers.get("Content-Type")
     if content_type != "application/json":
         _require_json(request, content_type)
@@ -73,7 +60,6 @@ def admitted(request: web.BaseRequest, path: str, gate: Gate) -> Target:
     if encoding.lower() != "identity":
         why = f"Content-Encoding {quote(encoding)} is not supported; send the AdmissionReview as it is"
         raise Refused(Refusal.CONTENT_ENCODING, why)
-    return target
 
 
 def is_healthy(request: web.BaseRequest, path: str, gate: Gate) -> bool:
@@ -89,36 +75,30 @@ def is_healthy(request: web.BaseRequest, path: str, gate: Gate) -> bool:
     return True
 
 
-def unknown(target: Target) -> Refused:
-    """There is no such entry. Not knowing is not allowing: this is no verdict, and the registration's failurePolicy
-    decides.
-    """
-    path = next(path for path, phase in _PHASES.items() if phase is target.phase)
-    text = (
-        f"nothing at {quote(f'{path}/{target.entry}')}: the configuration has no such entry; `admission-gateway check` "
-        "shows those that there are, `admission-gateway render` registers them"
-    )
-    return Refused(Refusal.PATH, text)
-
-
-def _entry(path: str) -> Target | None:
-    head, slash, name = path[1:].partition("/")
-    phase = _PHASES.get(f"/{head}")
-    # More than one segment is no name of an entry; nor is none.
-    return Target(phase, name) if phase and slash and name and "/" not in name else None
-
-
-def _hook(path: str, gate: Gate) -> Target | None:
-    if not path.startswith(ID_PATHS) or not gate.has_hooks:
-        return None
-    target = gate.hook(path.removeprefix(ID_PATHS))
-    if target is None:
+def unknown(path: str, gate: Gate) -> Refused:
+    """There is nothing at this path."""
+    if path.startswith(ID_PATHS) and gate.has_hooks:
         text = (
             f"nothing at {quote(path)}: no hook has a binding with this id; `admission-gateway check --hooks-dir DIR` "
             "shows those that there are"
         )
-        raise Refused(Refusal.PATH, text)
-    return target
+        return Refused(Refusal.PATH, text)
+    head, slash, name = path[1:].partition("/")
+    # More than one segment is no name of an entry; nor is none.
+    if f"/{head}" in PATHS.values() and slash and name and "/" not in name:
+        return no_entry(path)
+    return Refused(Refusal.PATH, f"nothing at {quote(path)}; POST an AdmissionReview to {' or '.join(PATHS.values())}")
+
+
+def no_entry(path: str) -> Refused:
+    """There is no such entry. Not knowing is not allowing: this is no verdict, and the registration's failurePolicy
+    decides.
+    """
+    text = (
+        f"nothing at {quote(path)}: the configuration has no such entry; `admission-gateway check` "
+        "shows those that there are, `admission-gateway render` registers them"
+    )
+    return Refused(Refusal.PATH, text)
 
 
 def _require_json(request: web.BaseRequest, content_type: str | None) -> None:

@@ -27,7 +27,7 @@ from gateway.review.request import DEPTH, Request, decode
 from gateway.review.response import Response, Status, encode
 from gateway.serving.driver import Driver
 from gateway.serving.front import Reply
-from gateway.serving.header import unknown
+from gateway.serving.header import no_entry
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.plans import Target
 from gateway.serving.refusals import line
@@ -97,7 +97,7 @@ class Judge:
         configuration = self._configuration()
         plan = configuration.plan(target)
         if plan is None:
-            raise unknown(target)
+            raise no_entry(target.path)
         try:
             request = decode(body, depth=self._depth)
         except ReviewError as error:

@@ -9,7 +9,7 @@ class Load:
     """Counts of one front. All are gauges; they return to zero when it is idle.
 
     ``requests`` are requests whose answer is not made yet, ``reviews`` those of them that are being judged,
-    ``body_bytes`` the bytes of all their bodies that have arrived.
+    ``body_bytes`` the bytes of all their bodies that have arrived; whoever has read a body takes them off.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -19,11 +19,6 @@ class Load:
         self.requests = 0
         self.reviews = 0
         self.body_bytes = 0
-
-    @property
-    def overloaded(self) -> bool:
-        """Whether one more review would be one too many."""
-        return self.reviews >= self._limits.reviews_in_flight
 
     def begin(self) -> None:
         """One more request is in hand."""
@@ -42,10 +37,6 @@ class Load:
             return False
         self.body_bytes += size
         return True
-
-    def release(self, size: int) -> None:
-        """Give back what was held."""
-        self.body_bytes -= size
 
     async def idle(self) -> None:
         """Wait until no request is in hand."""

@@ -72,6 +72,8 @@ class LoadedConfiguration:
         self.asker: PolicyCaller = self.workers if asking is None else asking(self.workers)
         self._changed = changed
         self._plans = Plans(configuration, self.entries, shadows=self.workers.shadows.standings)
+        self.targets = {target.path: target for target in self._plans.targets}
+        """What can be asked, by path."""
         self._hooks = {path: Target(*entry) for path, entry in hook_entries(configuration, self.entries).items()}
         self._reviews = 0
         self._idle = asyncio.Event()
@@ -83,10 +85,6 @@ class LoadedConfiguration:
     def namespaces(self) -> Namespaces:
         """The labels of the namespaces that are known, by name."""
         return self.configuration.namespaces
-
-    def knows(self, target: Target) -> bool:
-        """Whether there is such a target."""
-        return target in self._plans
 
     def hook(self, path: HookPath) -> Target | None:
         """What a path of shell-operator's leads to; None: nothing."""

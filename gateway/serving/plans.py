@@ -9,12 +9,15 @@ there are is the configuration's to say; nobody else's words make one.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gateway.engine.plan import Plan, Standing, make_plan
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.shadows import shadow_of
 from gateway.registration.entries import Entries
+
+PATHS: Final = {Phase.MUTATING: "/mutate", Phase.VALIDATING: "/validate"}
+"""Where all policies of a phase are put to."""
 
 
 class Target(NamedTuple):
@@ -22,6 +25,11 @@ class Target(NamedTuple):
 
     phase: Phase
     entry: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return PATHS[self.phase] if self.entry is None else f"{PATHS[self.phase]}/{self.entry}"
 
 
 class InForce(NamedTuple):
@@ -69,9 +77,10 @@ class Plans:
         self._plans: dict[Target, Plan] = {}
         self._shadow_plans: dict[int, Plan] = {}
 
-    def __contains__(self, target: Target) -> bool:
-        """Whether there is such a target."""
-        return target in self._policies
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What can be asked."""
+        return tuple(self._policies)
 
     def of(self, target: Target, in_force: Callable[[Phase], InForce]) -> Plan | None:
         """Who judges there; None if there is no such target. ``in_force`` tells what is in force in a phase."""

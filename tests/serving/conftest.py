@@ -18,9 +18,11 @@ import pytest
 import structlog
 import uvloop
 
+from gateway.policies.model import Phase
 from gateway.serving.certificates import ensure_development_certificates
 from gateway.serving.front import Front, Reply
 from gateway.serving.limits import Limits
+from gateway.serving.plans import Target
 from gateway.serving.tls import server_context
 from gateway.telemetry.table import HTTP_REFUSALS
 
@@ -49,10 +51,10 @@ class Gate:
 
     def __init__(self, not_ready, entries):
         self.not_ready = not_ready
-        self.entries = entries
+        self.targets = {target.path: target for target in (*map(Target, Phase), *entries)}
 
-    def knows(self, target):
-        return target.entry is None or target in self.entries
+    def target(self, path):
+        return self.targets.get(path)
 
     has_hooks = False
 
@@ -87,12 +89,13 @@ class Loop:
 class Served:
     """A front that serves, and what a test does with it."""
 
-    def __init__(self, loop, front, address, client_context, judge):
+    def __init__(self, loop, front, address, client_context, judge, gate):
         self.loop = loop
         self.front = front
         self.address = address
         self.client_context = client_context
         self.judge = judge
+        self.gate = gate
         self._clients = contextlib.ExitStack()
 
     def raw(self):
@@ -171,13 +174,14 @@ def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
     running = []
     client_context = ssl.create_default_context(cafile=certificates.ca_file)
 
-    def start(judge=None, *, not_ready=lambda: None, entries=(), client_ca=None, **limits):
+    def start(judge=None, *, not_ready=None, entries=(), client_ca=None, **limits):
         judge = judge or Recorder()
         events = judge if isinstance(judge, Recorder) else Recorder()
-        front = Front(judge=judge, refuse=refuse, gate=Gate(not_ready, entries), limits=Limits(**limits), events=events)
+        gate = Gate(not_ready, entries)
+        front = Front(judge=judge, refuse=refuse, gate=gate, limits=Limits(**limits), events=events)
         context = server_context(certificates.cert_file, certificates.key_file, [client_ca] if client_ca else ())
         address = loop.run(front.start("127.0.0.1", 0, context))
-        served = Served(loop, front, address, client_context, judge)
+        served = Served(loop, front, address, client_context, judge, gate)
         running.append(served)
         served.events = events.events
         return served

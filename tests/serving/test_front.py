@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gateway.policies.model import Phase
 from gateway.serving.front import Reply
-from gateway.serving.header import unknown
+from gateway.serving.header import no_entry
 from gateway.serving.plans import Target
 from gateway.serving.refusals import Refusal
 
@@ -77,7 +77,7 @@ def test_an_entry_that_vanishes_while_its_body_comes_is_a_404(serve):
     """Where the judge knows it no more, the answer is the same as if it had never been there."""
 
     async def judge(target, body, started, ends, *, overloaded, traceparent):
-        raise unknown(target)
+        raise no_entry(target.path)
 
     served = serve(judge, entries=[Target(Phase.MUTATING, "a")])
     status, _, body = served.post(path="/mutate/a")
@@ -271,8 +271,7 @@ def test_a_refused_request_that_is_complete_does_not_end_its_connection(serve):
 
 def test_not_knowing_is_not_allowing(serve):
     """Without a configuration every review gets a 503 that says why, an unknown path a 404; with it, all is well."""
-    reasons = ["no configuration has been loaded from /etc/policies yet"]
-    served = serve(not_ready=lambda: reasons[0])
+    served = serve(not_ready="no configuration has been loaded from /etc/policies yet")
     for path in ("/mutate", "/validate"):
         status, headers, body = served.post(path=path)
         assert status == 503
@@ -280,7 +279,7 @@ def test_not_knowing_is_not_allowing(serve):
         assert b"no configuration has been loaded from /etc/policies yet" in body
     assert served.post(path="/other")[0] == 404
     assert served.judge.asked == []
-    reasons[0] = None
+    served.gate.not_ready = None
     assert served.is_well()
 
 
