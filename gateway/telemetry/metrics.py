@@ -55,6 +55,7 @@ class Metrics:
         self._prefix = prefix
         self._without = "worker" if prefix == BRIDGE_PREFIX else ""
         self._known: dict[Metric, tuple[frozenset[str] | None, ...]] = {}
+        self._names: dict[Metric, tuple[str, ...]] = {}
         self._series: dict[_Key, Series] = {}
         self._histograms: dict[_Key, HistogramSeries] = {}
         self._workers: Tally[str] = Tally()
@@ -66,6 +67,7 @@ class Metrics:
             self._known[metric] = tuple(
                 known if known is CONFIGURED else frozenset(known) for known in metric.labels.values()
             )
+            self._names[metric] = tuple("" if name == self._without else name for name in metric.labels)
             if CONFIGURED not in metric.labels.values():
                 self._start(metric, ())
 
@@ -159,20 +161,20 @@ class Metrics:
         rest = [values or () for values in metric.labels.values()][len(first) :]
         if metric.starts is not None:
             rest[-1] = metric.starts(policy)
+        name = f"{self._prefix}{metric.name}"
         for others in product(*rest):
-            labels = (*first, *others)
+            key = metric, (*first, *others)
+            shown = self._names[metric], key[1]
             if metric.kind is Kind.HISTOGRAM:
-                self._histograms[metric, labels] = HistogramSeries(
-                    f"{self._prefix}{metric.name}", self._shown(metric, labels), BUCKETS
-                )
-            else:
-                self._made(metric, labels)
+                self._histograms[key] = HistogramSeries(name, shown, BUCKETS)
+            elif key not in self._series:
+                self._series[key] = Series(name, shown)
 
     def _made(self, metric: Metric, labels: _Labels) -> Series:
         """The series of these labels, from 0 if there was none; a series of nothing if there is no such metric here."""
         all_known = self._known.get(metric)
         if all_known is None:
-            return Series("", ())
+            return Series("", ((), ()))
         key = (
             metric,
             tuple(
@@ -184,11 +186,8 @@ class Metrics:
         )
         series = self._series.get(key)
         if series is None:
-            series = self._series[key] = Series(f"{self._prefix}{metric.name}", self._shown(*key))
+            series = self._series[key] = Series(f"{self._prefix}{metric.name}", (self._names[metric], key[1]))
         return series
-
-    def _shown(self, metric: Metric, labels: _Labels) -> list[tuple[str, str]]:
-        return [pair for pair in zip(metric.labels, labels, strict=True) if pair[0] != self._without]
 
     def _remove(self, keys: Iterable[_Key]) -> None:
         for key in keys:

@@ -22,7 +22,7 @@ def read(lines):
 @given(TEXT, TEXT, st.floats(allow_nan=False))
 def test_whatever_a_label_and_a_text_hold_is_read_back(value, text, number):
     """Backslashes, quotes and line ends included; every number is the same number."""
-    series = Series("x", [("policy", value)])
+    series = Series("x", (["policy", ""], [value, "left out"]))
     series.value = number
     (sample,) = read(family("x", "gauge", text, [series]))
     assert (sample.name, sample.labels, sample.value) == ("x", {"policy": value}, number)
@@ -32,7 +32,7 @@ def test_whatever_a_label_and_a_text_hold_is_read_back(value, text, number):
 @given(st.lists(st.floats(min_value=0, max_value=100)))
 def test_a_histogram_counts_what_is_at_most_as_large_as_each_bound(observed):
     """Buckets are cumulative, the bounds included, and the last one has all."""
-    series = HistogramSeries("x", [], (0.5, 1, 30))
+    series = HistogramSeries("x", ((), ()), (0.5, 1, 30))
     for each in observed:
         series.observe(each)
     samples = {(each.name, each.labels.get("le")): each.value for each in read(family("x", "histogram", "t", [series]))}
