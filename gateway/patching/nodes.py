@@ -116,7 +116,8 @@ class Node:
     def measured(self) -> bytes:
         """A text that is as long and as deep as its own, nearly."""
         if self.container is not None:
-            return _encode(self.container.value())
+            # Not of its value: what came as a text stays one, and is not parsed again for each copy.
+            return self.container.text()
         return bytes(self.raw) if isinstance(self.raw, msgspec.Raw) else _encode(self.raw)
 
     @property

@@ -6,12 +6,14 @@ Those that the library and the RFC do not share are listed here, one by one, wit
 import copy
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.patching import nodes
 from gateway.patching.application import apply_json_patch
 from gateway.patching.dialect import PatchDialect
 from gateway.patching.difference import difference, encode_patch
@@ -231,6 +233,17 @@ def test_copying_the_document_into_itself_ends():
     patch = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 9_999
     with pytest.raises(PatchError):
         kubernetes({"a": [[1]]}, patch)
+
+
+def test_no_copy_is_parsed_again(monkeypatch):
+    """What a copy costs is its text: the bytes that are parsed do not grow with what was copied before."""
+    parsed = []
+    decoder = SimpleNamespace(decode=lambda text: parsed.append(len(bytes(text))) or msgspec.json.decode(text))
+    monkeypatch.setattr(nodes, "_anything", decoder)
+    patch = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 100
+    with pytest.raises(PatchError, match="a patch may copy"):
+        kubernetes({"a": [[1]]}, patch)
+    assert sum(parsed) < 1000
 
 
 @pytest.mark.property
