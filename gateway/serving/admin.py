@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
-from aiohttp import web
 
+from gateway.serving import web
 from gateway.serving.connection import Connections
 from gateway.serving.limits import Limits
 from gateway.serving.listener import listening_sockets

@@ -10,9 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
-from aiohttp import HttpVersion11, web
-
 from gateway.reasons import Reason
+from gateway.serving import web
 from gateway.serving.connection import Connection, MalformedBody
 from gateway.serving.limits import Limits
 from gateway.serving.load import Load
@@ -141,7 +140,7 @@ def _connection(request: web.BaseRequest) -> Connection:
 
 async def _encourage(request: web.BaseRequest) -> None:
     """Answer ``Expect: 100-continue``, which web.Application would do for us."""
-    if request.version < HttpVersion11:
+    if request.version < web.HttpVersion11:
         # RFC 9110, 10.1.1: "A server that receives a 100-continue expectation in an HTTP/1.0 request MUST ignore that
         # expectation."
         return

@@ -13,10 +13,10 @@ import ssl
 from typing import Any, Final
 
 import structlog
-from aiohttp import StreamReader, web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import _ErrInfo
 
+from gateway.serving import web
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Note, Refusal, answer, quote, raw_answer
 
@@ -49,7 +49,7 @@ class Connection(web.RequestHandler):
             "max_line_size": limits.line_bytes,
         }
         super().__init__(server, loop=loop, **options)
-        self.awaited: StreamReader | None = None
+        self.awaited: web.StreamReader | None = None
         self.review: tuple[asyncio.Task[Any], float] | None = None
         self._limits = limits
         self._note = note

@@ -22,10 +22,10 @@ from time import monotonic
 from typing import Any, Final, Protocol, cast
 
 import structlog
-from aiohttp import web
 from msgspec import Struct
 
 from gateway.reasons import Reason
+from gateway.serving import web
 from gateway.serving.body import BodyReader, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections

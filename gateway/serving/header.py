@@ -10,9 +10,8 @@ import re
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
-from aiohttp import web
-
 from gateway.hooks.configuration.paths import ID_PATHS
+from gateway.serving import web
 from gateway.serving.plans import PATHS, Target
 from gateway.serving.refusals import Refusal, Refused, quote
 

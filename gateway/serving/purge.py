@@ -26,9 +26,9 @@ from typing import Final
 
 import msgspec
 import structlog
-from aiohttp import web
 
 from gateway.policies.model import Policy
+from gateway.serving import web
 from gateway.serving.refusals import SERVER, Refusal, answer, line, quote
 
 _LOG: Final = structlog.get_logger(__name__)

@@ -32,9 +32,8 @@ import json
 from http import HTTPStatus
 from typing import Final, Protocol
 
-from aiohttp import web
-
 from gateway.enums import StrEnum
+from gateway.serving import web
 
 SERVER: Final = "admission-gateway"
 """The ``Server`` header: who we are, without the versions that aiohttp would tell everybody."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.main import main
+from tests.authorities import Authority
 
 pytestmark = pytest.mark.integration
 
@@ -81,8 +82,32 @@ def test_serve_loads_what_a_configuration_needs():
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     late = ("gateway.cel.parser", "gateway.cel.libraries", "gateway.hooks.execution", "gateway.hooks.source")
     late += ("gateway.hooks.transport.worker",)
-    late += ("gateway.transports.queue.worker", "redis", "re2")
+    late += ("gateway.transports.queue.worker", "redis", "re2", "aiohttp.web_app", "zoneinfo")
     assert [name for name in modules if name.startswith(late)] == []
     # Of webhooks no more than what the options may hold.
     webhook = {name for name in modules if name.startswith("gateway.transports.webhook.")}
     assert webhook == {"gateway.transports.webhook.access"}
+
+
+def test_serve_does_not_read_the_systems_authorities_for_clients_that_it_has_not(tmp_path):
+    """aiohttp's default contexts trust nobody, so a call that names no context fails; other contexts read them."""
+    authority = Authority("the system's").pem
+    file = tmp_path / "authorities.pem"
+    file.write_bytes(authority)
+    code = """
+import ssl
+import gateway.cli.serve
+from aiohttp import connector
+default = connector._SSL_CONTEXT_VERIFIED
+print(len(default.get_ca_certs()), default.verify_mode.name, len(ssl.create_default_context().get_ca_certs()))
+"""
+    environment = os.environ | {"SSL_CERT_FILE": str(file)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, env=environment)
+    assert done.stdout.split() == ["0", "CERT_REQUIRED", "1"]
+
+
+def test_serve_formats_no_rich_text(tmp_path):
+    """structlog imports rich where it is installed, for tracebacks that the log does not have."""
+    modules = imported("serve", "--policies", tmp_path / "missing", "--tls-dev-dir", tmp_path)
+    assert "structlog" in modules
+    assert packages(modules) & {"rich", "pygments"} == set()

@@ -1,6 +1,9 @@
 """``admission-gateway serve``: its options."""
 
 import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,6 +81,22 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
     """
     # A fifth of the start went into looking for garbage among modules, which stay.
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
-    from gateway.cli.serve import run
+    # structlog imports rich where it is installed, and our tracebacks are not rich's.
+    with _hidden("rich"):
+        from gateway.cli.serve import run
 
     run(policies, **values)
+
+
+@contextmanager
+def _hidden(name: str) -> Iterator[None]:
+    """Let imports meanwhile find no such package, unless it is imported already."""
+    modules: dict[str, Any] = sys.modules
+    if name in modules:
+        yield
+        return
+    modules[name] = None
+    try:
+        yield
+    finally:
+        del modules[name]
