@@ -1,73 +1,132 @@
-"""Policies held against what a worker says: their settings are put to it side by side, and each text once."""
+"""From what a worker says of itself to the standings of its policies: claims, identity, and what the log says of it."""
 
-import asyncio
-
-import pytest
-
-from gateway.engine.plan import Described
-from gateway.policies.model import GrpcTarget, Phase, Worker
-from gateway.transports.describing import AT_ONCE, Describing
-from gateway.transports.errors import WorkerError
-from gateway.transports.messages import PHASES
+from gateway.engine.plan import Described, Unavailable, UnavailableReason
+from gateway.policies.identity import verdict_identity
+from gateway.policies.model import Configuration, GrpcTarget, Worker
+from gateway.reasons import Reason
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.places import Places
+from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.writes import Writes
+from gateway.transports.limits import TransportLimits
+from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.workers import Workers
+from tests.integration.running import until
+from tests.integration.workers import always, description, scripted
+from tests.transports.reaching import configured, judge, working
 from tests.world import policy
 
-
-class Judge:
-    """Judges settings as slowly as the loop lets others go on; refuses none, and breaks at one text."""
-
-    def __init__(self, breaks_at=None):
-        self.put = []
-        self.open = self.most = 0
-        self.breaks_at = breaks_at
-
-    async def validate_settings(self, policy, settings):
-        self.put.append(settings)
-        self.open += 1
-        self.most = max(self.most, self.open)
-        await asyncio.sleep(0)
-        self.open -= 1
-        if settings == self.breaks_at:
-            raise WorkerError("gone")
-        return pb.ValidateSettingsResponse()
+LABELS = "/object/metadata/labels"
 
 
-def describing(judge):
-    description = pb.DescribeResponse(
-        version="1", policies=[pb.PolicyDescription(name="judge", phases=[PHASES[Phase.MUTATING]])]
-    )
-    worker = Worker(name="one", grpc=GrpcTarget(target="unix:one"))
-    return Describing(judge, worker, description, 1000)
+def inputs(*texts):
+    return Inputs(places=Places(parse_pointer(text) for text in texts))
 
 
-def policies(count, texts):
-    return [policy(f"p{n}", policy="judge", worker="one", settings=b'{"n":%d}' % (n % texts)) for n in range(count)]
+def claiming(*, inputs=None, writes=None, **fields):
+    """A worker that holds the policies "judge" and "change", each with these claims."""
+    said = pb.DescribeResponse.FromString(description("judge", "change"))
+    for entry in said.policies:
+        for claim, pointers in ((entry.inputs, inputs), (entry.writes, writes)):
+            if pointers is not None:
+                claim.pointers.SetInParent()
+                claim.pointers.pointers.extend(pointers)
+    return scripted(describe=always(said.SerializeToString()), **fields)
 
 
-async def test_settings_are_put_side_by_side_and_each_text_once():
-    """Of a hundred policies with forty texts, forty are put, as many at once as may be, and all have a standing."""
-    judge = Judge()
-    found = await describing(judge).standings(policies(100, 40))
-    assert all(isinstance(each, Described) for each in found)
-    assert len(found) == 100
-    assert sorted(judge.put) == sorted(set(judge.put))
-    assert len(judge.put) == 40
-    assert judge.most == AT_ONCE
+def change(**fields):
+    return policy("change", worker="labels", **fields)
 
 
-async def test_the_standings_are_in_the_policies_order():
-    """Whoever is judged first."""
-    wanted = policies(40, 40)
-    wanted[7] = policy("unknown", policy="nobody", worker="one")
-    found = await describing(Judge()).standings(wanted)
-    assert [n for n, each in enumerate(found) if not isinstance(each, Described)] == [7]
+def changing(target, **fields):
+    """A configuration of one mutating policy."""
+    worker = Worker(name="labels", grpc=GrpcTarget(target=target))
+    return Configuration(workers={"labels": worker}, mutating=(change(**fields),))
 
 
-async def test_a_worker_that_breaks_is_not_asked_on():
-    """Its failure is told, and no more settings are put to it."""
-    judge = Judge(breaks_at=b'{"n":20}')
-    with pytest.raises(WorkerError, match="gone"):
-        await describing(judge).standings(policies(100, 100))
-    await asyncio.sleep(0)
-    assert len(judge.put) < 100
-    assert judge.open <= AT_ONCE
+def standing(workers, about):
+    return workers.standings(about.phase).get(about.qualified_name)
+
+
+async def test_a_policy_without_claims_stands_as_granted():
+    """Nothing is narrowed, and the identity is that of the configuration."""
+    async with scripted("judge") as target, working(configured(judge(), labels=target)) as workers:
+        worker = Worker(name="labels", grpc=GrpcTarget(target=target))
+        identity = verdict_identity(judge(), worker)
+        assert standing(workers, judge()) == Described(version="1", identity=identity)
+    assert len(identity) == 32
+
+
+async def test_claims_narrow_what_a_policy_is_shown_and_may_change():
+    """The standing holds the claimed part of each grant."""
+    claims = {"inputs": [LABELS], "writes": ["/metadata/labels"]}
+    async with claiming(**claims) as target, working(changing(target)) as workers:
+        found = standing(workers, change())
+    assert found.inputs == inputs(LABELS)
+    assert found.writes == Writes.DEFAULT.narrowed_to(Places([("metadata", "labels")]))
+
+
+async def test_a_claim_beyond_the_grant_is_a_configuration_failure():
+    """The policy that it is about cannot be asked, and the message names worker, policy, places and remedy; others
+    can be.
+    """
+    narrow = judge(inputs=inputs("/object/spec"))
+    wide = judge("wide", index=1, policy="judge")
+    async with claiming(inputs=[LABELS]) as target, working(configured(narrow, wide, labels=target)) as workers:
+        assert standing(workers, narrow) == Unavailable(
+            why=UnavailableReason.CLAIMS,
+            message="worker 'labels' cannot be asked: it claims inputs for policy 'judge' that are not granted: "
+            f"{LABELS}; granted is /object/spec; grant them in the policy's inputs, or use a version of the worker "
+            "that claims less",
+            field="inputs",
+        )
+        assert isinstance(standing(workers, wide), Described)
+
+
+async def test_a_claim_that_is_no_pointer_is_a_configuration_failure():
+    """As if it stood in the configuration."""
+    async with claiming(inputs=["object"]) as target, working(configured(judge(), labels=target)) as workers:
+        failure = standing(workers, judge())
+    assert failure.failure.reason is Reason.CONFIGURATION
+    assert "worker 'labels' cannot be asked: what it claims for policy 'judge' is no set of places: " in failure.message
+    assert "inputs[0]" in failure.message
+
+
+async def test_the_log_says_what_each_policy_is_shown(log):
+    """Once for each change of its standing, bounded, however many connections say it."""
+    many = [f"/object/{'x' * 1000}{number}" for number in range(100)]
+    async with claiming(inputs=many, writes=["/metadata/labels"]) as target:
+        async with working(changing(target)):
+            pass
+        async with working(configured(judge(), labels=target)):
+            pass
+    changing_, judging = [entry for entry in log if entry["event"] == "a policy can be asked"]
+    assert changing_["policy"] == "test/change.test.example.com"
+    assert changing_["shown"].startswith('"/object/xxx')
+    assert changing_["shown"].endswith(" and 92 more")
+    assert len(changing_["shown"]) < 2000
+    assert changing_["may_change"] == "/metadata/labels"
+    assert "may_change" not in judging
+
+
+async def test_another_grant_is_another_question(tmp_path):
+    """A policy whose inputs have changed is described anew, and does not keep the standing that it had before."""
+    address = f"unix:{tmp_path}/w.sock"
+    pool = WorkerPool(TransportLimits())
+    before = Workers(configured(judge(), labels=address), pool=pool)
+    same = Workers(configured(judge(), labels=address), pool=pool, before=(before,))
+    other = Workers(configured(judge(inputs=inputs(LABELS)), labels=address), pool=pool, before=(before,))
+    try:
+        async with scripted("judge", address=address):
+            await before.start(wait_seconds=10)
+        await until(lambda: not before._held["labels"].connection.is_connected)
+        await same.start()
+        await other.start()
+        assert isinstance(standing(same, judge()), Described)
+        await until(lambda: standing(other, judge()) is not None)
+        assert standing(other, judge()).failure.reason is Reason.CONFIGURATION
+    finally:
+        for workers in (same, other, before):
+            await workers.close()
+        await pool.close()
