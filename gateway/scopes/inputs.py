@@ -10,6 +10,7 @@
 | every other one, unknown ones included | all of it | what is declared |
 """
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar, Final
 
@@ -42,15 +43,25 @@ class Inputs(Struct, frozen=True, kw_only=True, dict=True):
     EVERYTHING: ClassVar["Inputs"]
     """What a policy without ``inputs`` is shown."""
 
+    @cached_property
+    def members(self) -> Mapping[str, Places | None]:
+        """What is shown of the top-level members that have a rule of their own, by name; ``others``: of each other one.
+
+        Made once for a configuration, and looked up for each member of each request.
+        """
+        own: dict[str, Places | None] = {UID: None, **dict.fromkeys(ALWAYS, WHOLE)}
+        if self.places is None:
+            return {NAMESPACE: None, **own}
+        return {**{name: self.places.below(name) for name in self.places.named}, **own}
+
+    @cached_property
+    def others(self) -> Places | None:
+        """What is shown of every member that is not in ``members``."""
+        return WHOLE if self.places is None else self.places.every
+
     def shown(self, member: str) -> Places | None:
         """What is shown of a top-level member, as places over its value; None: nothing."""
-        if member in ALWAYS:
-            return WHOLE
-        if member == UID:
-            return None
-        if self.places is None:
-            return None if member == NAMESPACE else WHOLE
-        return self.places.below(member)
+        return self.members.get(member, self.others)
 
     @cached_property
     def object(self) -> Places | None:
@@ -64,6 +75,11 @@ class Inputs(Struct, frozen=True, kw_only=True, dict=True):
     def needs_namespace(self) -> bool:
         """Whether anything of ``namespaceObject`` is shown: then somebody must look the namespace up."""
         return self.shown(NAMESPACE) is not None
+
+    @cached_property
+    def key(self) -> tuple[Pointer, ...] | None:
+        """What equal inputs have in common: the places, None for everything."""
+        return None if self.places is None else self.places.pointers
 
     @cached_property
     def pointers(self) -> tuple[str, ...]:

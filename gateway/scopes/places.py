@@ -93,15 +93,15 @@ class Places:
     @property
     def every(self) -> "Places | None":
         """What holds for every child, whatever its name; None: nothing."""
-        return self._down(ANY)
+        return self._steps[ANY] if ANY in self._steps else self._step(ANY)
 
     def below(self, token: str) -> "Places | None":
         """The same set as seen from one step down; None if nothing there is in it."""
-        return self._down(token if token in self.named else ANY)
+        if token not in self.named:
+            token = ANY
+        return self._steps[token] if token in self._steps else self._step(token)
 
-    def _down(self, token: str) -> "Places | None":
-        if token in self._steps:
-            return self._steps[token]
+    def _step(self, token: str) -> "Places | None":
         if self.whole:
             return self
         found = _step(self._branches, token)

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.origin import ASKED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Verdict
@@ -38,7 +38,7 @@ def ask(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATIN
     defaults: dict[str, Any] = {
         "id": next(IDS),
         "policy": policy(name, phase=phase),
-        "document": Document(content=document.encode()),
+        "document": hashed(document.encode()),
         "deadline": 1e12,
         "uid": "u1",
         "cancellable": True,

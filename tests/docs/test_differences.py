@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.cel.program import EvaluationError
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Deny, Failure
 from gateway.policies.configuration import load
@@ -28,9 +28,7 @@ from tests.world import condition, decide, label, patch, policy
 )
 def test_a_denial_without_a_code_is_forbidden(deny, code, reason):
     """A worker that names no code denies with 403 Forbidden; one that names a code gets that, and its own reason."""
-    ask = PolicyCall(
-        id=1, policy=policy("a"), document=Document(content=b"{}"), deadline=1.0, uid="u1", cancellable=True
-    )
+    ask = PolicyCall(id=1, policy=policy("a"), document=hashed(b"{}"), deadline=1.0, uid="u1", cancellable=True)
     answer = outcome_answer(ask, pb.Outcome(deny=deny), characters=100)
     assert isinstance(answer, Deny)
     assert (answer.code, answer.reason) == (code, reason)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.heart import Heart
 from gateway.engine.origin import Origin, Source
 from gateway.engine.policy_call import PolicyCall
@@ -46,7 +46,7 @@ CACHED = {Source.MEMORY, Source.REDIS, Source.STALE}
 FOREIGN = PolicyCall(
     id=1,
     policy=policy("foreign"),
-    document=Document(content=b"{}"),
+    document=hashed(b"{}"),
     deadline=ENDS,
     uid="another review's",
     cancellable=True,

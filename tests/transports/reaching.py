@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.origin import ASKED
 from gateway.engine.plan import Described
 from gateway.engine.policy_call import PolicyCall
@@ -54,7 +54,7 @@ def standing(workers, name="judge"):
 
 
 def question(about, *, deadline=FAR_AWAY, version="1", content=b"{}"):
-    document = Document(content=content)
+    document = hashed(content)
     return PolicyCall(
         id=1, policy=about, document=document, deadline=deadline, uid="u1", cancellable=True, version=version
     )

@@ -5,7 +5,7 @@ from google.protobuf.duration_pb2 import Duration
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase
@@ -20,7 +20,7 @@ FORMS = (ChangeKind.JSON_PATCH, ChangeKind.MERGE_PATCH, ChangeKind.OBJECT)
 
 def ask(phase=Phase.MUTATING, **fields):
     """An ask of policy "one" to worker "worker-one"."""
-    document = Document(content=b'{"operation":"CREATE"}')
+    document = hashed(b'{"operation":"CREATE"}')
     return PolicyCall(
         id=7, policy=policy("one", phase=phase, **fields), document=document, deadline=1.0, uid="u1", cancellable=True
     )

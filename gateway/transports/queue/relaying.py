@@ -51,15 +51,6 @@ class _NoVerdict(Failure):
     outcome: pb.Outcome
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Document(Document):
-    """A document that nobody looks for in a cache: its digest would cost more than all else."""
-
-    def __post_init__(self) -> None:
-        """No digest."""
-        object.__setattr__(self, "digest", b"")
-
-
 def relayed(ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
     """An outcome as it is: a ``Reading`` for ``GrpcWorker``."""
     del ask, characters, meaningless
@@ -81,7 +72,7 @@ class Relaying:
         self._introduced: Introduced | None = None
         self._listeners: list[Callable[[], object]] = []
         self._policies: dict[tuple[str, int, bytes], Policy] = {}
-        self._document = _Document(content=b"")
+        self._document = Document(content=b"", digest=b"")
         self._asked = 0
         worker.listen(self._look)
 
@@ -143,7 +134,8 @@ class Relaying:
     def _document_of(self, content: bytes) -> Document:
         """Asks of one review come one after another; they go the same way, and there their document travels once."""
         if self._document.content != content:
-            self._document = _Document(content=content)
+            # Nobody looks for it in a cache, and its digest would cost more than all else.
+            self._document = Document(content=content, digest=b"")
         return self._document
 
     def _policy(self, ask: pb.Ask, left: float) -> Policy:

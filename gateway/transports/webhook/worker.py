@@ -124,7 +124,7 @@ class WebhookWorker:
         if len(self._open) >= self._limits.worker_in_flight:
             count_worker_event(self._events, self.name, WorkerEvent.IN_FLIGHT)
             return self._failures.too_many(self._limits.worker_in_flight)
-        if not self._backlog.has_room(ask.document.size):
+        if not self._backlog.has_room(len(ask.document.content)):
             count_worker_event(self._events, self.name, WorkerEvent.BACKLOG)
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
         return None
@@ -136,7 +136,7 @@ class WebhookWorker:
         left = ask.deadline - monotonic()
         if left <= 0:
             return late(ask.policy.name, call.url)
-        size = ask.document.size
+        size = len(ask.document.content)
         self._backlog.bytes += size
         try:
             async with asyncio.timeout(left):

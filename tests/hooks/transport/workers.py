@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.hooks.transport.worker import HookWorker
 from gateway.policies.model import HookTarget, Phase
@@ -29,7 +29,7 @@ def question(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=PATIENCE, ca
     return PolicyCall(
         id=1,
         policy=policy("judge", phase=phase, worker="hook", policy=binding),
-        document=Document(content=content),
+        document=hashed(content),
         deadline=monotonic() + seconds,
         uid="u1",
         cancellable=cancellable,

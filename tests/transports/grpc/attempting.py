@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import grpc.aio
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.connection import SERVICE
@@ -16,7 +16,7 @@ from tests.integration.workers import scripted
 from tests.transports.reaching import FAR_AWAY, judge
 
 JUDGE = judge()
-DOCUMENT = Document(content=b"{}")
+DOCUMENT = hashed(b"{}")
 
 
 class Attempt:

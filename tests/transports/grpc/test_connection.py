@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.verdicts import Allow, Deny
 from gateway.reasons import Reason
 from gateway.transports.grpc import connection as module
@@ -56,7 +56,7 @@ def changed(ask, **fields):
 
 async def put(workers, *policies, content=b"{}"):
     """Put a question about one document to each of them in one turn, and wait for all answers."""
-    replies, document = [Reply() for _ in policies], Document(content=content)
+    replies, document = [Reply() for _ in policies], hashed(content)
     for about, reply in zip(policies, replies, strict=True):
         workers.call(changed(question(about), document=document), reply)
     return await asyncio.wait_for(asyncio.gather(*(reply.first() for reply in replies)), PATIENCE)

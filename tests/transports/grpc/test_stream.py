@@ -5,7 +5,7 @@ from time import monotonic
 
 import pytest
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.verdicts import Allow, Deny
 from gateway.reasons import Reason
 from gateway.transports.grpc.attempts import Ending
@@ -34,7 +34,7 @@ async def test_what_an_ask_says():
     streams = Streams()
     about = judge(settings=b'{"a":1}')
     async with streaming(streams) as stream:
-        number = stream.ask(Attempt(about, document=Document(content=b'{"x":1}'), uid="u7"))
+        number = stream.ask(Attempt(about, document=hashed(b'{"x":1}'), uid="u7"))
         await until(lambda: streams.conversations and streams.last.items)
         said = streams.last.items[number]
         assert (said.policy, said.phase, said.settings, said.uid) == ("judge", pb.PHASE_VALIDATING, b'{"a":1}', "u7")
@@ -44,7 +44,7 @@ async def test_what_an_ask_says():
 async def test_a_shared_document_travels_once():
     """Asks about the same document refer to it; another one is beside it."""
     streams = Streams()
-    shared, other = Document(content=b'{"shared":1}'), Document(content=b'{"other":1}')
+    shared, other = hashed(b'{"shared":1}'), hashed(b'{"other":1}')
     async with streaming(streams) as stream:
         for document in (shared, other, shared):
             stream.ask(Attempt(document=document))
@@ -59,7 +59,7 @@ async def test_a_message_has_a_size():
     streams = Streams()
     async with streaming(streams, worker_batch_bytes=1000) as stream:
         sizes = (300, 300, 300, 5000, 300)
-        numbers = [stream.ask(Attempt(document=Document(content=bytes(size)))) for size in sizes]
+        numbers = [stream.ask(Attempt(document=hashed(bytes(size)))) for size in sizes]
         await until(lambda: streams.conversations and len(streams.last.items) == len(sizes))
         assert [[item.id for item in batch.items] for batch in streams.last.batches] == [
             numbers[0:2],

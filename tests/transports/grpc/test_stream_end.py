@@ -6,7 +6,7 @@ from time import monotonic
 import grpc
 import pytest
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.grpc import stream as module
@@ -164,7 +164,7 @@ async def test_what_was_not_written_when_the_stream_ended_has_never_left():
         await opened.wait()
 
     # 80 MB: gRPC lets a worker that does not read be sent more and more on a slow machine, but not as much as that.
-    document = Document(content=bytes(200_000))
+    document = hashed(bytes(200_000))
     attempts = [Attempt(document=document) for _ in range(400)]
     async with streaming(Streams(deaf), worker_batch_bytes=1) as stream:
         for attempt in attempts:
@@ -262,7 +262,7 @@ async def test_asks_whose_deadline_is_over_are_swept():
 async def test_the_backlog_is_what_has_not_been_written():
     """It grows with each ask, and shrinks when one is written, cancelled or over."""
     told, streams = Told(), Streams()
-    document = Document(content=bytes(1000))
+    document = hashed(bytes(1000))
     size = len(document.content) + len(judge().settings)
     async with streaming(streams, told=told) as stream:
         numbers = [stream.ask(Attempt(document=document)) for _ in range(3)]

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Phase, QueueTarget
 from gateway.redis.addresses import redis_address
@@ -40,7 +40,7 @@ class Gateway:
         ask = PolicyCall(
             id=self._ids,
             policy=about,
-            document=Document(content=document),
+            document=hashed(document),
             deadline=monotonic() + seconds,
             uid=f"uid-{self._ids}",
             cancellable=not once,

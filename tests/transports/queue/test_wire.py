@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Phase
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
@@ -57,7 +57,7 @@ def test_a_request_is_what_was_asked(seals, document, settings, names, cancellab
     asked = PolicyCall(
         id=1,
         policy=about,
-        document=Document(content=document),
+        document=hashed(document),
         deadline=1.0,
         uid=uid,
         cancellable=cancellable,
@@ -74,7 +74,7 @@ def test_a_request_is_what_was_asked(seals, document, settings, names, cancellab
 def test_policies_of_one_review_and_reviews_of_one_policy_are_not_mixed_up():
     """What is kept of one request is used for another one only where it is the same."""
     requests = Requests()
-    documents = [Document(content=b"one"), Document(content=b"two")]
+    documents = [hashed(b"one"), hashed(b"two")]
     policies = [policy(name, phase=Phase.VALIDATING) for name in ("p", "q")]
     for _ in range(2):
         for document in documents:

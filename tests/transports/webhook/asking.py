@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.documents.document import Document
+from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Phase, WebhookTarget
 from gateway.transports.limits import TransportLimits
@@ -24,7 +24,7 @@ def question(
     return PolicyCall(
         id=1,
         policy=policy("judge", phase=phase, worker="hooks", policy="", timeout=timeout),
-        document=Document(content=document),
+        document=hashed(document),
         deadline=monotonic() + seconds,
         uid="the-reviews-own",
         cancellable=cancellable,
