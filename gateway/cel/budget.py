@@ -24,3 +24,16 @@ OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no 
 
 LARGEST_EFFORT: Final = 1_000_000
 """Elements. At some 0.5 microseconds each, this is as long as a million of cost takes."""
+
+LARGE: Final = 4096
+"""Characters or elements; what is shorter is read in the time of one step."""
+
+PER_STEP: Final = 16
+"""Characters or elements of what is large that are copied or scanned in the time of one step. Kubernetes counts a tenth
+of a string's length for most functions; where it counts nothing, this does."""
+
+TOO_EXPENSIVE: Final = "operation cancelled: actual cost limit exceeded"
+"""The error of an expression that costs more than its limit (cel-go's words)."""
+
+TOO_LONG: Final = "operation interrupted"
+"""The error of an expression that takes more effort than its limit (cel-go's words for the end of a deadline)."""

@@ -25,11 +25,12 @@ from gateway.cel.parser.macros import macros_of
 from gateway.cel.parser.parser import parse
 from gateway.cel.parser.syntax_errors import reworded
 from gateway.cel.program import Program
-from gateway.cel.values.types import DYN, Type, written
+from gateway.cel.values.types import DYN, LARGEST_TYPE, Type, TypeTooLarge, written
 from gateway.cel.versions import NEWEST, OLDEST, Version
 
 _FAILED: Final = "compilation failed: "
 _TOO_DEEP: Final = "ERROR: <input>:-1:0: max recursion depth exceeded"
+_TOO_LARGE: Final = f"ERROR: <input>:-1:0: a type exceeds the limit of {LARGEST_TYPE} types within it"
 
 
 class CompileError(Exception):
@@ -77,6 +78,8 @@ class Environment:
             return self._compile(expression, written(result))
         except RecursionError:
             raise CompileError(_FAILED + _TOO_DEEP) from None
+        except TypeTooLarge:
+            raise CompileError(_FAILED + _TOO_LARGE) from None
 
     def _compile(self, expression: str, wanted: Type) -> Program:
         parsed = parse(expression, self._macros)

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from gateway.cel.authorization import AuthorizationCheck
-from gateway.cel.budget import LARGEST_COST
-from gateway.cel.interpreter.frame import TOO_EXPENSIVE, Frame
+from gateway.cel.budget import LARGEST_COST, TOO_EXPENSIVE
+from gateway.cel.interpreter.frame import Frame
 from gateway.cel.values.faults import Aborted, Fault, Unanswered
 from gateway.cel.values.types import Type
 

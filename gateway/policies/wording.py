@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from gateway.cel.values.quoting import go_escaped, go_quoted
+from gateway.cel.values.strconv import go_escaped, go_quoted
 from gateway.wording import shown
 
 MAX_FEW: Final = 3

@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gateway.cel.values.quoting import go_quoted
+from gateway.cel.values.strconv import go_quoted
 from gateway.depth import too_deep
 from gateway.gotypes.places import DecodeError
 from gateway.gotypes.types import read

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from gateway.cel.values.types import DYN, OPTIONAL_NAME, Kind, Type
+from gateway.cel.values.types import DYN, OPTIONAL_NAME, Kind, Type, made_of
 
 Substitutions = Mapping[Type, Type]
 """Type parameter to type."""
@@ -114,7 +114,7 @@ def substitute(known: Substitutions, kind: Type, *, finally_dyn: bool = False) -
     if not kind.parameters:
         return kind
     inner = tuple(substitute(known, parameter, finally_dyn=finally_dyn) for parameter in kind.parameters)
-    return Type(kind.kind, kind.name, inner)
+    return made_of(kind.kind, kind.name, inner)
 
 
 def equivalent(one: Type, other: Type) -> bool:

@@ -69,7 +69,7 @@ def _evaluated(
             for value in values:
                 frame.heed(value)
         if walking:
-            frame.strive(costs.nodes(values[0]))
+            costs.walk(values[0], frame.strive)
         if before is not None:
             frame.charge(before(*values))
         else:

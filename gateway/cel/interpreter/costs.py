@@ -16,6 +16,7 @@ from gateway.cel.libraries.addresses import CIDR, IP
 from gateway.cel.libraries.named_formats import Format
 from gateway.cel.values.containers import Map, Optional, is_map, items
 from gateway.cel.values.display import go_type_name
+from gateway.cel.values.equality import Effort, scan
 from gateway.cel.values.faults import Aborted
 from gateway.cel.values.reflection import Opaque
 
@@ -256,13 +257,21 @@ def by_arguments(function: str, overload: str) -> Cost | None:
     return _FUNCTIONS.get(function) or _OVERLOADS.get(overload)
 
 
-def nodes(value: Any) -> int:
-    """How many values there are in one: what ``_content`` walks over, whatever it comes to."""
+def walk(value: Any, effort: Effort) -> None:
+    """Count the values within one, before ``_content`` walks over them: it costs what it finds, which may be nothing.
+
+    A list may stand in a list twice, and that one in another twice: the walk ends when it has taken too long.
+    """
     if isinstance(value, list):
-        return len(value) + sum(nodes(found) for found in value if isinstance(found, list | dict | Map))
-    if is_map(value):
-        return len(value) + sum(nodes(found) for _, found in items(value))
-    return 1
+        effort(1 + len(value))
+        for found in value:
+            walk(found, effort)
+    elif isinstance(value, str | bytes):
+        scan(value, effort)
+    elif is_map(value):
+        effort(1 + len(value))
+        for _, found in items(value):
+            walk(found, effort)
 
 
 def by_result(function: str, overload: str) -> Cost | None:

@@ -5,20 +5,10 @@
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from gateway.cel.budget import LARGEST_COST, LARGEST_EFFORT
+from gateway.cel.budget import LARGE, LARGEST_COST, LARGEST_EFFORT, PER_STEP, TOO_EXPENSIVE, TOO_LONG
 from gateway.cel.values.faults import Aborted
-
-TOO_EXPENSIVE: Final = "operation cancelled: actual cost limit exceeded"
-_TOO_LONG: Final = "operation interrupted"
-
-_LARGE: Final = 4096
-"""Characters or elements; what is shorter is not worth counting."""
-
-_PER_STEP: Final = 16
-"""Characters or elements that are copied or scanned in the time of one step. Kubernetes counts a tenth of a string's
-length for most functions; where it counts nothing, this does."""
 
 
 class Frame:
@@ -47,12 +37,12 @@ class Frame:
         """Add to the effort; raises Aborted when it is too much."""
         self.effort += steps
         if self.effort > LARGEST_EFFORT:
-            raise Aborted(_TOO_LONG)
+            raise Aborted(TOO_LONG)
 
     def heed(self, value: Any) -> None:
         """Add to the effort what it takes to copy or scan a large string or list."""
-        if isinstance(value, str | bytes | list) and len(value) > _LARGE:
-            self.strive(len(value) // _PER_STEP)
+        if isinstance(value, str | bytes | list) and len(value) > LARGE:
+            self.strive(len(value) // PER_STEP)
 
 
 Run = Callable[[Frame], Any]

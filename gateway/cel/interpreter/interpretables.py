@@ -164,6 +164,6 @@ def message_of(name: str, members: list[tuple[str, Run, bool]]) -> Run:
             made[member] = value
         if name not in WELL_KNOWN:
             raise Fault(f"unknown type '{name}'")
-        return WELL_KNOWN[name].make(made)
+        return WELL_KNOWN[name].make(made, frame.strive)
 
     return run

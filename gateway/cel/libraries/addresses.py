@@ -12,8 +12,8 @@ import msgspec
 
 from gateway.cel.libraries.overloads import Library, function, member
 from gateway.cel.values.faults import Fault, no_such_overload
-from gateway.cel.values.quoting import go_quoted
 from gateway.cel.values.reflection import Opaque
+from gateway.cel.values.strconv import go_quoted
 from gateway.cel.values.types import Type, written
 
 _BITS: Final = {4: 32, 6: 128}

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from gateway.cel.libraries.overloads import Library, function
 from gateway.cel.values import types
-from gateway.cel.values.display import display_double, plain_double
 from gateway.cel.values.durations import Duration, DurationError, parse_duration
 from gateway.cel.values.faults import Fault
 from gateway.cel.values.numbers import LARGEST_INT, LARGEST_UINT, SMALLEST_INT, Uint
 from gateway.cel.values.reflection import type_of
+from gateway.cel.values.strconv import go_double, plain_double
 from gateway.cel.values.timestamps import Timestamp, parse_timestamp, timestamp, timestamp_text
 from gateway.cel.values.types import Type
 
@@ -164,7 +164,7 @@ _STRINGS: Final[dict[type, Callable[[Any], str]]] = {
     str: _identity,
     bool: lambda value: "true" if value else "false",
     bytes: _string_from_bytes,
-    float: display_double,
+    float: go_double,
     Duration: string_from_duration,
     int: str,
     Timestamp: timestamp_text,

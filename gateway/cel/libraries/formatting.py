@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from gateway.cel.budget import PER_STEP
 from gateway.cel.libraries.conversions import as_string
 from gateway.cel.libraries.operators import too_large
 from gateway.cel.libraries.overloads import Library, member
@@ -26,8 +27,8 @@ from gateway.cel.values.durations import Duration
 from gateway.cel.values.equality import Effort
 from gateway.cel.values.faults import Fault
 from gateway.cel.values.numbers import adapted
-from gateway.cel.values.quoting import go_quoted
 from gateway.cel.values.reflection import named
+from gateway.cel.values.strconv import go_quoted
 from gateway.cel.values.timestamps import Timestamp
 from gateway.cel.values.types import Type
 
@@ -132,7 +133,7 @@ def _pay(value: Any, effort: Effort) -> None:
     Each element counts, and each text by its length: the same large string may stand in a list a thousand times.
     """
     if isinstance(value, str | bytes):
-        effort(1 + len(value) // _PER_STEP)
+        effort(1 + len(value) // PER_STEP)
     elif isinstance(value, list):
         effort(1 + len(value))
         for element in value:
@@ -144,10 +145,6 @@ def _pay(value: Any, effort: Effort) -> None:
             _pay(found, effort)
     else:
         effort(1)
-
-
-_PER_STEP: Final = 16
-"""Characters that are written in the time of one step."""
 
 
 def _unfit(clause: str, value: Any) -> Malformed:

@@ -26,12 +26,12 @@ def _is_sorted(values: list[Any], effort: Effort) -> bool:
     for value in values:
         if not comparable(value):
             raise no_such_overload()
-    return all(not _after(one, next_one) for one, next_one in pairwise(values))
+    return all(not _after(one, next_one, effort) for one, next_one in pairwise(values))
 
 
-def _after(one: Any, other: Any) -> bool:
+def _after(one: Any, other: Any, effort: Effort) -> bool:
     try:
-        return compare(one, other) > 0
+        return compare(one, other, effort) > 0
     except Fault:
         return False
 
@@ -65,7 +65,7 @@ def _extreme(name: str, preferred: int) -> Callable[[list[Any], Effort], Any]:
                 raise no_such_overload()
         result = adapted(values[0])
         for value in values[1:]:
-            if _after(value, result) if preferred > 0 else _after(result, value):
+            if _after(value, result, effort) if preferred > 0 else _after(result, value, effort):
                 result = adapted(value)
         return result
 
@@ -135,19 +135,20 @@ def _sort_by(values: Any, keys: Any, effort: Effort) -> list[Any]:
     kind = type_of(adapted(keys[0]))
     if len(keys) > 1 and any(type_of(adapted(key)) is not kind for key in keys):
         raise Fault("list elements must have the same type")
-    pairs = sorted(zip(keys, values, strict=True), key=_BY_KEY)
+    pairs = sorted(zip(keys, values, strict=True), key=_by_key(effort))
     return [value for _, value in pairs]
 
 
-def _order(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+def _by_key(effort: Effort) -> Callable[[tuple[Any, Any]], Any]:
     """The order of two keys; those that have none stay where they are."""
-    try:
-        return compare(one[0], other[0])
-    except Fault:
-        return 0
 
+    def order(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+        try:
+            return compare(one[0], other[0], effort)
+        except Fault:
+            return 0
 
-_BY_KEY: Final = cmp_to_key(_order)
+    return cmp_to_key(order)
 
 
 def _sorted_list(values: Any, effort: Effort) -> list[Any]:

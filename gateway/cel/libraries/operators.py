@@ -9,6 +9,7 @@ operand on the right that does not go with it is ``no such overload``. Integers 
 import math
 from typing import Any, Final
 
+from gateway.cel.budget import TOO_EXPENSIVE
 from gateway.cel.values.containers import MISSING, find, is_map
 from gateway.cel.values.durations import Duration, duration
 from gateway.cel.values.equality import Effort, comparable, compare, contains
@@ -27,7 +28,7 @@ _LARGEST_STRING: Final = 32 * 1024 * 1024
 def too_large(size: int, largest: int = _LARGEST_STRING) -> None:
     """Stop before making a value that the budget could not pay for (Kubernetes notices only afterwards)."""
     if size > largest:
-        raise Aborted("operation cancelled: actual cost limit exceeded")
+        raise Aborted(TOO_EXPENSIVE)
 
 
 def no_operator(value: Any, name: str) -> Fault:
@@ -176,30 +177,30 @@ def invert(value: Any) -> bool:
     return not value
 
 
-def _ordered(left: Any, right: Any, name: str) -> int:
+def _ordered(left: Any, right: Any, name: str, effort: Effort) -> int:
     if not comparable(left):
         raise no_operator(left, name)
-    return compare(left, right)
+    return compare(left, right, effort)
 
 
-def less(left: Any, right: Any) -> bool:
+def less(left: Any, right: Any, effort: Effort) -> bool:
     """``left < right``."""
-    return _ordered(left, right, "_<_") < 0
+    return _ordered(left, right, "_<_", effort) < 0
 
 
-def less_or_equal(left: Any, right: Any) -> bool:
+def less_or_equal(left: Any, right: Any, effort: Effort) -> bool:
     """``left <= right``."""
-    return _ordered(left, right, "_<=_") <= 0
+    return _ordered(left, right, "_<=_", effort) <= 0
 
 
-def greater(left: Any, right: Any) -> bool:
+def greater(left: Any, right: Any, effort: Effort) -> bool:
     """``left > right``."""
-    return _ordered(left, right, "_>_") > 0
+    return _ordered(left, right, "_>_", effort) > 0
 
 
-def greater_or_equal(left: Any, right: Any) -> bool:
+def greater_or_equal(left: Any, right: Any, effort: Effort) -> bool:
     """``left >= right``."""
-    return _ordered(left, right, "_>=_") >= 0
+    return _ordered(left, right, "_>=_", effort) >= 0
 
 
 def is_in(item: Any, container: Any, effort: Effort) -> bool:

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Final
 from gateway.cel.libraries.overloads import Library, function, member
 from gateway.cel.values.faults import Fault, no_such_overload
 from gateway.cel.values.numbers import LARGEST_INT, LARGEST_UINT
-from gateway.cel.values.quoting import go_quoted
 from gateway.cel.values.reflection import Opaque
+from gateway.cel.values.strconv import go_quoted
 from gateway.cel.values.types import Type, written
 
 _NUMBERS: Final = re.compile(r"[0-9]*")

@@ -124,5 +124,5 @@ STDLIB: Final = Library(
         "@in": operators.is_in,
         "size": operators.size,
     },
-    effortful=frozenset({"@in"}),
+    effortful=frozenset({"@in", *_ORDER}),
 )

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from gateway.cel.libraries.operators import too_large
 from gateway.cel.libraries.overloads import Library, function, member
+from gateway.cel.values.display import display
 from gateway.cel.values.faults import Fault, no_such_overload
 
 _ASCII_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -111,7 +112,7 @@ def _substring_between(text: str, start: int, end: int) -> str:
 def _join(parts: list[Any], separator: str = "") -> str:
     for part in parts:
         if type(part) is not str:
-            raise Fault(f"join: invalid input: {part}")
+            raise Fault(f"join: invalid input: {display(part)}")
     too_large(sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 

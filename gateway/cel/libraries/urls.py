@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Final
 from gateway.cel.libraries.addresses import Unreadable, read_address
 from gateway.cel.libraries.overloads import Library, function, member
 from gateway.cel.values.faults import Fault, no_such_overload
-from gateway.cel.values.quoting import go_quoted
 from gateway.cel.values.reflection import Opaque
+from gateway.cel.values.strconv import go_quoted
 from gateway.cel.values.types import Type, written
 
 _UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"

@@ -1,15 +1,12 @@
 """Values in error messages, as Go prints cel-go's values and the names of their types."""
 
-import math
-from decimal import Decimal
+from collections.abc import Iterator
 from typing import Any, Final
 
 from gateway.cel.values.containers import Optional, is_map, items
 from gateway.cel.values.numbers import Uint
 from gateway.cel.values.reflection import named
-
-_PLAIN: Final = range(-4, 6)
-"""Exponents of ten that Go's %g does not write."""
+from gateway.cel.values.strconv import go_double
 
 _GO_NAMES: Final = {
     "int": "types.Int",
@@ -39,45 +36,53 @@ def go_type_name(value: Any) -> str:
     return _GO_NAMES.get(named(value), named(value))
 
 
-def display(value: Any) -> str:  # noqa: PLR0911 - one return for each kind
-    """A value as ``%v`` prints it: a key, an index."""
+_LONGEST: Final = 10_000
+"""Characters of a value in a message. A list may stand in a list twice, and that one in another twice."""
+
+
+def display(value: Any) -> str:
+    """A value as ``%v`` prints it: a key, an index. What is longer than 10,000 characters ends in an ellipsis."""
+    pieces, length = [], 0
+    for piece in _pieces(value):
+        pieces.append(piece)
+        length += len(piece)
+        if length > _LONGEST:
+            return "".join(pieces)[:_LONGEST] + "…"
+    return "".join(pieces)
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        yield "["
+        for index, element in enumerate(value):
+            yield ", " if index else ""
+            yield from _pieces(element)
+        yield "]"
+    elif is_map(value):
+        yield "{"
+        for index, (key, found) in enumerate(items(value)):
+            yield ", " if index else ""
+            yield from _pieces(key)
+            yield ": "
+            yield from _pieces(found)
+        yield "}"
+    elif isinstance(value, Optional) and value.present:
+        yield "optional("
+        yield from _pieces(value.value)
+        yield ")"
+    else:
+        yield _scalar(value)
+
+
+def _scalar(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Uint):
         return str(int(value))
     if isinstance(value, float):
-        return display_double(value)
+        return go_double(value)
     if value is None:
         return "NULL_VALUE"
     if isinstance(value, bytes):
-        return f"[{' '.join(map(str, value))}]"
-    if isinstance(value, list):
-        return f"[{', '.join(map(display, value))}]"
-    if is_map(value):
-        return f"{{{', '.join(f'{display(key)}: {display(found)}' for key, found in items(value))}}}"
-    if isinstance(value, Optional):
-        return f"optional({display(value.value)})" if value.present else "optional.none()"
-    return str(value)
-
-
-def display_double(value: float) -> str:
-    """Go's %g: the shortest digits that give the same double, with an exponent if it is large or small."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    if value == 0:
-        return "-0" if math.copysign(1, value) < 0 else "0"
-    _, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    scientific = len(digits) + int(exponent) - 1
-    if scientific in _PLAIN:
-        return plain_double(value)
-    first, *rest = map(str, digits)
-    fraction = f".{''.join(rest)}" if rest else ""
-    sign, direction = "-" if value < 0 else "", "-" if scientific < 0 else "+"
-    return f"{sign}{first}{fraction}e{direction}{abs(scientific):02}"
-
-
-def plain_double(value: float) -> str:
-    """The shortest digits that give the same double, without an exponent; not of infinity and NaN."""
-    return format(Decimal(repr(value)).normalize(), "f")
+        return f"[{' '.join(map(str, value[:_LONGEST]))}]"
+    return "optional.none()" if isinstance(value, Optional) else str(value)

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.cel.values.faults import Fault
 from gateway.cel.values.numbers import INT64_DIGITS, LARGEST_INT, SMALLEST_INT
-from gateway.cel.values.quoting import go_quoted
+from gateway.cel.values.strconv import go_quoted
 
 NANOSECONDS: Final = 1_000_000_000
 """In a second."""

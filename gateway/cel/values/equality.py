@@ -9,8 +9,9 @@ comparison is told to ``effort``.
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from gateway.cel.budget import LARGE, PER_STEP
 from gateway.cel.values.containers import MISSING, Optional, find, is_map, items
 from gateway.cel.values.durations import Duration
 from gateway.cel.values.faults import Fault, no_such_overload
@@ -32,12 +33,14 @@ def equal(left: Any, right: Any, effort: Effort) -> bool:
 
 def _equal(left: Any, right: Any, effort: Effort) -> bool:  # noqa: PLR0911 - one return for each kind
     kind = type(left)
-    if kind is str or kind is bool or kind is bytes:
-        return type(right) is kind and bool(left == right)
+    if kind is str or kind is bytes:
+        return type(right) is kind and _texts_equal(left, right, effort)
+    if kind is bool:
+        return left is right
+    if kind is list:
+        return isinstance(right, list) and _lists_equal(left, right, effort)
     if is_number(left):
         return is_number(right) and _numbers_equal(adapted(left), adapted(right))
-    if isinstance(left, list):
-        return isinstance(right, list) and _lists_equal(left, right, effort)
     if is_map(left):
         return is_map(right) and _maps_equal(left, right, effort)
     if isinstance(left, Opaque):
@@ -51,24 +54,44 @@ def _equal(left: Any, right: Any, effort: Effort) -> bool:  # noqa: PLR0911 - on
     return bool(type(left) is type(right) and left == right)
 
 
+def _texts_equal(left: Any, right: Any, effort: Effort) -> bool:
+    if len(left) != len(right):
+        return False
+    scan(left, effort)
+    return bool(left == right)
+
+
+def scan(text: Any, effort: Effort) -> None:
+    """Count what it takes to read a long text: the same one may stand in a list a thousand times."""
+    if len(text) > LARGE:
+        effort(len(text) // PER_STEP)
+
+
 def _numbers_equal(left: Any, right: Any) -> bool:
     if math.isnan(left) or math.isnan(right):
         return False
     return compare_numbers(left, right) == 0
 
 
+_CONTAINER: Final = 2
+"""Steps: what it takes to begin with a list or a map, however few elements it has."""
+
+
 def _lists_equal(left: list[Any], right: list[Any], effort: Effort) -> bool:
     if len(left) != len(right):
         return False
-    effort(len(left))
+    effort(_CONTAINER + len(left))
     # An error in an element (of the Kubernetes types) is not false, and cel-go stops only at false.
-    return all(_element_equal(one, other, effort) for one, other in zip(left, right, strict=True))
+    for one, other in zip(left, right, strict=True):  # noqa: SIM110 - as a generator it would take longer
+        if not _element_equal(one, other, effort):
+            return False
+    return True
 
 
 def _maps_equal(left: Any, right: Any, effort: Effort) -> bool:
     if len(left) != len(right):
         return False
-    effort(len(left))
+    effort(_CONTAINER + len(left))
     for key, value in items(left):
         other = find(right, key)
         if other is MISSING or not _element_equal(value, other, effort):
@@ -77,8 +100,10 @@ def _maps_equal(left: Any, right: Any, effort: Effort) -> bool:
 
 
 def _element_equal(left: Any, right: Any, effort: Effort) -> bool:
+    if left is None or right is None:
+        return left is right
     try:
-        return equal(left, right, effort)
+        return _equal(left, right, effort)
     except Fault:
         return True
 
@@ -89,7 +114,7 @@ def _optionals_equal(left: Optional, right: Optional, effort: Effort) -> bool:
     return _equal(left.value, right.value, effort)
 
 
-def compare(left: Any, right: Any) -> int:
+def compare(left: Any, right: Any, effort: Effort) -> int:
     """-1, 0 or 1; raises Fault if the two have no order between them."""
     if is_number(left):
         if not is_number(right):
@@ -103,7 +128,9 @@ def compare(left: Any, right: Any) -> int:
         raise no_such_overload()
     if isinstance(left, Timestamp):
         left, right = left.instant, right.instant
-    elif isinstance(left, str) and not (left.isascii() and right.isascii()):
+    elif isinstance(left, str | bytes):
+        scan(left if len(left) < len(right) else right, effort)
+    if isinstance(left, str) and not (left.isascii() and right.isascii()):
         left, right = left.encode("utf-8", "surrogatepass"), right.encode("utf-8", "surrogatepass")
     return int(left > right) - int(left < right)
 

@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.cel.values.containers import is_map, items
 from gateway.cel.values.durations import NANOSECONDS, duration
+from gateway.cel.values.equality import Effort
 from gateway.cel.values.faults import Fault
 from gateway.cel.values.numbers import Uint
 from gateway.cel.values.timestamps import timestamp
@@ -24,19 +25,20 @@ class WellKnown(msgspec.Struct, frozen=True):
 
     type: Type
     members: Mapping[str, Type]
-    make: Callable[[Mapping[str, Any]], Any]
+    make: Callable[[Mapping[str, Any], Effort], Any]
 
 
 def _total(members: Mapping[str, Any]) -> int:
     return int(members.get("seconds", 0) * NANOSECONDS + members.get("nanos", 0))
 
 
-def _timed(kind: str, make: Callable[[Mapping[str, Any]], Any]) -> WellKnown:
-    return WellKnown(written(kind), {"seconds": written("int"), "nanos": written("int")}, make)
+def _timed(kind: str, make: Callable[[int], Any]) -> WellKnown:
+    members = {"seconds": written("int"), "nanos": written("int")}
+    return WellKnown(written(kind), members, lambda given, _effort: make(_total(given)))
 
 
 def _wrapper(kind: str, default: Any, limits: tuple[int, int] | None = None) -> WellKnown:
-    def make(members: Mapping[str, Any]) -> Any:
+    def make(members: Mapping[str, Any], _effort: Effort) -> Any:
         value = members.get("value", default)
         if limits is not None and not limits[0] <= value <= limits[1]:
             raise Fault("integer overflow" if kind == "int" else "unsigned integer overflow")
@@ -45,18 +47,20 @@ def _wrapper(kind: str, default: Any, limits: tuple[int, int] | None = None) -> 
     return WellKnown(written(kind), {"value": written(kind)}, make)
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: Any, effort: Effort) -> Any:
     """A value as it is in JSON, where all numbers are doubles."""
     if isinstance(value, list):
-        return [_as_json(element) for element in value]
+        effort(1 + len(value))
+        return [_as_json(element, effort) for element in value]
     if is_map(value):
-        return {key: _as_json(found) for key, found in items(value)}
+        effort(1 + len(value))
+        return {key: _as_json(found, effort) for key, found in items(value)}
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 _MESSAGES: Final = {
-    "Timestamp": _timed("timestamp", lambda members: timestamp(_total(members), 0)),
-    "Duration": _timed("duration", lambda members: duration(_total(members))),
+    "Timestamp": _timed("timestamp", lambda total: timestamp(total, 0)),
+    "Duration": _timed("duration", duration),
     "BoolValue": _wrapper("bool", default=False),
     "BytesValue": _wrapper("bytes", b""),
     "DoubleValue": _wrapper("double", 0.0),
@@ -69,12 +73,12 @@ _MESSAGES: Final = {
     "Struct": WellKnown(
         written("map(string, dyn)"),
         {"fields": written("map(string, dyn)")},
-        lambda members: _as_json(members.get("fields", {})),
+        lambda members, effort: _as_json(members.get("fields", {}), effort),
     ),
     "ListValue": WellKnown(
         written("list(dyn)"),
         {"values": written("list(dyn)")},
-        lambda members: _as_json(members.get("values", [])),
+        lambda members, effort: _as_json(members.get("values", []), effort),
     ),
 }
 

@@ -30,12 +30,20 @@ class Kind(StrEnum):
     PARAMETER = "parameter"
 
 
+class TypeTooLarge(Exception):  # noqa: N818 - it is named after what the expression has
+    """A type has more than ``LARGEST_TYPE`` types in it."""
+
+
 class Type(msgspec.Struct, frozen=True):
-    """``name`` is the one that programs see: ``google.protobuf.Timestamp``, ``null_type``."""
+    """``name`` is the one that programs see: ``google.protobuf.Timestamp``, ``null_type``.
+
+    ``size`` is 1 and those of the parameters; ``made_of`` counts it.
+    """
 
     kind: Kind
     name: str
     parameters: tuple["Type", ...] = ()
+    size: int = 1
 
     def __str__(self) -> str:
         """As in the API server's ``must evaluate to bool but got list(dyn)``."""
@@ -69,24 +77,39 @@ TIMESTAMP: Final = Type(Kind.TIME, "google.protobuf.Timestamp")
 DURATION: Final = Type(Kind.TIME, "google.protobuf.Duration")
 
 
+LARGEST_TYPE: Final = 1_000
+"""Types within a type. Literals nest 250 deep, and a map has a type for its keys and one for its values. But each
+``.map(x, {x: x})`` doubles the type before it, so thirty of them would be worked at for ever."""
+
+
+def made_of(kind: Kind, name: str, parameters: tuple[Type, ...]) -> Type:
+    """A type that is made of others; raises TypeTooLarge."""
+    size = 1
+    for parameter_type in parameters:
+        size += parameter_type.size
+    if size > LARGEST_TYPE:
+        raise TypeTooLarge
+    return Type(kind, name, parameters, size)
+
+
 def list_of(element: Type) -> Type:
     """``list(element)``."""
-    return Type(Kind.LIST, "list", (element,))
+    return made_of(Kind.LIST, "list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
     """``map(key, value)``."""
-    return Type(Kind.MAP, "map", (key, value))
+    return made_of(Kind.MAP, "map", (key, value))
 
 
 def type_of_type(named: Type) -> Type:
     """``type(named)``: what the name of a type has as its type."""
-    return Type(Kind.TYPE, "type", (named,))
+    return made_of(Kind.TYPE, "type", (named,))
 
 
 def optional_of(value: Type) -> Type:
     """``optional_type(value)``."""
-    return Type(Kind.OPAQUE, OPTIONAL_NAME, (value,))
+    return made_of(Kind.OPAQUE, OPTIONAL_NAME, (value,))
 
 
 def message(name: str) -> Type:
@@ -177,9 +200,9 @@ def _named(text: str, name: str, inner: tuple[Type, ...]) -> Type:
     if len(inner) != _INNER.get(name, len(inner)):
         raise _unreadable(text)
     if name in _INNER:
-        return Type(Kind(name), name, inner)
+        return made_of(Kind(name), name, inner)
     if name in _OPAQUE:
-        return Type(Kind.OPAQUE, name, inner)
+        return made_of(Kind.OPAQUE, name, inner)
     if inner:
         raise _unreadable(text)
     return _BY_NAME.get(name) or (parameter(name) if len(name) == 1 else message(name))
