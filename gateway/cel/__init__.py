@@ -1,1 +1,1 @@
-"""CEL as kube-apiserver has it for matchConditions: text -> condition; condition, variables -> true, false, error."""
+"""CEL as kube-apiserver has it: text -> program; program, values of variables -> value, error, cost. See README.md."""

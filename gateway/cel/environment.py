@@ -9,7 +9,7 @@ bool but got ...``, ``program instantiation failed: ...``.
     >>> environment = Environment({"name": "string"})
     >>> program = environment.compile("name.startsWith('kube-')", result="bool")
     >>> program.evaluate({"name": "kube-system"})
-    Evaluation(outcome=True, cost=2)
+    Evaluation(outcome=True, cost=3)
 """
 
 from collections.abc import Mapping
