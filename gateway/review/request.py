@@ -79,6 +79,19 @@ _any: Final = msgspec.json.Decoder(Any)
 
 _UNREAD: Final = object()
 
+_READ_ALWAYS: Final[tuple[tuple[str, str, "msgspec.json.Decoder[Any]", Any], ...]] = (
+    ("uid", "uid", _string, ""),
+    ("kind", "kind", _kind, None),
+    ("resource", "resource", _resource, None),
+    ("operation", "operation", _string, None),
+    ("sub_resource", "subResource", _optional_string, ""),
+    ("name", "name", _optional_string, ""),
+    ("namespace", "namespace", _optional_string, ""),
+    ("dry_run", "dryRun", _boolean, False),
+)
+"""Attribute, member, how it is read, and what an absent one or null means; None: it must be there. The uid comes first:
+without one nothing else counts."""
+
 
 class Request:
     """One AdmissionRequest and the apiVersion of the review that carried it.
@@ -101,26 +114,35 @@ class Request:
         "sub_resource",
         "uid",
     )
+    uid: str
+    kind: GroupVersionKind
+    resource: GroupVersionResource
+    operation: str
+    sub_resource: str
+    name: str
+    namespace: str
+    dry_run: bool
 
     def __init__(self, api_version: str, members: Mapping[str, msgspec.Raw]) -> None:
         self.api_version = api_version
         self.members = members
-        self.uid: str = self._member("uid", _string, "")
-        if not self.uid:
-            raise ReviewError(
-                "request.uid is missing or empty: without it there is no answer that kube-apiserver accepts"
-            )
-        self.kind: GroupVersionKind = self._required("kind", _kind)
-        self.resource: GroupVersionResource = self._required("resource", _resource)
-        self.operation: str = self._required("operation", _string)
-        if self.operation not in OPERATIONS:
-            raise ReviewError(f"request.operation is not one of {', '.join(sorted(OPERATIONS))}")
-        self.sub_resource: str = self._member("subResource", _optional_string, "") or ""
-        self.name: str = self._member("name", _optional_string, "") or ""
-        self.namespace: str = self._member("namespace", _optional_string, "") or ""
-        self.dry_run: bool = self._member("dryRun", _boolean, False) or False
         self._object: Any = _UNREAD
         self._old_object: Any = _UNREAD
+        for attribute, name, decoder, absent in _READ_ALWAYS:
+            raw = members.get(name)
+            try:
+                value = None if raw is None else decoder.decode(raw)
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                raise _unreadable(name, error) from None
+            if value is None and absent is None:
+                raise ReviewError(f"request.{name} is missing: this is no AdmissionRequest")
+            if not value and name == "uid":
+                raise ReviewError(
+                    "request.uid is missing or empty: without it there is no answer that kube-apiserver accepts"
+                )
+            setattr(self, attribute, absent if value is None else value)
+        if self.operation not in OPERATIONS:
+            raise ReviewError(f"request.operation is not one of {', '.join(sorted(OPERATIONS))}")
 
     def _member(self, name: str, decoder: "msgspec.json.Decoder[_T]", default: _D) -> _T | _D:
         raw = self.members.get(name)
@@ -129,13 +151,7 @@ class Request:
         try:
             return decoder.decode(raw)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise ReviewError(f"request.{name} cannot be read: {error}") from None
-
-    def _required(self, name: str, decoder: "msgspec.json.Decoder[_T]") -> _T:
-        value = self._member(name, decoder, None)
-        if value is None:
-            raise ReviewError(f"request.{name} is missing: this is no AdmissionRequest")
-        return value
+            raise _unreadable(name, error) from None
 
     def raw(self, name: str) -> bytes | None:
         """The JSON text of a top-level member, exactly as it came; None where it is absent."""
@@ -188,6 +204,10 @@ class Request:
     def user_info(self) -> UserInfo:
         """Who sent the request."""
         return self._member("userInfo", _user_info, None) or UserInfo()
+
+
+def _unreadable(name: str, error: Exception) -> ReviewError:
+    return ReviewError(f"request.{name} cannot be read: {error}")
 
 
 def decode(body: bytes, *, depth: int = DEPTH) -> Request:
