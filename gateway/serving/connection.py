@@ -13,8 +13,6 @@ import ssl
 from typing import Any, Final
 
 import structlog
-from aiohttp.http_exceptions import LineTooLong
-from aiohttp.web_protocol import _ErrInfo
 
 from gateway.serving import web
 from gateway.serving.limits import Limits
@@ -85,7 +83,7 @@ class Connection(web.RequestHandler):
             self._half_since = None
         elif data and self._half_since is None:
             self._half_since = self._loop.time()
-        if self.awaited is not None and self._messages and isinstance(self._messages[-1][0], _ErrInfo):
+        if self.awaited is not None and self._messages and isinstance(self._messages[-1][0], web.ErrInfo):
             self.awaited.set_exception(MalformedBody(_first_line(self._messages[-1][0].message)))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -157,7 +155,7 @@ class Connection(web.RequestHandler):
         )
 
     def _explained(self, exc: BaseException | None, message: str) -> tuple[Refusal, str]:
-        if isinstance(exc, LineTooLong):
+        if isinstance(exc, web.LineTooLong):
             limit = (
                 f"{self._limits.line_bytes} bytes for the request line, {self._limits.field_bytes} for a header field"
             )

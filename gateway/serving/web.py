@@ -23,18 +23,22 @@ def _without_authorities() -> Iterator[None]:
 
 
 with _without_authorities():
+    from aiohttp.http_exceptions import LineTooLong
     from aiohttp.http_writer import HttpVersion11
     from aiohttp.streams import StreamReader
     from aiohttp.web_exceptions import HTTPInternalServerError
     from aiohttp.web_protocol import RequestHandler
+    from aiohttp.web_protocol import _ErrInfo as ErrInfo
     from aiohttp.web_request import BaseRequest
     from aiohttp.web_response import Response, StreamResponse
     from aiohttp.web_server import Server
 
 __all__ = [
     "BaseRequest",
+    "ErrInfo",
     "HTTPInternalServerError",
     "HttpVersion11",
+    "LineTooLong",
     "RequestHandler",
     "Response",
     "Server",
