@@ -5,26 +5,46 @@ coroutine and in a thread as well: context variables are right where the functio
 exporter is the author's to set up. Where there is none and the gateway does not trace, no span is made: it would be
 recorded by nobody, and costs more than a plain function.
 
+It is imported for the first call that may be traced, because that takes as long as a tenth of the worker's start: one
+with a ``traceparent``, or any once the author has imported OpenTelemetry, or named a provider in its environment
+variable.
+
 What a policy raises is not recorded on the span, since its text may hold a Secret: the verdict is, and the worker's log
 has the rest.
 """
 
+import functools
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Final
-
-try:
-    from opentelemetry import trace
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-except ImportError:  # the extra "opentelemetry" is not installed
-    _available = False
-else:
-    _available = True
 
 SCOPE: Final = "admission_worker"
 
 HEADER: Final = "traceparent"
 """W3C Trace Context's header, and the metadata's key on ``Review``."""
+
+
+_API: Final = "opentelemetry.trace"
+_PROVIDER: Final = "OTEL_PYTHON_TRACER_PROVIDER"
+"""Where OpenTelemetry is told which provider it loads by itself."""
+
+
+@functools.cache
+def _api() -> Any:
+    """OpenTelemetry's ``trace``; None if the extra "opentelemetry" is not installed."""
+    try:
+        return import_module(_API)
+    except ImportError:
+        return None
+
+
+@functools.cache
+def _propagator() -> Any:
+    """What reads and writes W3C's header."""
+    return import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
 
 
 class Verdict:
@@ -41,7 +61,7 @@ class Verdict:
             return
         self._span.set_attribute("admission.verdict", arm or "failure")
         if arm == "failure":
-            self._span.set_status(trace.StatusCode.ERROR)
+            self._span.set_status(_api().StatusCode.ERROR)
 
 
 _UNTRACED: Final = Verdict()
@@ -56,10 +76,11 @@ def span(policy: str, uid: str, traceparent: str) -> Iterator[Verdict]:
         uid: the AdmissionRequest's.
         traceparent: the gateway's, or ``""``. What cannot be read counts as that, as W3C has it.
     """
-    if not _available or not (traceparent or _is_set_up()):
+    if not (traceparent or _is_set_up()) or _api() is None:
         yield _UNTRACED
         return
-    parent = TraceContextTextMapPropagator().extract({HEADER: traceparent})
+    trace = _api()
+    parent = _propagator().extract({HEADER: traceparent})
     attributes = {"admission.policy": policy, "admission.uid": uid}
     tracer = trace.get_tracer(SCOPE)
     with tracer.start_as_current_span(
@@ -75,10 +96,10 @@ def span(policy: str, uid: str, traceparent: str) -> Iterator[Verdict]:
 
 def current_traceparent() -> str:
     """The trace context that is current where this is called, as W3C writes it; ``""`` where there is none."""
-    if not _available:
+    if _api() is None:
         return ""
     carrier: dict[str, str] = {}
-    TraceContextTextMapPropagator().inject(carrier)
+    _propagator().inject(carrier)
     return carrier.get(HEADER, "")
 
 
@@ -88,5 +109,8 @@ def traceparent_of(metadata: Sequence[tuple[str, str | bytes]] | None) -> str:
 
 
 def _is_set_up() -> bool:
-    """Whether somebody records spans: OpenTelemetry's own stand-in is there until a provider is set."""
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    """Whether spans are recorded: OpenTelemetry's own stand-in is there until a provider is set."""
+    if _API not in sys.modules and _PROVIDER not in os.environ:
+        return False
+    trace = _api()
+    return trace is not None and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)

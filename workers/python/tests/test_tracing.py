@@ -1,5 +1,6 @@
 """OpenTelemetry: the gateway's trace goes on in the policy's span, wherever the function runs."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from admission_worker import Worker, deny, tracing
 from workers.python.tests.client import Client, ask, batch, connected, worker_pb2
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+PROVIDER = "OTEL_PYTHON_TRACER_PROVIDER"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 
@@ -124,6 +126,24 @@ def test_without_opentelemetry_nothing_happens():
     """It is an extra: a worker without it starts, and judges."""
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "''\n", "")
+
+
+UNTRACED = """
+import sys
+from admission_worker import Worker, deny, tracing
+for traceparent in ("", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
+    with tracing.span("p", "u", traceparent) as verdict:
+        verdict.is_known("deny")
+    print("opentelemetry" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("provider", "imported"), [({}, "False\nTrue\n"), ({PROVIDER: "sdk_tracer_provider"}, "True\nTrue\n")])
+def test_opentelemetry_is_imported_for_what_is_traced(provider, imported):
+    """Not for a worker that nobody traces: importing it takes as long as a tenth of the start."""
+    env = {name: text for name, text in os.environ.items() if not name.startswith("OTEL_")} | provider
+    done = subprocess.run([sys.executable, "-c", UNTRACED], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout == imported
 
 
 async def test_what_a_policy_sets_in_its_context_is_gone_with_it():
