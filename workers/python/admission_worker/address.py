@@ -11,8 +11,9 @@ import os
 import re
 import socket
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from admission_worker.errors import AddressError
 
@@ -28,8 +29,7 @@ PROBE_SECONDS = 1.0
 """How long somebody on the socket has to take a connection; a kernel answers for a process in microseconds."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Address:
+class Address(Struct, frozen=True, kw_only=True):
     """Where to listen: a Unix socket's path, or a host and a port (0: any that is free)."""
 
     path: str = ""

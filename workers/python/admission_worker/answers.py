@@ -7,11 +7,13 @@ that means nothing raises ``InvalidAnswerError`` where it is made, which makes t
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from admission_worker import values
 from admission_worker.changes import Change, json_patch, merge_patch, whole_object
@@ -59,8 +61,7 @@ CacheHint = timedelta | NoStore
 """How long a verdict may be reused; it can only shorten what the operator configured."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """One thing that is wrong (a metav1.StatusCause).
 
     Args:
@@ -78,8 +79,7 @@ class Cause:
             values.text(getattr(self, name), f"a cause's {name}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Details:
+class Details(Struct, frozen=True, kw_only=True):
     """What a denial is about (a metav1.StatusDetails without its causes), and after how many seconds to try again."""
 
     name: str = ""
@@ -94,8 +94,7 @@ class Details:
         values.int32(self.retry_after_seconds, "details.retry_after_seconds")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Allow:
+class Allow(Struct, frozen=True, kw_only=True):
     """The request may pass, perhaps changed. Made by ``allow``, ``patch``, ``merge`` and ``mutated``."""
 
     change: Change | None = None
@@ -107,8 +106,7 @@ class Allow:
         _settle(self)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Deny:
+class Deny(Struct, frozen=True, kw_only=True):
     """The request must not pass. Made by ``deny``."""
 
     message: str
@@ -126,12 +124,11 @@ class Deny:
         values.int32(self.code, "deny's code")
         if not isinstance(self.details, Details):
             raise InvalidAnswerError(f"deny's details: must be Details, is {values.type_of(self.details)}")
-        object.__setattr__(self, "causes", values.tuple_of(Cause, self.causes, "deny's causes"))
+        force_setattr(self, "causes", values.tuple_of(Cause, self.causes, "deny's causes"))
         _settle(self)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """The policy could not judge. Made by ``fail``."""
 
     message: str
@@ -291,14 +288,14 @@ def _changed(
 
 def _settle(answer: Allow | Deny) -> None:
     """Check what allow and deny have in common, and make it unchangeable."""
-    object.__setattr__(answer, "warnings", values.tuple_of(str, answer.warnings, "warnings"))
+    force_setattr(answer, "warnings", values.tuple_of(str, answer.warnings, "warnings"))
     annotations = values.mapping(answer.audit_annotations, "audit_annotations")
     for key, value in annotations.items():
         if not isinstance(key, str) or not _AUDIT_KEY.fullmatch(key):
             message = f"audit_annotations: the key {key!r} must be 1 to 63 letters, digits, '-', '_', '.'"
             raise InvalidAnswerError(message)
         values.text(value, f"audit_annotations[{key!r}]")
-    object.__setattr__(answer, "audit_annotations", MappingProxyType(dict(annotations)))
+    force_setattr(answer, "audit_annotations", MappingProxyType(dict(annotations)))
     if isinstance(answer.cache, timedelta):
         if not timedelta(0) <= answer.cache <= LONGEST_CACHE:
             raise InvalidAnswerError(f"cache: must be from 0 to {LONGEST_CACHE.days} days; NO_STORE is never")

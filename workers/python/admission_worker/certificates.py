@@ -11,10 +11,10 @@ import logging
 import os
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
+from msgspec import Struct
 
 from admission_worker.errors import CertificateError
 
@@ -27,8 +27,7 @@ ATTEMPTS = 3
 """How often files are read at the start that change meanwhile. Whoever renews them does so once."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tls:
+class Tls(Struct, frozen=True, kw_only=True):
     """PEM files with which a worker serves TLS (1.2 and newer).
 
     Args:

@@ -7,10 +7,11 @@ written as they came (``admission_worker.json_text``). Whether a patch applies i
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import Struct
 
 from admission_worker import json_text, values
 from admission_worker.errors import InvalidAnswerError
@@ -36,8 +37,7 @@ class ChangeKind(StrEnum):
     OBJECT = "object"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """What an allow wants changed: ``content`` is JSON text, paths over the object."""
 
     kind: ChangeKind

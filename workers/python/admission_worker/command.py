@@ -17,11 +17,11 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from msgspec import Struct
 
 from admission_worker import logs
 from admission_worker.address import parse
@@ -43,8 +43,7 @@ LEAVING_SECONDS = 0.2
 _DEFAULTS = Limits()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Choice:
+class _Choice(Struct, frozen=True, kw_only=True):
     """What the flags say of how to serve."""
 
     listen: str

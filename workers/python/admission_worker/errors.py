@@ -1,7 +1,8 @@
 """Whose fault it was. Each of these becomes a failure or a settings error, never a crash and never a verdict."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class InvalidDocumentError(ValueError):
@@ -18,8 +19,7 @@ class InvalidAnswerError(TypeError):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsError:
+class SettingsError(Struct, frozen=True):
     """One thing that is wrong with settings.
 
     Args:
@@ -36,8 +36,7 @@ class SettingsError:
         return f"{self.pointer}: {self.message}" if self.pointer else self.message
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsWarning:
+class SettingsWarning(Struct, frozen=True):
     """What the operator should know about settings that are accepted, such as a deprecated member."""
 
     message: str

@@ -18,8 +18,10 @@ import logging
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Executor
 from contextvars import copy_context
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from admission_worker import logs, tracing
 from admission_worker.answers import Allow, Answer, Failure
@@ -44,8 +46,7 @@ ENVELOPE_BYTES = 64
 """What a message needs beside one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True, kw_only=True):
     """An ask that can be put to its policy: everything is known, nothing has been judged."""
 
     policy: Policy

@@ -4,7 +4,7 @@ Every number has the arithmetic that gave it; each can be set by a flag of the w
 variable (``admission_worker.command``), or in code where a worker is served by hand.
 """
 
-from dataclasses import dataclass, fields
+from msgspec import Struct
 
 MIB = 1024 * 1024
 
@@ -47,8 +47,7 @@ _SMALLEST = {"grace_period": 0, "quiet_period": 0.001}
 """Of those that need not be whole."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """The limits of one served worker.
 
     Args:
@@ -76,11 +75,11 @@ class Limits:
     quiet_period: float = QUIET_PERIOD
 
     def __post_init__(self) -> None:
-        for limit in fields(self):
-            value = getattr(self, limit.name)
-            smallest = _SMALLEST.get(limit.name, 1)
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            smallest = _SMALLEST.get(name, 1)
             if not value >= smallest:
-                message = f"limit {limit.name}: must be at least {smallest}, is {value!r}"
+                message = f"limit {name}: must be at least {smallest}, is {value!r}"
                 raise ValueError(message)
 
 

@@ -7,9 +7,10 @@ policies are sound.
 import inspect
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
 
 from admission_worker.answers import Answer
 from admission_worker.claims import Claim, message_of
@@ -41,8 +42,7 @@ class Style(Enum):
     """In a thread, of which there are a bounded number: a function that waits without ``await``."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """One registered policy.
 
     Args:

@@ -9,7 +9,6 @@ import inspect
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -33,8 +32,7 @@ class NoSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The settings of a policy that has none: ``{}`` and nothing else."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SettingsType:
+class SettingsType(msgspec.Struct, frozen=True, kw_only=True):
     """What a policy's settings must be.
 
     Args:

@@ -3,10 +3,10 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import grpc
 from grpc_health.v1 import health_pb2
+from msgspec.structs import replace
 
 from admission_worker import Limits
 from admission_worker.proto.admission.worker.v1 import worker_pb2

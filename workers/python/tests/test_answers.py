@@ -1,6 +1,5 @@
 """Answers: values that cannot be built wrong, and what they are in the contract."""
 
-import dataclasses
 from datetime import timedelta
 
 import msgspec
@@ -135,8 +134,8 @@ def test_a_text_of_an_answer_shows_no_value():
 @pytest.mark.parametrize("answer", [allow(), deny("no"), fail("no")])
 def test_answers_are_frozen(answer):
     """An answer does not change between the policy and the wire."""
-    name = dataclasses.fields(answer)[0].name
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    name = answer.__struct_fields__[0]
+    with pytest.raises(AttributeError, match="immutable"):
         setattr(answer, name, "other")
 
 

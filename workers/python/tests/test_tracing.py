@@ -138,7 +138,9 @@ for traceparent in ("", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
 """
 
 
-@pytest.mark.parametrize(("provider", "imported"), [({}, "False\nTrue\n"), ({PROVIDER: "sdk_tracer_provider"}, "True\nTrue\n")])
+@pytest.mark.parametrize(
+    ("provider", "imported"), [({}, "False\nTrue\n"), ({PROVIDER: "sdk_tracer_provider"}, "True\nTrue\n")]
+)
 def test_opentelemetry_is_imported_for_what_is_traced(provider, imported):
     """Not for a worker that nobody traces: importing it takes as long as a tenth of the start."""
     env = {name: text for name, text in os.environ.items() if not name.startswith("OTEL_")} | provider

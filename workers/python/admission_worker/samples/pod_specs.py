@@ -4,9 +4,10 @@ A container that an UPDATE leaves as it was is not the request's doing; ``Contai
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import Struct
 
 from admission_worker import Request, pointer
 
@@ -30,8 +31,7 @@ RUNNING: Final = ("initContainers", "containers")
 ALL: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Container:
+class Container(Struct, frozen=True, kw_only=True):
     """One container in an object.
 
     Args:
