@@ -78,13 +78,17 @@ _FIXED: Final = (
     _Fixed(title="Processes of hooks", module="gateway.hooks.execution.process", names=("GRACE_SECONDS",)),
     _Fixed(
         title="Hooks that describe themselves",
-        module="gateway.hooks.execution.runner",
-        names=("CONFIGS", "CONFIG_BYTES"),
+        module="gateway.hooks.execution.config_run",
+        names=("CONFIG_RUNS", "CONFIG_BYTES"),
     ),
     _Fixed(title="Answers of hooks", module="gateway.hooks.protocol.answers", names=("VALUES",)),
     _Fixed(title="Metrics of hooks", module="gateway.hooks.execution.files", names=("METRICS_BYTES",)),
-    _Fixed(title="Output of hooks", module="gateway.hooks.execution.output", names=("LINE_BYTES", "LINES_A_SECOND")),
-    _Fixed(title="Files of hooks", module="gateway.hooks.transport.worker", names=("LOOK_SECONDS", "AGAIN_SECONDS")),
+    _Fixed(title="Output of hooks", module="gateway.hooks.execution.output", names=("LINE_BYTES", "LINES_PER_SECOND")),
+    _Fixed(
+        title="Files of hooks",
+        module="gateway.hooks.transport.description_watch",
+        names=("POLL_SECONDS", "RETRY_SECONDS"),
+    ),
     _Fixed(
         title="Channels to workers",
         module="gateway.transports.grpc.dialling",

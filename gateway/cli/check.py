@@ -47,7 +47,7 @@ import click
 from msgspec.structs import replace
 
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
-from gateway.cli.hooks import chosen_hooks, require_policies
+from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.named_files import command_mistakes, file_warnings
 from gateway.policies.model import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
 from gateway.policies.wording import few, one_line

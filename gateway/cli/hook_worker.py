@@ -1,8 +1,8 @@
-"""``admission-gateway hook-worker``: serve a directory of shell-operator hooks as an ordinary gRPC worker.
+"""``admission-gateway hook-worker``: serves a directory of shell-operator hooks as a gRPC worker.
 
-It is a worker made with the Python SDK: all flags of such a worker's command are taken, and mean the same. Exit codes:
-0 told to stop (SIGTERM, SIGINT, SIGHUP), or a hook has changed; 1 mistakes in the hooks or the objects, or it cannot
-listen; 2 could not, or wrong usage.
+It is a worker made with the Python SDK, and takes all flags of such a worker's command. Exit codes: 0 stopped by
+SIGTERM, SIGINT or SIGHUP, or because a hook has changed; 1 errors in the hooks or the objects, or it cannot listen; 2 a
+file cannot be read, or wrong usage.
 """
 
 from pathlib import Path
@@ -25,8 +25,8 @@ def run(hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: t
         configuration = load_configuration(objects, hooks=directory)
     except SourceError as error:
         fail(str(error), COULD_NOT)
-    for mistake in configuration.errors:
-        note(str(mistake), fg="red")
+    for found in configuration.errors:
+        note(str(found), fg="red")
     if configuration.errors:
         raise SystemExit(WRONG_CONFIGURATION)
     arguments = [*(("--listen", listen) if listen is not None else ()), *flags]

@@ -9,13 +9,12 @@ from gateway.cli.commands.bridge import bridge
 from gateway.cli.commands.check import check
 from gateway.cli.commands.completion import NAME, completion
 from gateway.cli.commands.demo import demo
-from gateway.cli.commands.hook_worker import hook_worker
+from gateway.cli.commands.hooks import hook_worker, shell_lib
 from gateway.cli.commands.new_worker import new_worker
 from gateway.cli.commands.purge import purge
 from gateway.cli.commands.render import render
 from gateway.cli.commands.review import review
 from gateway.cli.commands.serve import serve
-from gateway.cli.commands.shell_lib import shell_lib
 from gateway.cli.streams import CommandGroup
 
 

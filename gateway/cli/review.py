@@ -29,7 +29,7 @@ import uvloop
 from gateway.cli.configuration import loaded
 from gateway.cli.decision_document import decision_document
 from gateway.cli.exits import COULD_NOT, fail, note
-from gateway.cli.hooks import chosen_hooks, require_policies
+from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.options import chosen_limits
 from gateway.cli.reaching import chosen_means, tell_idle_places
 from gateway.cli.review_files import FileError, documents

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from gateway.caching.limits import CacheLimits
 from gateway.cli.configuration import counted, loaded, tell_errors
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
-from gateway.cli.hooks import Server, chosen_hooks, chosen_server, require_policies
+from gateway.cli.hook_options import Server, chosen_hooks, chosen_server, require_policies
 from gateway.cli.options import (
     chosen_limits,
 )

@@ -224,5 +224,5 @@ def test_a_broken_hook_refuses_the_start(serve, folder):
     process = serve("--hooks-dir", folder)
     assert process.exit_code() == 1
     said = process.err.find(lambda line: line.startswith("error: "))
-    assert said.startswith(f"error: {folder}/broken:1: ended with exit status 4")
+    assert said.startswith(f"error: {folder}/broken:1: exited with status 4")
     assert said.endswith("oh no")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gateway.cli.commands.reaching import reaching_options
-from gateway.cli.hooks import hooks_options
+from gateway.cli.hook_options import hooks_options
 from gateway.cli.options import SECONDS, option
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from gateway.cli.hooks import hooks_options, registration_options
+from gateway.cli.hook_options import hooks_options, registration_options
 from gateway.cli.options import option
 from gateway.policies.names import dns_label, dns_subdomain
 from gateway.registration.kubernetes_versions import REFERENCE, KubeVersion, read_version

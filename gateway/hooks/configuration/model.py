@@ -1,4 +1,4 @@
-"""What a shell-operator hook says of itself, once read. Values only: frozen, keyword-only, without behaviour."""
+"""The configuration of a hook, as its ``--config`` prints it. Values only."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from gateway.policies.model import Phase, Selector
 
 
 class FieldRequirement(Struct, frozen=True, kw_only=True):
-    """One expression of a fieldSelector: the value at a path such as ``metadata.name`` is this one, or is not."""
+    """One expression of a fieldSelector: the value at a path such as ``metadata.name`` equals this one, or does not."""
 
     field: str
     value: str
@@ -17,11 +17,11 @@ class FieldRequirement(Struct, frozen=True, kw_only=True):
 
 
 class ObjectBinding(Struct, frozen=True, kw_only=True):
-    """One element of ``kubernetes``: which objects a snapshot is made of, and what of each.
+    """One element of ``kubernetes``: selects the objects of a snapshot, and what is included of each.
 
-    ``api_version`` may be "" (then any). ``kind`` is as it is written: shell-operator takes a kind, its plural, in any
-    case. ``names`` and ``namespaces``: empty, all. ``labels`` and ``namespace_labels``: None, all. ``jq_filter`` may be
-    "". ``keeps_objects``: the objects themselves are in the snapshot, not only what the filter made of them.
+    ``api_version`` may be "" (any). ``kind`` is a kind or its plural, in any letter case. Empty ``names`` and
+    ``namespaces`` select all; so do ``labels`` and ``namespace_labels`` of None. ``jq_filter`` may be "".
+    ``keeps_objects``: the snapshot contains the objects themselves, not only the results of the filter.
     """
 
     name: str
@@ -40,9 +40,9 @@ class ObjectBinding(Struct, frozen=True, kw_only=True):
 class AdmissionBinding(Struct, frozen=True, kw_only=True):
     """One element of ``kubernetesValidating`` or ``kubernetesMutating``.
 
-    ``snapshots_from`` names bindings of ``kubernetes``: those it includes, and all of its group; None: it asks for no
-    snapshots at all. ``webhook`` are the fields of a webhook of admissionregistration.k8s.io/v1 that it is registered
-    with, as JSON, shell-operator's defaults filled in; those that it does not say are not there.
+    ``snapshots_from`` names bindings of ``kubernetes``: those it includes, and all of its group; None: it includes no
+    snapshots. ``webhook`` has the fields of a webhook of admissionregistration.k8s.io/v1 with which it is registered,
+    as JSON, with shell-operator's defaults; fields that it does not set are absent.
     """
 
     name: str
@@ -53,15 +53,15 @@ class AdmissionBinding(Struct, frozen=True, kw_only=True):
 
 
 class HookConfiguration(Struct, frozen=True, kw_only=True):
-    """What a hook printed when it was run with ``--config``. ``version`` is its configVersion; v0 has no admission."""
+    """The configuration of one hook. ``version`` is its configVersion; v0 has no admission bindings."""
 
     version: str
     objects: tuple[ObjectBinding, ...] = ()
     mutating: tuple[AdmissionBinding, ...] = ()
     validating: tuple[AdmissionBinding, ...] = ()
     conversions: tuple[str, ...] = ()
-    """The names of the elements of ``kubernetesCustomResourceConversion``."""
+    """The names of the bindings of ``kubernetesCustomResourceConversion``."""
 
     def bindings(self, phase: Phase) -> tuple[AdmissionBinding, ...]:
-        """Those of one phase."""
+        """The admission bindings of one phase."""
         return self.mutating if phase is Phase.MUTATING else self.validating

@@ -1,5 +1,5 @@
-"""What becomes of the names of hooks and bindings: the id under which shell-operator serves a binding, and the Worker's
-name of a hook.
+"""Names derived from hooks and bindings: the id under which shell-operator serves a binding, the Worker's name of a
+hook.
 """
 
 import hashlib
@@ -9,28 +9,29 @@ from typing import Final
 from gateway.policies.names import SUBDOMAIN_MAX, dns_subdomain
 
 CONFIGURATION: Final = "shell-operator-hooks"
-"""What shell-operator calls the configurations that it registers, unless it is told otherwise; ``-hooks`` follows."""
+"""shell-operator's default name of the configurations that it registers, without the suffix ``-hooks``."""
 
 _PREFIX: Final = "hook."
 _DIGEST_DIGITS: Final = 16
-"""64 bits in hexadecimal: of a million hooks, two are equal once in 37 million times."""
+"""64 bits in hexadecimal: among a million hooks, two collide with a probability of 1 in 37 million."""
 
 
 def webhook_id(binding: str) -> str:
-    """The URL-safe id that shell-operator makes of a binding's name, and registers as the last part of the path.
+    """The URL-safe id that shell-operator derives from a binding's name, and registers as the last part of the path.
 
-    Upper case becomes a dash and lower case, everything else but digits, dashes and slashes a dash, and several dashes
-    one: ``private-repo-policy.example.com`` is ``private-repo-policy-example-com``.
+    An upper case letter becomes a dash and the lower case letter; each other character but digits, dashes and slashes
+    becomes a dash; several dashes become one: ``private-repo-policy.example.com`` is
+    ``private-repo-policy-example-com``.
     """
     lower = re.sub("([A-Z])", r"-\1", binding).lower()
     return re.sub("-+", "-", re.sub("[^a-z0-9/-]", "-", lower))
 
 
 def worker_name(path: str) -> str:
-    """The name of the Worker that a hook becomes, from its path in the directory of hooks.
+    """The name of a hook's Worker, derived from the hook's path in the directory of hooks.
 
-    It is a legal name, different for different paths, and depends on nothing but the path: where the path itself is
-    not legal as a name, a digest of it makes up for what had to be changed.
+    It is a valid name, different for different paths, and depends on the path only: where the path itself is not valid
+    in a name, a digest of it is appended.
     """
     plain = _PREFIX + path
     if not dns_subdomain(plain):

@@ -1,8 +1,8 @@
-"""The paths that shell-operator has registered: ``/hooks/ID``, one for each binding of a hook.
+"""The paths that shell-operator registers: ``/hooks/ID``, one per binding of a hook.
 
-Each leads to the entry of that binding's policy, so that a webhook configuration which shell-operator left in the
-cluster goes on working. Only policies of hooks have them, which are isolated. Where two bindings have the same id,
-nobody can tell which is meant: then there is no path.
+Each path leads to the entry of that binding's policy, so that a webhook configuration which shell-operator left in the
+cluster continues to work. Only policies of hooks, which are isolated, have such paths. If two bindings have the same
+id, neither has a path.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from gateway.policies.model import Configuration, Phase
 from gateway.registration.entries import Entries
 
 ID_PATHS: Final = "/hooks/"
-"""Where shell-operator serves its webhooks: this, and the id."""
+"""The prefix of the paths under which shell-operator serves its webhooks; the id follows."""
 
 
 class HookPath(NamedTuple):
@@ -24,7 +24,7 @@ class HookPath(NamedTuple):
 
 
 def hook_entries(configuration: Configuration, entries: Entries) -> Mapping[HookPath, tuple[Phase, str]]:
-    """The phase, and the name of the entry, that each path leads to."""
+    """The phase and the entry's name of each path."""
     found: dict[HookPath, list[tuple[Phase, str]]] = {}
     for phase in Phase:
         for entry in entries.of(phase):

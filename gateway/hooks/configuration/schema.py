@@ -1,8 +1,8 @@
-"""The form of ``--config``: shell-operator's schemas v1 and v0, and what does not fit them.
+"""shell-operator's schemas v1 and v0 of ``--config``, and the check whether a value conforms to one.
 
-The schemas are in OpenAPI's words, as far as shell-operator uses them: ``type``, ``enum``, ``required``, ``properties``
-(which are all that there may be, unless ``open``), ``items``, and how many of them there must be. null is of no type:
-it fits nowhere. A number without a fraction is an integer, however it is written.
+A schema has the OpenAPI keywords that shell-operator uses: ``type``, ``enum``, ``required``, ``properties`` (others are
+forbidden, unless ``open``), ``items``, and the least number of items or members. null has no type, so it conforms to no
+schema. A number without a fraction is an integer, however it is written.
 """
 
 from collections.abc import Mapping
@@ -23,49 +23,49 @@ def _list(items: Schema, least: int = 0) -> Schema:
     return {"type": "array", "items": items, "least": least}
 
 
-def _word(*words: str) -> Schema:
-    return {"type": "string", "enum": words}
+def _enum(*values: str) -> Schema:
+    return {"type": "string", "enum": values}
 
 
-_TEXT: Final[Schema] = {"type": "string"}
-_FLAG: Final[Schema] = {"type": "boolean"}
-_WHOLE: Final[Schema] = {"type": "integer"}
-_TEXTS: Final = _list(_TEXT)
-_SOME_TEXTS: Final = _list(_TEXT, least=1)
-_MAP: Final[Schema] = {"type": "object", "properties": {}, "values": _TEXT, "required": (), "least": 0}
+_STRING: Final[Schema] = {"type": "string"}
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
+_INTEGER: Final[Schema] = {"type": "integer"}
+_STRINGS: Final = _list(_STRING)
+_SOME_STRINGS: Final = _list(_STRING, least=1)
+_MAP: Final[Schema] = {"type": "object", "properties": {}, "values": _STRING, "required": (), "least": 0}
 
-_NAMES: Final = _object({"matchNames": _TEXTS}, "matchNames")
+_NAMES: Final = _object({"matchNames": _STRINGS}, "matchNames")
 _EXPRESSION: Final = _object(
-    {"key": _TEXT, "operator": _word("In", "NotIn", "Exists", "DoesNotExist"), "values": _TEXTS}, "key", "operator"
+    {"key": _STRING, "operator": _enum("In", "NotIn", "Exists", "DoesNotExist"), "values": _STRINGS}, "key", "operator"
 )
 _LABELS: Final = _object({"matchLabels": _MAP, "matchExpressions": _list(_EXPRESSION)}, least=1)
 _FIELD: Final = _object(
-    {"field": _TEXT, "operator": _word("=", "==", "Equals", "!=", "NotEquals"), "value": _TEXT},
+    {"field": _STRING, "operator": _enum("=", "==", "Equals", "!=", "NotEquals"), "value": _STRING},
     "field",
     "operator",
     "value",
 )
 
-_EVENTS: Final = _list(_word("Added", "Modified", "Deleted"))
+_EVENTS: Final = _list(_enum("Added", "Modified", "Deleted"))
 _KUBERNETES: Final = _object(
     {
-        "name": _TEXT,
-        "apiVersion": _TEXT,
-        "kind": _TEXT,
+        "name": _STRING,
+        "apiVersion": _STRING,
+        "kind": _STRING,
         "watchEvent": _EVENTS,
         "executeHookOnEvent": _EVENTS,
-        "includeSnapshotsFrom": _SOME_TEXTS,
-        "queue": _TEXT,
-        "jqFilter": _TEXT,
-        "keepFullObjectsInMemory": _FLAG,
-        "allowFailure": _FLAG,
-        "executeHookOnSynchronization": _FLAG,
-        "waitForSynchronization": _FLAG,
-        "resynchronizationPeriod": _TEXT,
+        "includeSnapshotsFrom": _SOME_STRINGS,
+        "queue": _STRING,
+        "jqFilter": _STRING,
+        "keepFullObjectsInMemory": _BOOLEAN,
+        "allowFailure": _BOOLEAN,
+        "executeHookOnSynchronization": _BOOLEAN,
+        "waitForSynchronization": _BOOLEAN,
+        "resynchronizationPeriod": _STRING,
         "nameSelector": _NAMES,
         "labelSelector": _LABELS,
         "fieldSelector": _object({"matchExpressions": _list(_FIELD)}, "matchExpressions"),
-        "group": _TEXT,
+        "group": _STRING,
         "namespace": _object({"nameSelector": _NAMES, "labelSelector": _LABELS}, least=1),
     },
     "kind",
@@ -73,11 +73,11 @@ _KUBERNETES: Final = _object(
 
 _RULE: Final = _object(
     {
-        "apiVersions": _SOME_TEXTS,
-        "apiGroups": _SOME_TEXTS,
-        "resources": _SOME_TEXTS,
-        "operations": _list(_word("CREATE", "UPDATE", "DELETE", "CONNECT", "*"), least=1),
-        "scope": _word("Cluster", "Namespaced", "*"),
+        "apiVersions": _SOME_STRINGS,
+        "apiGroups": _SOME_STRINGS,
+        "resources": _SOME_STRINGS,
+        "operations": _list(_enum("CREATE", "UPDATE", "DELETE", "CONNECT", "*"), least=1),
+        "scope": _enum("Cluster", "Namespaced", "*"),
     },
     "apiVersions",
     "apiGroups",
@@ -86,14 +86,14 @@ _RULE: Final = _object(
 )
 _ADMISSION: Final = _object(
     {
-        "name": _TEXT,
-        "group": _TEXT,
-        "includeSnapshotsFrom": _SOME_TEXTS,
-        "failurePolicy": _word("Ignore", "Fail"),
-        "sideEffects": _word("None", "NoneOnDryRun"),
-        "timeoutSeconds": _WHOLE,
+        "name": _STRING,
+        "group": _STRING,
+        "includeSnapshotsFrom": _SOME_STRINGS,
+        "failurePolicy": _enum("Ignore", "Fail"),
+        "sideEffects": _enum("None", "NoneOnDryRun"),
+        "timeoutSeconds": _INTEGER,
         "matchConditions": _list(
-            _object({"expression": _TEXT, "name": _TEXT}, "expression", "name", is_open=True)  # others are ignored
+            _object({"expression": _STRING, "name": _STRING}, "expression", "name", is_open=True)  # others are ignored
         ),
         "labelSelector": _LABELS,
         "namespace": _object({"labelSelector": _LABELS}, "labelSelector"),
@@ -104,22 +104,24 @@ _ADMISSION: Final = _object(
 
 _SCHEDULE: Final = _object(
     {
-        "name": _TEXT,
-        "crontab": _TEXT,
-        "allowFailure": _FLAG,
-        "includeSnapshotsFrom": _SOME_TEXTS,
-        "queue": _TEXT,
-        "group": _TEXT,
+        "name": _STRING,
+        "crontab": _STRING,
+        "allowFailure": _BOOLEAN,
+        "includeSnapshotsFrom": _SOME_STRINGS,
+        "queue": _STRING,
+        "group": _STRING,
     },
     "crontab",
 )
 _CONVERSION: Final = _object(
     {
-        "name": _TEXT,
-        "group": _TEXT,
-        "includeSnapshotsFrom": _SOME_TEXTS,
-        "crdName": _TEXT,
-        "conversions": _list(_object({"fromVersion": _TEXT, "toVersion": _TEXT}, "fromVersion", "toVersion"), least=1),
+        "name": _STRING,
+        "group": _STRING,
+        "includeSnapshotsFrom": _SOME_STRINGS,
+        "crdName": _STRING,
+        "conversions": _list(
+            _object({"fromVersion": _STRING, "toVersion": _STRING}, "fromVersion", "toVersion"), least=1
+        ),
     },
     "name",
     "crdName",
@@ -128,12 +130,12 @@ _CONVERSION: Final = _object(
 
 _ANY_OBJECT: Final[Schema] = {"type": "object", "properties": {}, "required": (), "least": 0, "open": True}
 
-FORMS: Final[Mapping[str, Schema]] = {
+SCHEMAS: Final[Mapping[str, Schema]] = {
     "v1": _object(
         {
-            "configVersion": _word("v1"),
-            "settings": _object({"executionMinInterval": _TEXT, "executionBurst": _WHOLE}),
-            "onStartup": _WHOLE,
+            "configVersion": _enum("v1"),
+            "settings": _object({"executionMinInterval": _STRING, "executionBurst": _INTEGER}),
+            "onStartup": _INTEGER,
             "schedule": _list(_SCHEDULE, least=1),
             "kubernetes": _list(_KUBERNETES, least=1),
             "kubernetesMutating": _list(_ADMISSION, least=1),
@@ -144,47 +146,47 @@ FORMS: Final[Mapping[str, Schema]] = {
         least=2,
     ),
     "v0": _object(
-        {"onStartup": _WHOLE, "schedule": _list(_ANY_OBJECT), "onKubernetesEvent": _list(_ANY_OBJECT)}, least=1
+        {"onStartup": _INTEGER, "schedule": _list(_ANY_OBJECT), "onKubernetesEvent": _list(_ANY_OBJECT)}, least=1
     ),
 }
-"""What a configuration of each version looks like; v0 is one without ``configVersion``."""
+"""Of each version; v0 is a configuration without ``configVersion``."""
 
 _TYPES: Final[Mapping[str, type]] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
 
 
-def fits(field: Field, schema: Schema) -> bool:
-    """Whether the value is of this form; all that is not is reported."""
+def conforms(field: Field, schema: Schema) -> bool:
+    """Whether the value conforms to the schema; each violation is reported."""
     before = len(field.findings)
     if field.node is not None:
-        _judge(field, field.node, schema, [])
+        _check(field, field.node, schema, [])
     return len(field.findings) == before
 
 
-def _judge(root: Field, node: Node, schema: Schema, trail: list[str | int]) -> None:
-    value = _whole(node.value) if schema["type"] == "integer" else node.value
-    place = root.at(trail, node)
+def _check(root: Field, node: Node, schema: Schema, path: list[str | int]) -> None:
+    value = _integer(node.value) if schema["type"] == "integer" else node.value
+    place = root.at(path, node)
     if isinstance(value, Broken):
         place.refuse_broken(value)
     elif not isinstance(value, _TYPES[schema["type"]]) or (isinstance(value, bool) and schema["type"] != "boolean"):
         place.refuse(wording.wrong_type(type_name(value), schema["type"]))
     elif isinstance(value, dict):
-        _judge_members(root, place, value, schema, trail)
-        _judge_size(place, len(value), schema["least"], "member")
+        _check_members(root, place, value, schema, path)
+        _check_size(place, len(value), schema["least"], "member")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            _judge(root, item, schema["items"], [*trail, index])
-        _judge_size(place, len(value), schema["least"], "item")
+            _check(root, item, schema["items"], [*path, index])
+        _check_size(place, len(value), schema["least"], "item")
     elif "enum" in schema and value not in schema["enum"]:
         place.refuse(wording.unsupported(str(value), schema["enum"]))
 
 
-def _judge_members(
-    root: Field, place: Field, members: Mapping[str, Node], schema: Schema, trail: list[str | int]
+def _check_members(
+    root: Field, place: Field, members: Mapping[str, Node], schema: Schema, path: list[str | int]
 ) -> None:
     for name, node in members.items():
         known = schema["properties"].get(name, schema.get("values"))
         if known is not None:
-            _judge(root, node, known, [*trail, name])
+            _check(root, node, known, [*path, name])
         elif isinstance(node.value, Broken):
             place.get(name).refuse_broken(node.value)
         elif not schema.get("open"):
@@ -194,7 +196,7 @@ def _judge_members(
             place.get(name).refuse(wording.required())
 
 
-def _judge_size(place: Field, count: int, least: int, what: str) -> None:
+def _check_size(place: Field, count: int, least: int, what: str) -> None:
     if count < least:
         plural = "s" if least != 1 else ""
         place.refuse(
@@ -202,6 +204,6 @@ def _judge_size(place: Field, count: int, least: int, what: str) -> None:
         )
 
 
-def _whole(value: Value) -> Value:
+def _integer(value: Value) -> Value:
     """A number without a fraction is an integer, however it is written."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

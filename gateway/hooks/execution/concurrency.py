@@ -1,17 +1,15 @@
-"""How many hooks run at the same time, and whose turn is next. All hooks of a process share its cores, so they share
-this bound; and one that hangs, or is slow, must not take it all.
+"""Limits how many hooks run at the same time, and decides which runs next. All hooks of a process share its cores, so
+they share this limit; a slow or hanging hook must not use all of it.
 
-* Whoever finds no seat waits. The next seat goes to the hook that has the fewest; among equals to the one that has
-  waited the longest since it was served; of one hook, first come, first served. So nobody is given more than its fair
-  part while others wait.
-* The last free seat is only for a hook that has none: a hook alone may have all but one. Where fewer hooks hang than
-  there are seats, the others go on: a seat that one of the former gives back is not given to one of them again before
-  there is another free one. (While one has all but one, a second one that begins to hang takes the last: then the
-  others wait once, until the first one's time limit.)
-* Of each hook so many may wait and no more: the next one is refused at once, since whoever is last in a long queue gets
-  an answer only after nobody wants it. A hook that hangs fills its own queue, and nobody else's.
+* A call that finds no free slot waits. The next slot goes to the hook with the fewest running processes; among equals,
+  to the one that was served the longest ago; among the calls of one hook, in order of arrival.
+* The last free slot is reserved for a hook that has no running process: a single hook may have all slots but one. As
+  long as fewer hooks hang than there are slots, the others continue. (While one hook has all slots but one, a second
+  one that begins to hang takes the last: then the others wait once, until the first hook's time limit.)
+* The number of waiting calls of each hook is limited; one more is rejected at once, since the last call of a long queue
+  would get its answer after its deadline. A hanging hook fills its own queue only.
 
-Where there is one seat, there is none to keep: then each waits for each.
+With one slot, none is reserved.
 """
 
 import asyncio
@@ -20,90 +18,90 @@ from collections import Counter, deque
 from typing import Final
 
 PER_CORE: Final = 2
-"""Hooks for each core: while one waits for its disk or the network, another one computes."""
+"""Processes per core: while one waits for the disk or the network, another one computes."""
 
-KEPT: Final = 1
-"""Seats that are kept for hooks that have none; beside those for the cores, so that a hook alone can use all of them.
-One that hangs computes nothing."""
-
-
-class NoSeatError(Exception):
-    """As many of this hook wait already as may."""
+RESERVED: Final = 1
+"""Slots for hooks that have no running process; in addition to those for the cores, so that a single hook can use all
+cores. A hanging process uses none."""
 
 
-def seats_of(processes: int) -> int:
-    """How many hooks may run; 0: two for each core that this process may use, and the one that is kept."""
+class QueueFullError(Exception):
+    """The limit of waiting calls of a hook is reached."""
+
+
+def process_limit(processes: int) -> int:
+    """How many hooks may run; 0: two for each core that this process may use, and the reserved one."""
     if processes:
         return processes
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return PER_CORE * cores + KEPT
+    return PER_CORE * cores + RESERVED
 
 
-class Seats:
-    """Gives seats.
+class ConcurrencyLimiter:
+    """Hands out slots.
 
     Args:
-        processes: how many there are; 0: see ``seats_of``.
-        waiting: how many of each hook may wait.
+        processes: how many slots there are; 0: see ``process_limit``.
+        waiting: how many calls of each hook may wait.
     """
 
     def __init__(self, processes: int, waiting: int) -> None:
-        self.processes = seats_of(processes)
+        self.processes = process_limit(processes)
         self.waiting = waiting
-        self.taken = 0
-        self._has: Counter[str] = Counter()
-        # First whoever has waited the longest since it was served.
+        self.running = 0
+        self._running_of: Counter[str] = Counter()
+        # In order of service: first the hook that was served the longest ago.
         self._queues: dict[str, deque[asyncio.Future[None]]] = {}
 
-    async def take(self, hook: str) -> None:
-        """Wait for a seat. It is to be given back.
+    async def acquire(self, hook: str) -> None:
+        """Wait for a slot. The caller must release it.
 
         Raises:
-            NoSeatError: too many of this hook wait.
+            QueueFullError: too many calls of this hook wait.
         """
         if len(self._queues.get(hook, ())) >= self.waiting:
-            raise NoSeatError
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(hook, deque()).append(turn)
-        self._serve()
+            raise QueueFullError
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(hook, deque()).append(slot)
+        self._assign()
         try:
-            await turn
+            await slot
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                # It was this one's turn already.
-                self.give_back(hook)
+            if slot.done() and not slot.cancelled():
+                # The slot was assigned before the cancellation arrived.
+                self.release(hook)
             else:
-                self._forget(hook, turn)
+                self._dequeue(hook, slot)
             raise
 
-    def give_back(self, hook: str) -> None:
-        """A seat of this hook is free."""
-        self.taken -= 1
-        self._has[hook] -= 1
-        if not self._has[hook]:
-            del self._has[hook]
-        self._serve()
+    def release(self, hook: str) -> None:
+        """Give a slot of this hook back."""
+        self.running -= 1
+        self._running_of[hook] -= 1
+        if not self._running_of[hook]:
+            del self._running_of[hook]
+        self._assign()
 
-    def _serve(self) -> None:
-        """Give out what may be given out."""
-        while (free := self.processes - self.taken) and self._queues:
-            hook = min(self._queues, key=self._has.__getitem__)
-            if free <= KEPT and self._has[hook]:
+    def _assign(self) -> None:
+        """Assign the free slots to waiting calls."""
+        while (free := self.processes - self.running) and self._queues:
+            hook = min(self._queues, key=self._running_of.__getitem__)
+            if free <= RESERVED and self._running_of[hook]:
                 return
-            turn = self._queues[hook][0]
-            self._forget(hook, turn)
-            if turn.done():
-                # Cancelled, and not gone yet.
+            slot = self._queues[hook][0]
+            self._dequeue(hook, slot)
+            if slot.done():
+                # Cancelled, and not removed yet.
                 continue
-            self.taken += 1
-            self._has[hook] += 1
+            self.running += 1
+            self._running_of[hook] += 1
             if hook in self._queues:
                 self._queues[hook] = self._queues.pop(hook)
-            turn.set_result(None)
+            slot.set_result(None)
 
-    def _forget(self, hook: str, turn: asyncio.Future[None]) -> None:
+    def _dequeue(self, hook: str, slot: asyncio.Future[None]) -> None:
         queue = self._queues.get(hook, deque())
-        if turn in queue:
-            queue.remove(turn)
+        if slot in queue:
+            queue.remove(slot)
             if not queue:
                 del self._queues[hook]

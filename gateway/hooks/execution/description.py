@@ -1,59 +1,46 @@
-"""What a hook says of itself: run with ``--config``, once for each content of its file.
+"""Describes a hook: runs it with ``--config``, once per content of its file, and derives its policies and snapshots.
 
-Its version is a digest of the file and of the objects that its snapshots are made of. What else it reads (a library
-that it sources, the cluster) is not in there: whoever lets its verdicts be cached should know that.
+The version of a hook is a digest of its file and of the objects of its snapshots. Other inputs (a sourced library, the
+cluster) are not part of it: operators who cache a hook's verdicts have to know that.
 """
 
-import errno
-import hashlib
 import json
-import os
-import stat
 from asyncio import to_thread
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
 from gateway.hooks.configuration.model import AdmissionBinding, HookConfiguration
 from gateway.hooks.configuration.names import webhook_id
 from gateway.hooks.configuration.reader import read_hook_configuration
-from gateway.hooks.execution.process import Fate, NotStartedError
-from gateway.hooks.execution.runner import CONFIG_BYTES, HookRunner
+from gateway.hooks.execution.config_run import ConfigRunError
+from gateway.hooks.execution.hook_file import Stamp, digest, stamp
+from gateway.hooks.execution.results import NotStartedError
+from gateway.hooks.execution.runner import HookRunner
 from gateway.hooks.execution.snapshots import SnapshotError, snapshot
 from gateway.policies.fields import summary
 from gateway.policies.model import Phase
 
 _DIGITS: Final = 16
-"""Of a version: 64 bits of SHA-256 tell a hook's contents apart, and people can read them to each other."""
+"""Of a version: 64 bits of SHA-256 distinguish the contents of a hook, and people can compare them."""
 
 
 class HookError(Exception):
-    """A hook that cannot be described. ``str(error)`` says which, why, and what to do."""
+    """A hook cannot be described. ``str(error)`` says which, why, and what to do."""
 
 
 class HookChangingError(HookError):
-    """Its file has changed meanwhile: nobody knows which content has said what."""
-
-
-class Stamp(NamedTuple):
-    """By what a file's change is seen without reading it."""
-
-    modified: int
-    changed: int
-    size: int
-    inode: int
-    mode: int
+    """The hook's file changed during its description, so it is unknown which content printed the configuration."""
 
 
 class HookDescription(Struct, frozen=True, kw_only=True):
-    """A hook's own words, worked out.
+    """What a hook's configuration says.
 
-    ``stamp`` is that of the file that was described. ``policies`` are its bindings, by phase and by each name under
-    which they can be asked for. ``snapshots`` has, for each binding that asks for some, the JSON object that it is
-    given.
+    ``stamp`` is the described file's. ``policies`` are its bindings, by phase and by each name under which they can be
+    called. ``snapshots`` has the JSON object of each binding that includes snapshots.
     """
 
     stamp: Stamp
@@ -62,25 +49,16 @@ class HookDescription(Struct, frozen=True, kw_only=True):
     snapshots: Mapping[tuple[Phase, str], bytes]
 
 
-def stamp(path: Path) -> Stamp | None:
-    """A file's stamp; None if there is no such file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return Stamp(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, stat.S_IMODE(found.st_mode))
-
-
 async def describe(path: Path, objects: Sequence[bytes], runner: HookRunner) -> HookDescription:
-    """Run a hook with ``--config`` and work out what it says.
+    """Run a hook with ``--config`` and describe it.
 
     Args:
-        path: the hook's, from the root.
-        objects: JSON objects, of which its snapshots are made.
+        path: the hook's absolute path.
+        objects: JSON objects, from which its snapshots are made.
         runner: runs it.
 
     Raises:
-        HookError: it cannot be run, or prints no configuration that shell-operator would take.
+        HookError: it cannot be run, or prints no configuration that shell-operator would accept.
         HookChangingError: its file is being changed.
     """
     before = stamp(path)
@@ -95,7 +73,7 @@ async def describe(path: Path, objects: Sequence[bytes], runner: HookRunner) -> 
 
 
 def _policies(configuration: HookConfiguration) -> dict[tuple[Phase, str], AdmissionBinding]:
-    """By whole name; and, where that leaves no doubt, by the id under which shell-operator serves the binding."""
+    """By name, and by the id under which shell-operator serves the binding, where only one binding has it."""
     bindings = [each for phase in Phase for each in configuration.bindings(phase)]
     ids = Counter((each.phase, webhook_id(each.name)) for each in bindings)
     by_id = {key: each for each in bindings if ids[key := (each.phase, webhook_id(each.name))] == 1}
@@ -104,54 +82,39 @@ def _policies(configuration: HookConfiguration) -> dict[tuple[Phase, str], Admis
 
 async def _version(path: Path, objects: Sequence[bytes]) -> str:
     try:
-        digest = await to_thread(_digest, path)
+        version = await to_thread(digest, path)
     except OSError as error:
-        raise HookError(f"hook {path} cannot be read: {error.strerror}; see its owner and mode") from None
+        raise HookError(f"hook {path} cannot be read: {error.strerror}; check its owner and mode") from None
     for each in objects:
-        digest.update(b"\0%d:" % len(each) + each)
-    return digest.hexdigest()[:_DIGITS]
-
-
-def _digest(path: Path) -> "hashlib._Hash":
-    # Not blocking: a pipe without a writer would hold up a thread for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
-        return hashlib.file_digest(file, "sha256")
+        version.update(b"\0%d:" % len(each) + each)
+    return version.hexdigest()[:_DIGITS]
 
 
 async def _configuration(path: Path, runner: HookRunner) -> HookConfiguration:
     try:
-        ended = await runner.config(path)
+        output = await runner.config(path)
     except NotStartedError as error:
         raise HookError(f"hook {error}") from None
-    limits = runner.limits
-    if ended.fate is Fate.LATE:
-        raise HookError(f"hook {path} did not end within {limits.hook_config_seconds:g} s when run with --config")
-    if ended.fate is Fate.FLOODED:
-        raise HookError(f"hook {path} wrote more than {CONFIG_BYTES} bytes when run with --config")
-    if ended.code:
-        said = " ".join(ended.stderr.decode(errors="replace").split())[-limits.message_characters :]
-        raise HookError(f"hook {path} ended with {ended.code} when run with --config: {said or 'it does not say why'}")
-    reading = await to_thread(read_hook_configuration, ended.stdout, str(path))
+    except ConfigRunError as error:
+        raise HookError(f"hook {path} {error}") from None
+    reading = await to_thread(read_hook_configuration, output, str(path))
     if reading.configuration is None:
-        raise HookError(f"hook {path} printed a configuration that is none: {summary(list(reading.mistakes))}")
+        raise HookError(f"hook {path} printed an invalid configuration: {summary(list(reading.errors))}")
     return reading.configuration
 
 
 async def _snapshots(
     path: Path, configuration: HookConfiguration, objects: Sequence[bytes], runner: HookRunner
 ) -> dict[tuple[Phase, str], bytes]:
-    asking = [each for phase in Phase for each in configuration.bindings(phase) if each.snapshots_from is not None]
-    if not asking:
+    including = [each for phase in Phase for each in configuration.bindings(phase) if each.snapshots_from is not None]
+    if not including:
         return {}
-    wanted = {name for each in asking for name in each.snapshots_from or ()}
+    included = {name for each in including for name in each.snapshots_from or ()}
     parsed = [json.loads(each) for each in objects]
     lists = {}
     try:
         for binding in configuration.objects:
-            if binding.name in wanted:
+            if binding.name in included:
                 lists[binding.name] = await snapshot(
                     binding,
                     parsed,
@@ -160,9 +123,9 @@ async def _snapshots(
                 )
     except SnapshotError as error:
         raise HookError(f"hook {path}: {error}") from None
-    return {(each.phase, each.name): _chosen(each, lists) for each in asking}
+    return {(each.phase, each.name): _selection(each, lists) for each in including}
 
 
-def _chosen(binding: AdmissionBinding, lists: Mapping[str, object]) -> bytes:
-    chosen = {name: lists[name] for name in binding.snapshots_from or ()}
-    return json.dumps(chosen, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+def _selection(binding: AdmissionBinding, lists: Mapping[str, object]) -> bytes:
+    selection = {name: lists[name] for name in binding.snapshots_from or ()}
+    return json.dumps(selection, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")

@@ -1,7 +1,7 @@
-"""The files through which a hook is asked and answers: in a directory of their own, which goes with all that is in it.
+"""The files of one run of a hook: its binding context and its answer, in a temporary directory of their own.
 
-Only the hook's own user can look into it. The hook may do with it whatever it likes: what is read afterwards may be
-gone, a pipe, a link, or larger than the disk was yesterday. So nothing is waited for, and no more is read than a bound.
+Only the gateway's user may enter the directory. The hook may do anything in it: afterwards a file may be missing, a
+pipe, a link, or very large. So reading never blocks and is limited, and removal copes with whatever is there.
 """
 
 import contextlib
@@ -21,11 +21,10 @@ from gateway.hooks.protocol.verdicts import AnswerFiles, UnreadFile
 _LOG: Final = structlog.get_logger(__name__)
 
 PREFIX: Final = "admission-gateway-hook-"
-"""Of the directories: whoever finds one without a gateway may remove it (one that was killed could not)."""
+"""Of the directories' names. A gateway that is killed cannot remove them; without a gateway they may be removed."""
 
 METRICS_BYTES: Final = 1_048_576
-"""Of a file of metrics, which is read only to see that it can be: an operation has a hundred bytes, a hook a few of
-them."""
+"""Of a file of metrics, which is only validated: an operation has a hundred bytes, and a hook writes a few."""
 
 _CONTEXT: Final = "binding-context.json"
 _RESPONSE: Final = "admission-response.json"
@@ -35,13 +34,13 @@ _PATCH: Final = "kubernetes-patch"
 
 
 class RunFiles:
-    """The files of one run, from ``with`` to its end.
+    """The files of one run, within a ``with`` block.
 
     Args:
-        context: what the hook is asked, the JSON of shell-operator's binding context.
+        context: the binding context, as JSON.
 
     Raises:
-        OSError: entering; they cannot be written.
+        OSError: on entering, if the files cannot be written.
     """
 
     def __init__(self, context: bytes) -> None:
@@ -49,7 +48,7 @@ class RunFiles:
         self._directory = Path()
 
     def __enter__(self) -> Self:
-        """Make them."""
+        """Create the files."""
         self._directory = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
             (self._directory / _CONTEXT).write_bytes(self._context)
@@ -63,12 +62,12 @@ class RunFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove them, and all that the hook has put beside them: that may take a while."""
+        """Remove the files, and all that the hook has put into the directory: this may take long."""
         if not self.remove_known():
             self._remove()
 
     def remove_known(self) -> bool:
-        """Remove the files that were made here, which takes next to no time; whether there is nothing else."""
+        """Remove the files that were created on entering, which is quick. Whether nothing else is left."""
         if self._directory.is_symlink():
             return False
         try:
@@ -82,7 +81,7 @@ class RunFiles:
         return True
 
     def size(self) -> int:
-        """How many bytes of what the hook has left there is to read."""
+        """How many bytes there are to read of the files that the hook has left."""
         found = 0
         for name in (_RESPONSE, _CONVERSION, _METRICS, _PATCH):
             with contextlib.suppress(OSError):
@@ -91,7 +90,7 @@ class RunFiles:
 
     @property
     def variables(self) -> dict[str, str]:
-        """How the hook is told where they are."""
+        """The environment variables by which the hook finds the files."""
         names = {
             "BINDING_CONTEXT_PATH": _CONTEXT,
             "VALIDATING_RESPONSE_PATH": _RESPONSE,
@@ -130,14 +129,16 @@ class RunFiles:
     def _remove(self) -> None:
         _remove_tree(self._directory)
         if os.path.lexists(self._directory):
-            _LOG.warning("files of a hook cannot be removed; remove them", directory=str(self._directory))
+            _LOG.warning("the files of a hook cannot be removed; remove the directory", directory=str(self._directory))
 
 
 def _remove_tree(root: Path) -> None:
-    """Remove a directory with all that is in it, however deep; nothing outside of it is touched.
+    """Remove a directory with all that is in it, however deep. Nothing outside of it is touched: links are not
+    followed.
 
-    A hook may have closed a directory to its own user: each is opened before it is entered. What lies in the second
-    level is moved up to the first, so that neither the stack, nor open files, nor the length of a path is a bound.
+    A hook may have removed its own permissions from a directory, so each gets mode 0700 before it is entered.
+    Directories of the second level are moved up to the first, so that neither the stack, nor the number of open files,
+    nor the length of a path limits the depth.
     """
     numbers, name = itertools.count(), f".{secrets.token_hex(8)}-"
     with contextlib.suppress(OSError):

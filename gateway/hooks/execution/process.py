@@ -1,21 +1,18 @@
-"""One program, run once: started in a session of its own, heard, bounded in time and output, and nothing of it left
-behind.
+"""Runs one program once: in a session of its own, with limits of time and output. Nothing of it is left behind.
 
-* What it starts is in its process group, as long as it does not leave it. At its end, at its time limit, and when
-  nobody waits for it any more, the whole group goes: SIGTERM, a short grace, SIGKILL. (After the program itself has
-  ended there is no grace: what it left running has nobody to work for.)
-* What has left the group is found by a mark in its environment, and killed as well (``strays``).
-* Both outputs are read all the time, so that nobody stops in the middle of a write; of each the beginning is kept. Who
-  writes more than a bound is ended, since whoever reads has other things to do.
-* It is given what ``environment`` says, and of the gateway's own environment nothing at all.
+* A program and what it starts form a process group, as long as they do not leave it. The gateway signals the whole
+  group: SIGTERM, a grace period, SIGKILL. It does so at the time limit, at the output limit, and when the caller is
+  cancelled. After the program itself has exited, what is left of its group gets SIGKILL at once.
+* Processes that have left the group are found by a variable in their environment, and killed (``orphans``).
+* Both outputs are read all the time, so that the program never blocks on a write. The beginning of each is kept.
+* The program gets the environment that the caller gives, and nothing of the gateway's own.
 
-The process is waited for by a descriptor of its own, not by the loop's watcher: that one has reaped the process before
-it tells, and from then on the number of the group could be somebody else's.
+The process is waited for by its own descriptor (pidfd), not by the event loop's child watcher. That one reaps the
+process before it reports the exit; from then on the number of the group could belong to another process.
 """
 
 import asyncio
 import contextlib
-import errno
 import os
 import signal
 import subprocess
@@ -23,65 +20,27 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from msgspec import Struct
-
-from gateway.enums import StrEnum
-from gateway.hooks.execution.orphans import MARK, Strays, new_mark
+from gateway.hooks.execution.orphans import RUN_VARIABLE, OrphanReaper, new_run_id
+from gateway.hooks.execution.results import ExitCause, ProcessResult, Stream, start_error
 
 GRACE_SECONDS: Final = 2.0
-"""Between SIGTERM and SIGKILL: a script's trap removes a file and ends; whoever needs longer is not well."""
+"""Between SIGTERM and SIGKILL: enough for a script's trap that removes a file and exits."""
 
 KEPT_BYTES: Final = 65_536
-"""Of each output, unless somebody asks for more: enough for an error that is shown."""
+"""Of each output, by default: enough for an error message."""
 
 _CHUNK_BYTES: Final = 65_536
 """Read at once: what a pipe holds, by Linux' default."""
 
 _LAST_CHUNKS: Final = 16
-"""Read of a pipe after the end: 1 MiB, the most that an ordinary user can make a pipe hold (fs.pipe-max-size)."""
+"""Read from a pipe after the exit: 1 MiB, the most that an unprivileged user can make a pipe hold
+(fs.pipe-max-size)."""
 
-_LOOK_SECONDS: Final = 0.02
-"""How often an ended process is looked for where there are no descriptors of processes (anything but Linux)."""
+_POLL_SECONDS: Final = 0.02
+"""How often the exit is polled for where there are no pidfds (anything but Linux)."""
 
-
-class Stream(StrEnum):
-    """One of a program's two outputs."""
-
-    STDOUT = "stdout"
-    STDERR = "stderr"
-
-
-class Fate(StrEnum):
-    """How a program came to its end."""
-
-    ENDED = "ended"
-    """By itself, or by somebody else's signal."""
-
-    LATE = "late"
-    """Its time was over."""
-
-    FLOODED = "flooded"
-    """It wrote too much to its outputs."""
-
-
-class NotStartedError(Exception):
-    """A program that could not be started. ``str(error)`` says which, why, and what to do."""
-
-
-class Ended(Struct, frozen=True, kw_only=True):
-    """A program that has ended. ``code`` is its exit status, less than 0 the signal that ended it; ``stdout`` and
-    ``stderr`` are the beginnings of its outputs, ``left_out`` how many more bytes of both together were read.
-    """
-
-    fate: Fate
-    code: int
-    stdout: bytes = b""
-    stderr: bytes = b""
-    left_out: int = 0
-
-
-Heard = Callable[[Stream, bytes], object]
-"""Takes what a program writes, as it comes."""
+OnOutput = Callable[[Stream, bytes], object]
+"""Called with each piece of a program's output."""
 
 
 async def run(  # noqa: PLR0913 - all but the first by name
@@ -92,44 +51,46 @@ async def run(  # noqa: PLR0913 - all but the first by name
     seconds: float,
     output_bytes: int,
     kept_bytes: int = KEPT_BYTES,
-    heard: Heard | None = None,
-    started: Callable[[], object] = lambda: None,
-) -> Ended:
-    """Run a program to its end. Cancelling this ends the program, and returns when nothing of it is left.
+    on_output: OnOutput | None = None,
+    on_start: Callable[[], object] = lambda: None,
+) -> ProcessResult:
+    """Run a program to its end. Cancelling this stops the program, and returns when nothing of it is left.
 
     Args:
         argv: the program's path and its arguments.
-        environment: all variables that it gets (see ``environment.clean_environment``).
-        directory: where it starts.
-        seconds: how long it may take; then its group is ended.
-        output_bytes: how much it may write to both outputs together; then its group is ended.
+        environment: all variables that it gets (see ``programs.clean_environment``).
+        directory: its working directory.
+        seconds: the time limit, after which its group is stopped.
+        output_bytes: how much it may write to both outputs together before its group is stopped.
         kept_bytes: how much of each output is kept.
-        heard: takes the outputs as they come, kept or not; must not raise, and take next to no time.
-        started: called when it runs.
+        on_output: called with the outputs as they come, kept or not; must not raise, and return quickly.
+        on_start: called when the program runs.
 
     Raises:
         NotStartedError: it cannot be started.
     """
-    life = _Life(argv, environment, str(directory), output_bytes=output_bytes, kept_bytes=kept_bytes, heard=heard)
-    life.start()
-    started()
-    living = asyncio.create_task(life.live(seconds))
+    process = _Process(
+        argv, environment, str(directory), output_bytes=output_bytes, kept_bytes=kept_bytes, on_output=on_output
+    )
+    process.start()
+    on_start()
+    waiting = asyncio.create_task(process.wait(seconds))
     try:
-        return await asyncio.shield(living)
+        return await asyncio.shield(waiting)
     except asyncio.CancelledError:
-        life.end(Fate.ENDED)
-        while not living.done():
-            # Whoever cancels once more is in a hurry; the rest is then done behind its back.
+        process.stop(ExitCause.EXITED)
+        while not waiting.done():
+            # A second cancellation is not delayed: SIGKILL at once, and the task cleans up in the background.
             try:
-                await asyncio.wait((living,))
+                await asyncio.wait((waiting,))
             except asyncio.CancelledError:
-                life.kill()
+                process.kill()
                 break
         raise
 
 
-class _Life:
-    """One run, from start to end."""
+class _Process:
+    """One run of a program, from its start to its end."""
 
     def __init__(
         self,
@@ -139,23 +100,23 @@ class _Life:
         *,
         output_bytes: int,
         kept_bytes: int,
-        heard: Heard | None,
+        on_output: OnOutput | None,
     ) -> None:
         self._argv = list(argv)
         self._environment = environment
         self._directory = directory
-        self._room = output_bytes
+        self._allowed_bytes = output_bytes
         self._kept_bytes = kept_bytes
-        self._heard = heard
+        self._on_output = on_output
         self._loop = asyncio.get_running_loop()
         self._process: subprocess.Popen[bytes] | None = None
-        self._sources: dict[Stream, IO[bytes]] = {}
+        self._pipes: dict[Stream, IO[bytes]] = {}
         self._kept = {stream: bytearray() for stream in Stream}
         self._left_out = 0
-        self._fate = Fate.ENDED
-        self._is_told = False
+        self._cause = ExitCause.EXITED
+        self._is_stopping = False
         self._grace: asyncio.TimerHandle | None = None
-        self._mark = new_mark()
+        self._run_id = new_run_id()
 
     def start(self) -> None:
         """Start the program.
@@ -163,7 +124,7 @@ class _Life:
         Raises:
             NotStartedError: it cannot be started.
         """
-        Strays.adopt()
+        OrphanReaper.adopt_orphans()
         try:
             process = subprocess.Popen(  # noqa: S603 - the operator's own program
                 self._argv,
@@ -171,74 +132,74 @@ class _Life:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=self._directory,
-                env={**self._environment, MARK: self._mark},
+                env={**self._environment, RUN_VARIABLE: self._run_id},
                 start_new_session=True,
                 bufsize=0,
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            raise NotStartedError(_why_not(self._argv[0], self._directory, error)) from None
-        assert process.stdout is not None  # noqa: S101 - asked for above
-        assert process.stderr is not None  # noqa: S101 - asked for above
+            raise start_error(self._argv[0], self._directory, error) from None
+        assert process.stdout is not None  # noqa: S101 - requested above
+        assert process.stderr is not None  # noqa: S101 - requested above
         self._process = process
-        self._sources = {Stream.STDOUT: process.stdout, Stream.STDERR: process.stderr}
-        for stream, source in self._sources.items():
-            os.set_blocking(source.fileno(), False)
-            self._loop.add_reader(source.fileno(), self._read, stream)
+        self._pipes = {Stream.STDOUT: process.stdout, Stream.STDERR: process.stderr}
+        for stream, pipe in self._pipes.items():
+            os.set_blocking(pipe.fileno(), False)
+            self._loop.add_reader(pipe.fileno(), self._read, stream)
 
-    async def live(self, seconds: float) -> Ended:
-        """Wait for its end, at most so long; then see that nothing is left."""
+    async def wait(self, seconds: float) -> ProcessResult:
+        """Wait until the program has ended, at most so long; then remove what is left of it."""
         process = self._process
         assert process is not None  # noqa: S101 - start comes first
-        limit = self._loop.call_later(seconds, self.end, Fate.LATE)
+        time_limit = self._loop.call_later(seconds, self.stop, ExitCause.TIMED_OUT)
         try:
-            await _ended(process)
+            await _exited(process)
         finally:
-            limit.cancel()
+            time_limit.cancel()
             if self._grace is not None:
                 self._grace.cancel()
-            # Not reaped yet, so the number is its own still. (Where ``_has_ended`` must reap it, it has done so just
-            # now, and a group's number is nobody else's as long as somebody is in it.)
+            # The process is not reaped yet, so the number is still its own. (Where ``_has_exited`` has to reap it, it
+            # did so just now, and a group's number stays taken as long as the group has members.)
             self._signal(signal.SIGKILL)
             code = process.wait()
-            for stream in tuple(self._sources):
+            for stream in tuple(self._pipes):
                 self._read_rest(stream)
-        await Strays.clear(session=process.pid, mark=self._mark)
-        return Ended(
-            fate=self._fate,
+        await OrphanReaper.kill_run(session=process.pid, run_id=self._run_id)
+        return ProcessResult(
+            cause=self._cause,
             code=code,
             stdout=bytes(self._kept[Stream.STDOUT]),
             stderr=bytes(self._kept[Stream.STDERR]),
             left_out=self._left_out,
         )
 
-    def end(self, fate: Fate) -> None:
-        """End the group: SIGTERM now, SIGKILL after the grace."""
-        if self._is_told or self._process is None or self._process.returncode is not None:
+    def stop(self, cause: ExitCause) -> None:
+        """Stop the group: SIGTERM now, SIGKILL after the grace period."""
+        if self._is_stopping or self._process is None or self._process.returncode is not None:
             return
-        self._is_told = True
-        self._fate = fate
+        self._is_stopping = True
+        self._cause = cause
         self._signal(signal.SIGTERM)
         self._grace = self._loop.call_later(GRACE_SECONDS, self.kill)
 
     def kill(self) -> None:
-        """SIGKILL to the group."""
+        """Send SIGKILL to the group."""
         if self._process is not None and self._process.returncode is None:
             self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        assert self._process is not None  # noqa: S101 - the callers have looked
+        assert self._process is not None  # noqa: S101 - the callers have checked
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
     # ----------------------------------------------------------------------------------------------- outputs
 
     def _read(self, stream: Stream) -> bool:
-        """Read what is there, a little at a time; whether there may be more."""
-        source = self._sources.get(stream)
-        if source is None:
+        """Read one chunk; whether there may be more."""
+        pipe = self._pipes.get(stream)
+        if pipe is None:
             return False
         try:
-            chunk = os.read(source.fileno(), _CHUNK_BYTES)
+            chunk = os.read(pipe.fileno(), _CHUNK_BYTES)
         except BlockingIOError:
             return False
         if not chunk:
@@ -248,22 +209,22 @@ class _Life:
         return True
 
     def _take(self, stream: Stream, chunk: bytes) -> None:
-        if self._room < len(chunk):
-            self.end(Fate.FLOODED)
-            self._stop_reading()
-        allowed = chunk[: max(self._room, 0)]
-        self._room -= len(allowed)
+        if self._allowed_bytes < len(chunk):
+            self.stop(ExitCause.OUTPUT_LIMIT)
+            self._pause_reading()
+        allowed = chunk[: max(self._allowed_bytes, 0)]
+        self._allowed_bytes -= len(allowed)
         kept = self._kept[stream]
         fits = allowed[: self._kept_bytes - len(kept)]
         kept += fits
         self._left_out += len(chunk) - len(fits)
-        if allowed and self._heard is not None:
-            self._heard(stream, allowed)
+        if allowed and self._on_output is not None:
+            self._on_output(stream, allowed)
 
-    def _stop_reading(self) -> None:
-        """Until its end: whoever floods is to wait, not to be served."""
-        for source in self._sources.values():
-            self._loop.remove_reader(source.fileno())
+    def _pause_reading(self) -> None:
+        """Read nothing more until the exit, so that endless output costs the event loop nothing."""
+        for pipe in self._pipes.values():
+            self._loop.remove_reader(pipe.fileno())
 
     def _read_rest(self, stream: Stream) -> None:
         for _ in range(_LAST_CHUNKS):
@@ -272,33 +233,33 @@ class _Life:
         self._close(stream)
 
     def _close(self, stream: Stream) -> None:
-        source = self._sources.pop(stream, None)
-        if source is not None:
-            self._loop.remove_reader(source.fileno())
-            source.close()
+        pipe = self._pipes.pop(stream, None)
+        if pipe is not None:
+            self._loop.remove_reader(pipe.fileno())
+            pipe.close()
 
 
-async def _ended(process: "subprocess.Popen[bytes]") -> None:
-    """Return when it has ended, without reaping it."""
+async def _exited(process: "subprocess.Popen[bytes]") -> None:
+    """Return when the process has exited, without reaping it."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
-        # Not Linux, or a sandbox without it.
-        while not _has_ended(process):  # noqa: ASYNC110 - nobody would set an event
-            await asyncio.sleep(_LOOK_SECONDS)
+        # Not Linux, or a sandbox that does not allow it.
+        while not _has_exited(process):  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(_POLL_SECONDS)
         return
     loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(descriptor, _resolve, ended)
+    exited: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(descriptor, _resolve, exited)
     try:
-        await ended
+        await exited
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)
 
 
-def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether it has ended; it is reaped only where the platform cannot look without (macOS, before Python 3.13)."""
+def _has_exited(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether it has exited. It is reaped only where the platform has no ``waitid`` (macOS, before Python 3.13)."""
     if not hasattr(os, "waitid"):
         return process.poll() is not None
     try:
@@ -307,46 +268,6 @@ def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
         return True
 
 
-def _resolve(ended: "asyncio.Future[None]") -> None:
-    if not ended.done():
-        ended.set_result(None)
-
-
-def _why_not(program: str, directory: str, error: Exception) -> str:
-    """Why a program was not started, and what to do."""
-    path = Path(directory, program)
-    number = error.errno if isinstance(error, OSError) else None
-    if number == errno.ENOENT and not Path(directory).is_dir():
-        return f"{program} cannot be started: its directory {directory} is not there"
-    if number == errno.ENOENT and path.exists():
-        return f"{program} cannot be started: {_no_interpreter(program, _first_line(path))}"
-    if number == errno.ENOENT:
-        return f"{program} cannot be started: there is no such file"
-    if number == errno.EACCES:
-        return f"{program} cannot be started: it may not be executed; chmod +x {program}, and see its file system"
-    if number == errno.ENOEXEC:
-        return (
-            f"{program} cannot be started: it is no program of this machine (exec format error); a script begins with "
-            "a line such as #!/bin/bash"
-        )
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return f"{program} cannot be started: {reason}"
-
-
-def _no_interpreter(program: str, line: str) -> str:
-    if line.endswith("\r") and len(line.split()) == 1:
-        return (
-            f"its first line ({line!r}) ends in CR, which counts as a part of the interpreter's name; end lines with "
-            f"LF alone, as sed -i 's/\\r$//' {program} does"
-        )
-    return f"the interpreter that its first line names ({line.strip()!r}) is not there; install it, or name one that is"
-
-
-def _first_line(path: Path) -> str:
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.readline(_SHOWN).decode(errors="replace").rstrip("\n")
-    return ""
-
-
-_SHOWN: Final = 128
-"""Characters of a first line that are repeated: Linux reads 256 of it."""
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,4 +1,4 @@
-"""Runs hooks: one process for each question, within the bounds that all hooks of this process share."""
+"""Runs hooks: one process per call, within the limits that all hooks of the process share."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,10 +12,12 @@ import structlog
 from msgspec import Struct
 
 from gateway.engine.verdicts import Answer
-from gateway.hooks.execution.concurrency import NoSeatError, Seats
+from gateway.hooks.execution.concurrency import ConcurrencyLimiter, QueueFullError
+from gateway.hooks.execution.config_run import CONFIG_RUNS, run_config
 from gateway.hooks.execution.files import RunFiles
-from gateway.hooks.execution.output import HookOutput, LogRoom
-from gateway.hooks.execution.process import Ended, Fate, NotStartedError, run
+from gateway.hooks.execution.output import HookOutput, LineLimiter
+from gateway.hooks.execution.process import run
+from gateway.hooks.execution.results import ExitCause, NotStartedError, ProcessResult
 from gateway.hooks.protocol import outcomes
 from gateway.hooks.protocol.context import binding_context
 from gateway.hooks.protocol.verdicts import HookFailedError, verdict
@@ -25,23 +27,13 @@ from gateway.transports.programs import clean_environment
 
 _LOG: Final = structlog.get_logger(__name__)
 
-CONFIGS: Final = 4
-"""Hooks that print their configuration at the same time, beside those that judge: neither kind waits for the other. A
-hundred scripts have done so within seconds, and each hook does so once at a time."""
-
-CONFIG: Final = "--config"
-"""The only argument that a hook is ever given."""
-
 LARGE_BYTES: Final = 262_144
-"""Of an answer that is read in a thread: below it reading takes less than some five milliseconds."""
-
-CONFIG_BYTES: Final = 1_048_576
-"""Of what it prints then, both outputs together: a configuration of a thousand bindings has some 300 KiB."""
+"""Of an answer that is read in a thread: reading a smaller one takes less than some five milliseconds."""
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """What a hook is asked: which of its bindings, in which phase, about which ``document`` (see ``binding_context``),
-    with which ``snapshots``. ``uid`` is that of the review, for the log; the hook never sees it.
+class HookRequest(Struct, frozen=True, kw_only=True):
+    """One call of a hook: of which binding, in which phase, with which ``document`` and ``snapshots`` (see
+    ``binding_context``). ``uid`` is that of the review, for the log; the hook does not get it.
     """
 
     binding: str
@@ -52,32 +44,28 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class RunEvent(Enum):
-    """What becomes of one run of a hook."""
+    """What happens to one call of a hook."""
 
     STARTED = "started"
-    """Its process runs."""
+    """Its process has started."""
 
     ENDED = "ended"
-    """It has ended by itself."""
+    """Its process has exited."""
 
     KILLED = "killed"
-    """The gateway has ended it."""
+    """The gateway has stopped its process."""
 
-    REFUSED = "refused"
-    """None was started: too many of this hook wait."""
-
-
-Report = Callable[[RunEvent], object]
-"""Is told what becomes of a run. Must not raise."""
+    REJECTED = "rejected"
+    """No process was started: too many calls of this hook wait."""
 
 
-def _unreported(event: RunEvent) -> None:
-    """Nobody wants to know."""
+OnEvent = Callable[[RunEvent], object]
+"""Called with each event of a call. Must not raise."""
 
 
 @asynccontextmanager
-async def _files(context: bytes) -> AsyncIterator[RunFiles]:
-    """RunFiles, whose end holds up nobody, however much the hook has put there."""
+async def _run_files(context: bytes) -> AsyncIterator[RunFiles]:
+    """RunFiles that are removed without blocking the event loop, however much the hook has left there."""
     with ExitStack() as stack:
         files = stack.enter_context(RunFiles(context))
         try:
@@ -85,7 +73,7 @@ async def _files(context: bytes) -> AsyncIterator[RunFiles]:
         finally:
             removal = stack.pop_all()
             if not files.remove_known():
-                # Whoever is cancelled meanwhile leaves it to the thread.
+                # Shielded: after a cancellation the thread finishes by itself.
                 await asyncio.shield(asyncio.to_thread(removal.close))
 
 
@@ -98,116 +86,116 @@ class HookRunner:
 
     def __init__(self, limits: TransportLimits) -> None:
         self.limits = limits
-        self.seats = Seats(limits.hook_processes, limits.hook_waiting)
-        self._configs = asyncio.Semaphore(CONFIGS)
-        self._room = LogRoom()
+        self.concurrency = ConcurrencyLimiter(limits.hook_processes, limits.hook_waiting)
+        self._config_runs = asyncio.Semaphore(CONFIG_RUNS)
+        """Beside the limit of calls, so that neither kind of run delays the other."""
+        self._lines = LineLimiter()
 
-    async def config(self, hook: Path) -> Ended:
-        """What a hook prints with ``--config``; what it writes to its standard error is logged.
+    async def config(self, hook: Path) -> bytes:
+        """What a hook prints with ``--config``; its standard error is logged.
 
         Raises:
-            NotStartedError: it cannot be started.
+            NotStartedError, ConfigRunError: see ``run_config``.
         """
-        output = HookOutput(self._room, hook=str(hook), only_errors=True)
-        async with self._configs:
+        output = HookOutput(self._lines, hook=str(hook), only_errors=True)
+        async with self._config_runs:
             try:
-                return await run(
-                    [str(hook), CONFIG],
-                    environment=clean_environment(),
-                    directory=hook.parent,
-                    seconds=self.limits.hook_config_seconds,
-                    output_bytes=CONFIG_BYTES,
-                    kept_bytes=CONFIG_BYTES,
-                    heard=output.heard,
-                )
+                return await run_config(hook, seconds=self.limits.hook_config_seconds, on_output=output.write)
             finally:
-                output.ended()
+                output.close()
 
-    async def judge(self, hook: Path, question: Question, *, deadline: float, report: Report = _unreported) -> Answer:
-        """A hook's verdict, or why there is none. Cancelled, it ends the hook and leaves nothing behind.
+    async def call(
+        self, hook: Path, request: HookRequest, *, deadline: float, on_event: OnEvent = lambda _: None
+    ) -> Answer:
+        """Call a hook. Cancelled, it stops the hook and leaves nothing behind.
 
         Args:
-            hook: its path, from the root.
-            question: what it is asked.
-            deadline: when it is ended, by the monotonic clock.
-            report: is told what becomes of the run.
+            hook: its absolute path.
+            request: what it is called with.
+            deadline: when it is stopped, by the monotonic clock.
+            on_event: called with what happens to its process.
+
+        Returns:
+            Its verdict, or a Failure.
         """
         try:
-            await self.seats.take(str(hook))
-        except NoSeatError:
-            report(RunEvent.REFUSED)
-            return outcomes.too_many(str(hook), self.seats.waiting)
+            await self.concurrency.acquire(str(hook))
+        except QueueFullError:
+            on_event(RunEvent.REJECTED)
+            return outcomes.too_many(str(hook), self.concurrency.waiting)
         try:
             seconds = deadline - monotonic()
             if seconds <= 0:
-                return outcomes.waited(str(hook), self.seats.processes)
-            return await self._ask(hook, question, seconds, report)
+                return outcomes.not_started_in_time(str(hook), self.concurrency.processes)
+            return await self._call(hook, request, seconds, on_event)
         finally:
-            self.seats.give_back(str(hook))
+            self.concurrency.release(str(hook))
 
-    async def _ask(self, hook: Path, question: Question, seconds: float, report: Report) -> Answer:
-        context = binding_context(question.binding, question.phase, question.document, question.snapshots)
+    async def _call(self, hook: Path, request: HookRequest, seconds: float, on_event: OnEvent) -> Answer:
+        context = binding_context(request.binding, request.phase, request.document, request.snapshots)
         try:
-            async with _files(context) as files:
-                ended = await self._run(hook, question, files, seconds, report)
+            async with _run_files(context) as files:
+                result = await self._run(hook, request, files, seconds, on_event)
                 if files.size() < LARGE_BYTES:
-                    return self._verdict(hook, question, files, ended)
-                return await asyncio.to_thread(self._verdict, hook, question, files, ended)
+                    return self._answer(hook, request, files, result)
+                return await asyncio.to_thread(self._answer, hook, request, files, result)
         except NotStartedError as error:
             return outcomes.not_started(str(error))
         except HookFailedError as error:
             _LOG.warning(
-                "a hook has failed, so the request is denied",
+                "hook failed; the request is denied",
                 hook=str(hook),
-                binding=question.binding,
-                uid=question.uid,
+                binding=request.binding,
+                uid=request.uid,
                 why=str(error),
             )
             return error.denial
         except OSError as error:
             return outcomes.unwritable(str(hook), error)
 
-    async def _run(self, hook: Path, question: Question, files: RunFiles, seconds: float, report: Report) -> Ended:
-        output = HookOutput(self._room, hook=str(hook), binding=question.binding, uid=question.uid)
-        has_started, killed = False, True
+    async def _run(
+        self, hook: Path, request: HookRequest, files: RunFiles, seconds: float, on_event: OnEvent
+    ) -> ProcessResult:
+        output = HookOutput(self._lines, hook=str(hook), binding=request.binding, uid=request.uid)
+        has_started, is_killed = False, True
 
-        def started() -> None:
+        def on_start() -> None:
             nonlocal has_started
             has_started = True
-            report(RunEvent.STARTED)
+            on_event(RunEvent.STARTED)
 
         try:
-            ended = await run(
+            result = await run(
                 [str(hook)],
                 environment=clean_environment(files.variables),
                 directory=hook.parent,
                 seconds=seconds,
                 output_bytes=self.limits.hook_output_bytes,
                 kept_bytes=0,
-                heard=output.heard,
-                started=started,
+                on_output=output.write,
+                on_start=on_start,
             )
-            killed = ended.fate is not Fate.ENDED
-            return ended
+            is_killed = result.cause is not ExitCause.EXITED
+            return result
         finally:
-            output.ended()
+            output.close()
             if has_started:
-                report(RunEvent.KILLED if killed else RunEvent.ENDED)
+                on_event(RunEvent.KILLED if is_killed else RunEvent.ENDED)
 
-    def _verdict(self, hook: Path, question: Question, files: RunFiles, ended: Ended) -> Answer:
-        match ended.fate:
-            case Fate.LATE:
-                return outcomes.late(str(hook), question.binding)
-            case Fate.FLOODED:
-                return outcomes.flooded(str(hook), self.limits.hook_output_bytes)
-            case _ if ended.code > 0:
-                raise HookFailedError(f"it has ended with exit code {ended.code}")
-            case _ if ended.code < 0:
-                raise HookFailedError(f"it has been ended by signal {-ended.code}")
+    def _answer(self, hook: Path, request: HookRequest, files: RunFiles, result: ProcessResult) -> Answer:
+        match result.cause:
+            case ExitCause.TIMED_OUT:
+                return outcomes.timed_out(str(hook), request.binding)
+            case ExitCause.OUTPUT_LIMIT:
+                return outcomes.too_much_output(str(hook), self.limits.hook_output_bytes)
+            case _ if result.code > 0:
+                raise HookFailedError(f"it exited with status {result.code}")
+            case _ if result.code < 0:
+                raise HookFailedError(f"it was ended by signal {-result.code}")
             case _:
                 return verdict(
                     files.read(self.limits.hook_response_bytes),
                     hook=str(hook),
-                    binding=question.binding,
-                    phase=question.phase,
+                    binding=request.binding,
+                    phase=request.phase,
                 )

@@ -1,24 +1,43 @@
-"""Signals by which a command is told to end that serves nothing yet, but runs hooks: they cancel what it does, and so
-the hooks end. Otherwise a hook that never ends would outlive it, in a session of its own.
+"""Runs a coroutine until a signal stops it, for commands that run hooks before they serve: stopping them stops the
+hooks too. A hook runs in a session of its own, so otherwise it would outlive the command.
 """
 
 import asyncio
 import signal
 import threading
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 
-ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""SIGHUP as well: a terminal that is closed, or a connection that breaks."""
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""SIGHUP too: the terminal is closed, or its connection breaks."""
+
+_T = TypeVar("_T")
 
 
-def cancel_when_told() -> None:
-    """Have the current task cancelled by these signals, as long as its loop runs; only in the main thread, which alone
-    hears of them. What is ignored stays ignored: a command after ``nohup`` is not to hear of SIGHUP.
+class StoppedError(Exception):
+    """A signal has stopped the coroutine."""
+
+
+def run_until_stopped(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine in a new event loop, and give its result. It is cancelled by the signals that stop a command.
+
+    Signals that are ignored stay ignored, as SIGHUP after ``nohup``. In other threads than the main one, which alone
+    receives signals, none is handled.
+
+    Raises:
+        StoppedError: a signal has stopped it.
     """
+    try:
+        return asyncio.run(_cancelled_by_signals(coroutine))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise StoppedError from None
+
+
+async def _cancelled_by_signals(coroutine: Coroutine[Any, Any, _T]) -> _T:
     task = asyncio.current_task()
-    assert task is not None  # noqa: S101 - a coroutine of a loop that runs
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    assert task is not None  # noqa: S101 - a coroutine of a running loop
+    if threading.current_thread() is threading.main_thread():
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await coroutine

@@ -1,11 +1,11 @@
-"""The snapshots that a hook is given: lists of the cluster's objects, as its ``kubernetes`` bindings select them.
+"""The snapshots of a hook: lists of Kubernetes objects, as its ``kubernetes`` bindings select them.
 
-They are made of documents beside the policies, once for each content of these and of the hook. An element is what
-shell-operator makes of an object: ``object``, unless ``keepFullObjectsInMemory`` is false; and ``filterResult`` if
-there is a ``jqFilter``, which is what the jq program makes of the object: null if nothing, an array if several values.
-A list is sorted by namespace and name.
+They are made from the objects among the configuration's documents, again whenever these or the hook have changed. An
+element is shell-operator's: ``object``, unless ``keepFullObjectsInMemory`` is false; and ``filterResult`` if there is a
+``jqFilter``: the output of the jq program, null if it has none, an array if it has several values. A list is sorted by
+namespace and name.
 
-A namespace's labels are those of the Namespace document; one that there is no document of is not selected by labels.
+The labels of a namespace are those of its Namespace document. Without that document, no label selector selects it.
 """
 
 import json
@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.hooks.configuration.model import ObjectBinding
-from gateway.hooks.execution.process import Fate, NotStartedError, run
+from gateway.hooks.execution.process import run
+from gateway.hooks.execution.results import ExitCause, NotStartedError
 from gateway.matching.selectors import object_labels, selects
 from gateway.transports.programs import clean_environment
 
@@ -26,22 +27,22 @@ _NAMESPACE: Final = ("v1", "Namespace")
 
 
 class SnapshotError(Exception):
-    """Snapshots that cannot be made. ``str(error)`` says of which binding, why, and what to do."""
+    """Snapshots cannot be made. ``str(error)`` says of which binding, why, and what to do."""
 
 
 async def snapshot(
     binding: ObjectBinding, objects: Sequence[Mapping[str, Any]], *, seconds: float, output_bytes: int
 ) -> list[dict[str, Any]]:
-    """The list of one binding.
+    """The snapshot of one binding.
 
     Args:
-        binding: which objects, and what of them.
+        binding: selects the objects, and what is included of each.
         objects: of all kinds.
-        seconds: how long jq may take.
-        output_bytes: how much it may write.
+        seconds: the time limit of jq.
+        output_bytes: its output limit.
 
     Raises:
-        SnapshotError: the filter cannot be applied.
+        SnapshotError: jq fails.
     """
     found = sorted(selected(binding, objects), key=lambda each: (_text(each, "namespace"), _text(each, "name")))
     items: list[dict[str, Any]] = [{"object": each} if binding.keeps_objects else {} for each in found]
@@ -64,7 +65,7 @@ def selected(binding: ObjectBinding, objects: Sequence[Mapping[str, Any]]) -> li
 
 def _is_kind(binding: ObjectBinding, item: Mapping[str, Any]) -> bool:
     kind = str(item.get("kind", "")).lower()
-    # "Case-insensitive name, kind or short name" (shell-operator); short names only the cluster knows.
+    # "Case-insensitive name, kind or short name" (shell-operator). Only the cluster knows short names.
     names = {kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies"}
     return binding.kind.lower() in names and binding.api_version in {"", item.get("apiVersion")}
 
@@ -91,7 +92,7 @@ def _text(item: Mapping[str, Any], name: str) -> str:
 
 
 def _at(item: Any, path: str) -> str:
-    """The value of a field selector's path; "" where there is none, as the API server has it."""
+    """The value at a field selector's path; "" where there is none, as in the API server."""
     for step in path.split("."):
         item = item.get(step) if isinstance(item, Mapping) else None
     return item if isinstance(item, str) else "" if item is None else json.dumps(item)
@@ -100,21 +101,21 @@ def _at(item: Any, path: str) -> str:
 async def _filtered(
     binding: ObjectBinding, objects: Sequence[Mapping[str, Any]], seconds: float, output_bytes: int
 ) -> list[Any]:
-    """What jq makes of each object."""
+    """The output of jq for each object."""
     if not objects:
         return []
     program = shutil.which(JQ)
     if program is None:
         raise SnapshotError(
-            f"binding {binding.name!r} has a jqFilter, and there is no program jq; install it beside the gateway, or "
-            "leave the filter out"
+            f"binding {binding.name!r} has a jqFilter, and there is no program jq on the PATH; install jq, or "
+            "remove the filter"
         )
     with tempfile.TemporaryDirectory(prefix="admission-gateway-jq-") as directory:
         source = _written(directory, objects)
-        # One array for each object, whatever the filter gives; a comment in it ends with its line.
+        # One array per object, however many values the filter has. The line end ends a comment in the filter.
         argv = [program, "-c", f"[{binding.jq_filter}\n]", str(source)]
         try:
-            ended = await run(
+            result = await run(
                 argv,
                 environment=clean_environment(),
                 directory=directory,
@@ -124,14 +125,14 @@ async def _filtered(
             )
         except NotStartedError as error:
             raise SnapshotError(f"binding {binding.name!r}: {error}") from None
-    if ended.fate is not Fate.ENDED or ended.code:
-        said = " ".join(ended.stderr.decode(errors="replace").split())[:_SHOWN]
-        why = said or f"jq was {ended.fate.value}"
+    if result.cause is not ExitCause.EXITED or result.code:
+        stderr = " ".join(result.stderr.decode(errors="replace").split())[:_SHOWN]
+        why = stderr or f"jq {result.cause}"
         raise SnapshotError(f"binding {binding.name!r}: jq cannot apply its jqFilter: {why}")
-    results = [json.loads(line) for line in ended.stdout.splitlines()]
+    results = [json.loads(line) for line in result.stdout.splitlines()]
     if len(results) != len(objects):
         raise SnapshotError(f"binding {binding.name!r}: jq cannot apply its jqFilter: its brackets do not match")
-    return [result[0] if len(result) == 1 else result or None for result in results]
+    return [values[0] if len(values) == 1 else values or None for values in results]
 
 
 def _written(directory: str, objects: Sequence[Mapping[str, Any]]) -> Path:
@@ -141,4 +142,4 @@ def _written(directory: str, objects: Sequence[Mapping[str, Any]]) -> Path:
 
 
 _SHOWN: Final = 300
-"""Characters of jq's own words that are repeated."""
+"""Characters of jq's error that are quoted."""

@@ -1,19 +1,18 @@
-"""What a hook leaves in its files, read as shell-operator reads it (its decoder is goccy/go-json).
+"""The files that a hook leaves, decoded as shell-operator decodes them (with goccy/go-json).
 
 Of the answer file:
 
-* The first JSON value counts; text after it is ignored. It is an object, or ``null``, which says nothing.
-* Names of members are known in any case; unknown members are ignored; of a member that is there twice the second one
-  counts, but a wrong type is an error wherever it stands; ``null`` empties a list, and leaves all else as it was.
+* The first JSON value counts; text after it is ignored. It is an object, or ``null``, which is an empty answer.
+* Members are matched without regard to letter case; unknown members are ignored; of a repeated member the last one
+  counts, but a wrong type is an error in each; ``null`` empties a list, and does not change other members.
 * ``allowed`` is a boolean, ``message`` a string, ``warnings`` an array of strings, ``patch`` the base64 of a JSON
-  Patch. Another type is an error. What is absent is false, or empty.
-* A string may hold control characters: a shell's ``echo`` writes line ends into it, and that decoder lets them pass.
+  Patch. Another type is an error. An absent member is false, or empty.
+* A string may contain control characters, which goccy/go-json accepts: a shell's ``echo`` writes line ends into it.
 
-The original proposal's form is read besides: ``{"allowed": false, "status": {"code": 403, "message": "…"}}``, which
-shell-operator does not know. There a mistake is no error, for shell-operator ignores whatever is called ``status``.
+The form of the original proposal is accepted as well: ``{"allowed": false, "status": {"code": 403, "message": "…"}}``.
+A wrong type in it is no error, because shell-operator ignores ``status``.
 
-Files of metrics are read and thrown away: there is nobody to whom they could be given. One that cannot be read is an
-error, as it is there.
+Metrics are validated and ignored. Metrics that cannot be decoded are an error, as in shell-operator.
 """
 
 import base64
@@ -43,17 +42,17 @@ from gateway.gotypes.types import (
 from gateway.gotypes.values import json_object
 
 DENIED_CODE: Final = 403
-"""Of a denial by the hook that names no other."""
+"""Of a denial without a code."""
 
 DEPTH: Final = 256
 """Levels of JSON: no patch of a Kubernetes object needs more (see ``gateway.bounds``)."""
 
-SAYINGS: Final = 1000
-"""Warnings of one answer. kubectl shows 4 KiB of them at most."""
+MAX_WARNINGS: Final = 1000
+"""Of one answer. kubectl shows 4 KiB of them at most."""
 
 VALUES: Final = 1_000_000
-"""Values of JSON in one file. Each takes some 100 bytes and a microsecond when it is read; an answer has ten, its patch
-being one of them."""
+"""JSON values in one file. Each takes some 100 bytes and a microsecond when it is decoded; an answer has ten, one of
+them its patch."""
 
 _BLANKS: Final = re.compile(r"[ \t\r\n]+")
 _HIGHEST_CODE: Final = 599
@@ -61,11 +60,13 @@ _LOWEST_CODE: Final = 400
 
 
 class AnswerError(Exception):
-    """Text that is no answer, or no metrics. ``str(error)`` says why."""
+    """A file cannot be decoded. ``str(error)`` says why."""
 
 
 class HookAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer file. ``code`` and ``message`` are for a denial; ``patch`` is what the base64 says, not looked at."""
+    """An answer file. ``code`` and ``message`` are those of a denial; ``patch`` is decoded from base64, and not
+    parsed.
+    """
 
     allowed: bool = False
     code: int = DENIED_CODE
@@ -75,30 +76,30 @@ class HookAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_answer(content: bytes) -> HookAnswer:
-    """Read an answer file that is not empty.
+    """The answer in a file that is not empty.
 
     Raises:
-        AnswerError: it is no answer.
+        AnswerError: the file contains no answer.
     """
     value = next(_values(content), _MISSING)
     if value is _MISSING:
-        raise AnswerError("there is nothing but blanks in it")
-    said = _read(value, _ANSWER, "it")
-    code, message = (_status(said.get("status"), name, kind) for name, kind in _STATUS.items())
-    warnings = said.get("warnings", [])
-    if len(warnings) > SAYINGS:
-        raise AnswerError(f"there are {len(warnings)} warnings in it, and at most {SAYINGS} are read")
+        raise AnswerError("it contains only whitespace")
+    members = _read(value, _ANSWER, "it")
+    code, message = (_status(members.get("status"), name, kind) for name, kind in _STATUS.items())
+    warnings = members.get("warnings", [])
+    if len(warnings) > MAX_WARNINGS:
+        raise AnswerError(f"it has {len(warnings)} warnings; the limit is {MAX_WARNINGS}")
     return HookAnswer(
-        allowed=said.get("allowed", False),
+        allowed=members.get("allowed", False),
         code=code if code is not None and _LOWEST_CODE <= code <= _HIGHEST_CODE else DENIED_CODE,
-        message=said.get("message", "") if message is None else message,
+        message=members.get("message", "") if message is None else message,
         warnings=tuple(warnings),
-        patch=_patch(said.get("patch", "")),
+        patch=_patch(members.get("patch", "")),
     )
 
 
 def check_metrics(content: bytes) -> None:
-    """See that a metrics file holds operations, one after another, and nothing else.
+    """Check that a file contains metric operations, one after another, and nothing else.
 
     Raises:
         AnswerError: it does not.
@@ -108,14 +109,14 @@ def check_metrics(content: bytes) -> None:
 
 
 def check_conversion(content: bytes) -> None:
-    """See that a conversion's answer is an object. Nobody has asked for one.
+    """Check that the answer to a conversion is an object. (The gateway never requests a conversion.)
 
     Raises:
         AnswerError: it is not.
     """
     value = next(_values(content), _MISSING)
     if value is _MISSING:
-        raise AnswerError("it holds no object")
+        raise AnswerError("it contains no object")
     _read(value, Struct(""), "it")
 
 
@@ -126,13 +127,13 @@ def _values(content: bytes) -> Iterator[Any]:
     """The JSON values in a text, one after another.
 
     Raises:
-        AnswerError: what comes next is none.
+        AnswerError: what follows is no JSON value.
     """
     if too_deep(content, DEPTH):
         raise AnswerError(f"it nests deeper than {DEPTH} levels")
     if most_values(content) > VALUES:
         raise AnswerError(f"it has more than {VALUES} values")
-    # Go puts U+FFFD where the text is not UTF-8, as Python does; and for an escaped half of a surrogate pair.
+    # Like Python, Go replaces invalid UTF-8 by U+FFFD; Go also an escaped half of a surrogate pair.
     text = content.decode(errors="replace")
     decoder = json.JSONDecoder(object_pairs_hook=json_object, parse_constant=_refused, strict=False)
     at = 0
@@ -149,7 +150,7 @@ def _values(content: bytes) -> Iterator[Any]:
 
 
 _SHOWN: Final = 200
-"""Characters of an error that are repeated."""
+"""Characters of an error that are quoted."""
 
 
 def _refused(constant: str) -> Any:
@@ -157,7 +158,7 @@ def _refused(constant: str) -> Any:
 
 
 def _read(value: Any, kind: Struct, what: str) -> dict[str, Any]:
-    """What the decoder makes of a value; nothing of ``null``."""
+    """The decoded members of a value; none of ``null``."""
     try:
         return read(value, kind) or {}
     except DecodeError as error:
@@ -166,7 +167,7 @@ def _read(value: Any, kind: Struct, what: str) -> dict[str, Any]:
 
 
 def _status(status: Any, name: str, kind: GoType) -> Any:
-    """A member of the original proposal's form; None if it is not there, or is of another type."""
+    """A member of the original proposal's form; None if it is absent, or has another type."""
     try:
         return (read(status, Struct("", {name: kind}, folded=True)) or {}).get(name)
     except DecodeError:
@@ -175,7 +176,7 @@ def _status(status: Any, name: str, kind: GoType) -> Any:
 
 def _patch(text: str) -> bytes:
     if base64_mistake(text) is not None:
-        raise AnswerError("patch is no base64; it must be that of a JSON Patch, an array of operations")
+        raise AnswerError("patch is not base64; it must be the base64 of a JSON Patch, an array of operations")
     return base64.b64decode(text)
 
 

@@ -1,12 +1,12 @@
-"""What a hook is asked: shell-operator's binding context, an array of one element.
+"""What a hook is called with: shell-operator's binding context, an array of one element.
 
 ::
 
     [{"binding": NAME, "type": "Validating", "review": {"request": {"uid": …, …}},
       "snapshots": {NAME: [{"object": …}]}}]
 
-The request's members are the document's bytes as they are: what was not granted is not in there. The uid is a fresh one
-for each call. ``snapshots`` is there only if the binding asks for some.
+The request's members are the bytes of the document, which has only what the policy may see. The uid is new for each
+call. ``snapshots`` is present only if the binding includes some.
 """
 
 import json
@@ -15,19 +15,19 @@ import uuid
 from gateway.policies.model import Phase
 
 TYPES = {Phase.VALIDATING: "Validating", Phase.MUTATING: "Mutating"}
-"""What each phase is called there."""
+"""shell-operator's name of each phase."""
 
 
 def binding_context(
     binding: str, phase: Phase, document: bytes, snapshots: bytes | None = None, *, uid: str = ""
 ) -> bytes:
-    """The JSON text.
+    """The binding context as JSON.
 
     Args:
-        binding: its name.
-        phase: in which it is asked.
-        document: the granted members of an AdmissionRequest, as a JSON object without uid.
-        snapshots: a JSON object, lists of objects by the names of ``kubernetes`` bindings; None: the binding asks for
+        binding: the binding's name.
+        phase: the phase in which it is called.
+        document: the members of an AdmissionRequest that the policy may see, as a JSON object without uid.
+        snapshots: a JSON object, lists of objects by the names of ``kubernetes`` bindings; None: the binding includes
             none.
         uid: of the request; empty: a new one.
     """

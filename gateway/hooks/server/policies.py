@@ -1,10 +1,10 @@
 """The hooks of a configuration as the policies of a worker made with the Python SDK.
 
-* A policy's name is the id under which shell-operator serves the binding, which is a DNS-1123 label as the contract
-  asks for; where it is not, or two bindings have the same, there is nothing to serve it as.
-* Its version is the hook's. Inputs and writes are not claimed: a hook may read and change whatever is granted.
-* When a hook's file has changed, what was described holds no longer: the worker stops, and asks that come in the
-  meantime fail. Whoever runs it starts it again.
+* A policy's name is the id under which shell-operator serves the binding, which is a DNS-1123 label as the worker
+  contract requires. A binding whose id is no label, or is not unique, cannot be served.
+* Its version is the hook's. It claims neither inputs nor writes: a hook may read and change whatever is granted.
+* When a hook's file has changed, its description is outdated: the worker stops, and calls fail in the meantime. The
+  supervisor of the process (systemd, Kubernetes) starts it again.
 """
 
 import asyncio
@@ -18,127 +18,126 @@ from typing import Any, Final, NoReturn
 import structlog
 
 from admission_worker import Allow, Answer, Deny, Failure, Request
-from admission_worker.changes import Change, ChangeKind  # the patch's own bytes go on; `patch` would parse them
+from admission_worker.changes import Change, ChangeKind  # passes the patch's bytes on; `patch` would parse them
 from gateway.engine import verdicts
 from gateway.hooks.configuration.names import webhook_id
-from gateway.hooks.execution.description import HookDescription, HookError, describe, stamp
-from gateway.hooks.execution.hook_file import hook_path
+from gateway.hooks.execution.description import HookDescription, HookError, describe
+from gateway.hooks.execution.hook_file import hook_path, stamp
 from gateway.hooks.execution.output import escaped
-from gateway.hooks.execution.runner import HookRunner, Question
-from gateway.hooks.execution.signals import cancel_when_told
-from gateway.hooks.server.worker import HookWorker
+from gateway.hooks.execution.runner import HookRequest, HookRunner
+from gateway.hooks.execution.signals import StoppedError, run_until_stopped
+from gateway.hooks.server.hook_server import HookServer
 from gateway.policies.model import Configuration, Phase
 from gateway.policies.names import dns_label
 from gateway.transports.limits import TransportLimits
 
 LONGEST_SECONDS: Final = 30.0
-"""For one run: kube-apiserver's longest timeout. The ask's own deadline cancels it before."""
+"""For one call: kube-apiserver's longest timeout. The call's own deadline cancels it before."""
 
 _DIGITS: Final = 16
 
 
 class UnservedError(Exception):
-    """Hooks that cannot be served. ``str(error)`` says which, why, and what to do."""
+    """Hooks cannot be served. ``str(error)`` says which, why, and what to do."""
 
 
 def serve_hooks(configuration: Configuration, limits: TransportLimits, arguments: Sequence[str]) -> NoReturn:
-    """Serve the hooks of a configuration until told to stop, and exit.
+    """Serve the hooks of a configuration until a signal stops the process, and exit.
 
     Args:
-        configuration: its policies are the hooks' bindings.
+        configuration: its policies are the bindings of the hooks.
         limits: of the hooks.
         arguments: flags of a worker's command.
 
     Raises:
-        UnservedError: a hook does not describe itself, or a binding's name is no policy's.
+        UnservedError: a hook cannot be described, or a binding's name cannot be a policy's.
     """
-    _log_through_logging()
+    _configure_logging()
     runner = HookRunner(limits)
     try:
-        hooks = asyncio.run(_described(configuration, runner))
-    except (asyncio.CancelledError, KeyboardInterrupt):
+        hooks = run_until_stopped(_describe_all(configuration, runner))
+    except StoppedError:
         raise SystemExit(0) from None
     versions = "".join(sorted(hook.version for hook in hooks.values()))
-    worker = HookWorker(
+    server = HookServer(
         version=hashlib.sha256(versions.encode()).hexdigest()[:_DIGITS],
         hooks=hooks,
-        remarks=[str(warning) for warning in configuration.warnings],
+        warnings=[str(warning) for warning in configuration.warnings],
     )
-    taken: dict[str, str] = {}
+    bindings: dict[str, str] = {}
     for policy in (*configuration.mutating, *configuration.validating):
         path = _path(configuration, policy.worker)
-        name = _name(policy.policy, f"{policy.phase} binding {policy.policy!r} of hook {path}", taken)
-        judged = _judged(path, hooks[path], policy.phase, policy.policy, runner)
-        register = worker.mutating if policy.phase is Phase.MUTATING else worker.validating
-        register(name, version=hooks[path].version, description=f"{policy.policy}, by {path.name}")(judged)
-    worker.main(arguments)
+        name = _policy_name(policy.policy, f"{policy.phase} binding {policy.policy!r} of hook {path}", bindings)
+        handler = _handler(path, hooks[path], policy.phase, policy.policy, runner)
+        register = server.mutating if policy.phase is Phase.MUTATING else server.validating
+        register(name, version=hooks[path].version, description=f"{policy.policy}, by {path.name}")(handler)
+    server.main(arguments)
 
 
-async def _described(configuration: Configuration, runner: HookRunner) -> dict[Path, HookDescription]:
-    cancel_when_told()
+async def _describe_all(configuration: Configuration, runner: HookRunner) -> dict[Path, HookDescription]:
     targets = [(name, worker.hook) for name, worker in configuration.workers.items() if worker.hook is not None]
     found = await asyncio.gather(
         *(describe(_path(configuration, name), target.objects, runner) for name, target in targets),
         return_exceptions=True,
     )
     hooks: dict[Path, HookDescription] = {}
-    mistakes = []
+    errors = []
     for (name, _), description in zip(targets, found, strict=True):
         if isinstance(description, HookError):
-            mistakes.append(str(description))
+            errors.append(str(description))
         elif isinstance(description, BaseException):
             raise description
         else:
             hooks[_path(configuration, name)] = description
-    if mistakes:
-        raise UnservedError("; ".join(mistakes))
+    if errors:
+        raise UnservedError("; ".join(errors))
     return hooks
 
 
 def _path(configuration: Configuration, worker: str) -> Path:
     target = configuration.workers[worker].hook
-    assert target is not None  # noqa: S101 - a directory of hooks brings hooks
+    assert target is not None  # noqa: S101 - all workers of a directory of hooks are hooks
     return hook_path(target.path, target.directory)
 
 
-def _name(binding: str, who: str, taken: dict[str, str]) -> str:
-    """A binding's name as a policy.
+def _policy_name(binding: str, described: str, bindings: dict[str, str]) -> str:
+    """The name of a binding's policy, which is added to ``bindings``; ``described`` is the binding in messages.
 
     Raises:
-        UnservedError: it cannot be one.
+        UnservedError: it cannot be a policy's name.
     """
     name = webhook_id(binding)
     if errors := dns_label(name):
-        raise UnservedError(f"{who} cannot be served as policy {name!r}: {errors[0]}; rename it")
-    if name in taken:
-        raise UnservedError(f"{who} and {taken[name]} would both be policy {name!r}; rename one of them")
-    taken[name] = who
+        raise UnservedError(f"{described} cannot be served as policy {name!r}: {errors[0]}; rename it")
+    if name in bindings:
+        raise UnservedError(f"{described} and {bindings[name]} would both be policy {name!r}; rename one of them")
+    bindings[name] = described
     return name
 
 
-def _judged(
+def _handler(
     path: Path, hook: HookDescription, phase: Phase, binding: str, runner: HookRunner
 ) -> Callable[[Request], Awaitable[Answer]]:
     snapshots = hook.snapshots.get((phase, binding))
 
-    async def judged(request: Request) -> Answer:
-        question = Question(binding=binding, phase=phase, document=request.raw, snapshots=snapshots, uid=request.uid)
-        unchanged = stamp(path) == hook.stamp
-        answer = await runner.judge(path, question, deadline=monotonic() + LONGEST_SECONDS)
-        if not unchanged or stamp(path) != hook.stamp:
-            return Failure(message=f"hook {path} has changed; the worker ends, to be started again")
-        return _answer(answer)
+    async def handle(request: Request) -> Answer:
+        call = HookRequest(binding=binding, phase=phase, document=request.raw, snapshots=snapshots, uid=request.uid)
+        was_current = stamp(path) == hook.stamp
+        answer = await runner.call(path, call, deadline=monotonic() + LONGEST_SECONDS)
+        if not was_current or stamp(path) != hook.stamp:
+            return Failure(message=f"hook {path} has changed; the worker stops, to be started again")
+        return _sdk_answer(answer)
 
-    return judged
+    return handle
 
 
-def _answer(answer: verdicts.Answer) -> Answer:
-    """The same in the SDK's words."""
+def _sdk_answer(answer: verdicts.Answer) -> Answer:
+    """The answer in the SDK's types."""
     match answer:
         case verdicts.Allow(change=None):
             return Allow(warnings=answer.warnings)
         case verdicts.Allow():
-            assert answer.change is not None  # noqa: S101 - the case before
+            assert answer.change is not None  # noqa: S101 - see the case above
             return Allow(
                 change=Change(kind=ChangeKind.JSON_PATCH, content=answer.change.content), warnings=answer.warnings
             )
@@ -148,8 +147,8 @@ def _answer(answer: verdicts.Answer) -> Answer:
             return Failure(message=f"{answer.reason}: {answer.message}")
 
 
-def _log_through_logging() -> None:
-    """What hooks write, and what is said of them, goes where the worker's own log goes."""
+def _configure_logging() -> None:
+    """Send the log of hooks to ``logging``, which the SDK's worker configures."""
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, structlog.processors.format_exc_info, _line],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -161,6 +160,6 @@ def _log_through_logging() -> None:
 def _line(_logger: Any, _method: str, event: structlog.typing.EventDict) -> str:
     """``EVENT (NAME=VALUE, …)``; a traceback below."""
     text, trace = event.pop("event"), event.pop("exception", None)
-    told = ", ".join(f"{name}={value}" for name, value in event.items())
-    line = escaped(f"{text} ({told})" if told else str(text))
+    fields = ", ".join(f"{name}={value}" for name, value in event.items())
+    line = escaped(f"{text} ({fields})" if fields else str(text))
     return f"{line}\n{trace}" if trace else line

@@ -1,11 +1,11 @@
-"""A directory of shell-operator hooks -> one text that brings them behind the gateway.
+"""A directory of hooks -> one text with the documents that configure them.
 
-Each hook is run once with ``--config``, a few at a time, each in its own directory, with a clean environment and bounds
-of time and output. Whatever is wrong with one of them (a broken configuration, an exit status, no end, no such
-interpreter) is a fatal mistake of the text: shell-operator stops its start-up as well, and a gateway that serves keeps
-its last good configuration. What is merely left out is a remark.
+Each hook is run once with ``--config``, a few at a time, in its own directory, with a clean environment and limits of
+time and output. Any error of a hook (an invalid configuration, an exit status, a timeout, a missing interpreter) is a
+fatal error of the text: shell-operator stops at its start as well, and a serving gateway keeps its last good
+configuration. Skipped files are warnings.
 
-Hooks are run again whenever a file of the directory has changed, those in ``lib`` included: what a hook sources may
+Hooks are run again whenever a file of the directory has changed, including those in ``lib``: what a hook sources may
 change what it prints.
 """
 
@@ -18,90 +18,75 @@ from typing import Final
 from gateway.hooks.configuration.names import CONFIGURATION
 from gateway.hooks.configuration.policies import Hook, hooks_text
 from gateway.hooks.configuration.reader import read_hook_configuration
-from gateway.hooks.execution.process import Ended, Fate, NotStartedError, run
-from gateway.hooks.execution.signals import cancel_when_told
+from gateway.hooks.execution.config_run import CONFIG_RUNS, ConfigRunError, run_config
+from gateway.hooks.execution.results import NotStartedError
+from gateway.hooks.execution.signals import StoppedError, run_until_stopped
 from gateway.hooks.source.files import HookFiles, HookState, TooManyError, find_hooks
 from gateway.policies.document import SourceText
 from gateway.policies.model import ConfigurationError, Place
-from gateway.policies.wording import one_line
 from gateway.sources.files import MAX_ATTEMPTS, SourceError
-from gateway.transports.programs import clean_environment
 
 CONFIG_SECONDS: Final = 30.0
 """For ``--config``: a script prints a text. An interpreter that loads a large library on a busy machine takes
 seconds."""
 
-CONFIG_BYTES: Final = 1_048_576
-"""Of its outputs: a configuration of a thousand bindings has some 300 KiB."""
-
-AT_ONCE: Final = 4
-"""Hooks asked at the same time: enough to have an answer from a hundred scripts within seconds, and no more load than a
-small machine bears beside its work."""
-
-_SHOWN_BYTES: Final = 500
-"""Of what a hook wrote to stderr before it failed: its last words."""
-
 
 class HookDirectory:
-    """A directory of hooks, read more than once.
+    """A directory of hooks that can be read repeatedly: a ``HookSource`` of ``sources.watching``.
 
     Args:
-        directory: where they are.
-        configuration: what both configurations are called, without ``-hooks``.
-        seconds: how long each may take to print its configuration.
+        directory: where the hooks are.
+        configuration: the name of both configurations, without ``-hooks``.
+        seconds: how long each hook may take to print its configuration.
     """
 
     def __init__(self, directory: Path, *, configuration: str = CONFIGURATION, seconds: float = CONFIG_SECONDS) -> None:
         self.directory = directory
         self.configuration = f"{configuration}-hooks"
-        self._root = os.path.abspath(directory)  # noqa: PTH100 - links stay: a ConfigMap's are swapped
+        self._root = os.path.abspath(directory)  # noqa: PTH100 - links are not resolved: a ConfigMap swaps them
         self._seconds = seconds
 
     def look(self) -> HookState | str:
-        """The state of the files without running any; or why they cannot be read. Never raises."""
+        """The state of the files, without running a hook; or why they cannot be read. Never raises."""
         try:
             return self._find().state
         except SourceError as error:
             return str(error)
 
     async def read(self) -> tuple[SourceText, HookState]:
-        """The text, and the state in which the files were. Cancelled, it leaves no process behind.
+        """The text, and the state of the files from which it was made. Cancelled, it leaves no process behind.
 
         Raises:
-            SourceError: the directory cannot be read, holds no hook, or changes all the time.
+            SourceError: the directory cannot be read, contains no hook, or changes all the time.
         """
         for _ in range(MAX_ATTEMPTS):
             found = await asyncio.to_thread(self._find)
             if not found.hooks:
                 raise SourceError(
-                    f"hooks: {_printable(self.directory)}: holds no file that may be executed; chmod +x the hooks "
-                    "(defaultMode: 0755 where a ConfigMap is mounted), or name the directory that holds them"
+                    f"hooks: {_printable(self.directory)}: contains no executable file; chmod +x the hooks "
+                    "(defaultMode: 0755 for a mounted ConfigMap), or name the directory that contains them"
                 )
             text = await self._text(found)
             after = await asyncio.to_thread(self.look)
             if after == found.state:
                 return text, found.state
         raise SourceError(
-            f"hooks: {_printable(self.directory)}: the hooks changed while they were asked for their configuration, "
-            f"{MAX_ATTEMPTS} times in a row; put new files in place at once, as a mounted ConfigMap does"
+            f"hooks: {_printable(self.directory)}: the files changed while the hooks printed their configurations, "
+            f"{MAX_ATTEMPTS} times in a row; replace files in one step, as a mounted ConfigMap does"
         )
 
     def read_now(self) -> tuple[SourceText, HookState]:
-        """The same, outside of a loop: it blocks.
+        """The same, outside of an event loop: it blocks.
 
         Raises:
-            SourceError: as for ``read``; or the process was told to end meanwhile.
+            SourceError: as for ``read``; or a signal has stopped the process.
         """
         try:
-            return asyncio.run(self._read_unless_told())
-        except (asyncio.CancelledError, KeyboardInterrupt):
+            return run_until_stopped(self.read())
+        except StoppedError:
             raise SourceError(
-                f"hooks: {_printable(self.directory)}: told to end while the hooks were asked for their configuration"
+                f"hooks: {_printable(self.directory)}: stopped while the hooks printed their configurations"
             ) from None
-
-    async def _read_unless_told(self) -> tuple[SourceText, HookState]:
-        cancel_when_told()
-        return await self.read()
 
     def _find(self) -> HookFiles:
         try:
@@ -115,24 +100,24 @@ class HookDirectory:
             raise SourceError(f"hooks: {_printable(self.directory)}: {error}") from error
 
     async def _text(self, found: HookFiles) -> SourceText:
-        turns = asyncio.Semaphore(AT_ONCE)
+        limit = asyncio.Semaphore(CONFIG_RUNS)
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._ask(path, turns)) for path in found.hooks]
-        # In a thread: the conditions of a thousand bindings take a second to compile.
-        return await asyncio.to_thread(self._made, found, [task.result() for task in asked])
+            runs = [group.create_task(self._output(path, limit)) for path in found.hooks]
+        # In a thread: compiling the match conditions of a thousand bindings takes a second.
+        return await asyncio.to_thread(self._compose, found, [run.result() for run in runs])
 
-    def _made(self, found: HookFiles, outputs: Sequence[bytes | str]) -> SourceText:
-        mistakes: list[ConfigurationError] = []
-        remarks = [_told(path, why) for path, why in found.idle]
+    def _compose(self, found: HookFiles, outputs: Sequence[bytes | str]) -> SourceText:
+        errors: list[ConfigurationError] = []
+        warnings = [_error(path, why) for path, why in found.skipped]
         hooks: list[Hook] = []
         for path, output in zip(found.hooks, outputs, strict=True):
             if isinstance(output, str):
-                mistakes.append(_told(path, output))
+                errors.append(_error(path, output))
                 continue
             name = f"{_printable(path)} --config"
             reading = read_hook_configuration(output, name)
-            mistakes += reading.mistakes
-            remarks += reading.warnings
+            errors += reading.errors
+            warnings += reading.warnings
             if reading.configuration is not None:
                 relative = path.relative_to(self._root).as_posix()
                 hooks.append(Hook(path=relative, name=name, configuration=reading.configuration))
@@ -141,48 +126,24 @@ class HookDirectory:
             name=_printable(self.directory),
             directory=self._root,
             configuration=self.configuration,
-            mistakes=mistakes,
-            remarks=remarks,
+            errors=errors,
+            warnings=warnings,
         )
 
-    async def _ask(self, path: Path, turns: asyncio.Semaphore) -> bytes | str:
-        """What the hook prints for ``--config``; or, as a str, why it did not."""
+    async def _output(self, path: Path, limit: asyncio.Semaphore) -> bytes | str:
+        """What the hook prints for ``--config``; or, as a str, why it does not."""
         try:
             str(path).encode()
         except UnicodeEncodeError:
             return "its name is not UTF-8; rename it"
-        async with turns:
+        async with limit:
             try:
-                ended = await run(
-                    [str(path), "--config"],
-                    environment=clean_environment(),
-                    directory=path.parent,
-                    seconds=self._seconds,
-                    output_bytes=CONFIG_BYTES,
-                    kept_bytes=CONFIG_BYTES,
-                )
-            except NotStartedError as error:
+                return await run_config(path, seconds=self._seconds)
+            except (NotStartedError, ConfigRunError) as error:
                 return str(error)
-        return ended.stdout if ended.fate is Fate.ENDED and ended.code == 0 else self._failure(ended)
-
-    def _failure(self, ended: Ended) -> str:
-        said = one_line(ended.stderr[-_SHOWN_BYTES:].decode(errors="replace").strip())
-        words = f"; it wrote to stderr: {said}" if said else ""
-        if ended.fate is Fate.LATE:
-            return (
-                f"did not print its configuration within {self._seconds:g} s and was killed; a hook that is called "
-                f"with --config prints it and ends{words}"
-            )
-        if ended.fate is Fate.FLOODED:
-            return (
-                f"wrote more than {CONFIG_BYTES} bytes and was killed; a hook that is called with --config prints its "
-                f"configuration and ends{words}"
-            )
-        how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with exit status {ended.code}"
-        return f"{how} when called with --config; run it so by hand, and mend it{words}"
 
 
-def _told(path: Path, message: str) -> ConfigurationError:
+def _error(path: Path, message: str) -> ConfigurationError:
     return ConfigurationError(place=Place(file=_printable(path), line=1), message=message)
 
 

@@ -1,13 +1,13 @@
-"""The files in a directory of hooks: which of them are hooks, and in which state they are.
+"""The files in a directory of hooks: which of them are hooks, and their state.
 
-As shell-operator finds them, recursively and in the order of their whole paths:
+Hooks are found as by shell-operator, recursively and in the order of their whole paths:
 
-* Hidden files and directories are none of its business; nor is a directory ``lib``, where hooks keep what they source;
-  nor are files that end in .yaml, .json, .md or .txt.
-* Of the rest, what may be executed is a hook. What may not is left out, and said: somebody may have forgotten it.
+* Ignored are hidden files and directories, directories ``lib`` (for what hooks source), and files that end in .yaml,
+  .json, .md or .txt.
+* Each other executable file is a hook. Files that are not executable are left out and reported: the mode may be wrong.
 
-Other than shell-operator, links to directories are followed: in a mounted ConfigMap with paths in it, all are links.
-``__pycache__`` is what Python leaves behind; it is nobody's either.
+Unlike shell-operator, the gateway follows links to directories: a mounted ConfigMap with paths consists of links. It
+also ignores ``__pycache__``.
 """
 
 import os
@@ -19,8 +19,8 @@ from typing import Final
 from msgspec import Struct, field
 
 MAX_FILES: Final = 10_000
-"""Of a directory of hooks there are tens, with what they source perhaps hundreds. Where there are more, somebody named
-the wrong directory, and looking through it every second would cost more than it is worth."""
+"""A directory has tens of hooks, with sourced files perhaps hundreds. More files mean that it is the wrong directory,
+and that looking through it every second would be expensive."""
 
 LIBRARY: Final = "lib"
 CACHE: Final = "__pycache__"
@@ -28,35 +28,35 @@ _IGNORED: Final = frozenset({".yaml", ".json", ".md", ".txt"})
 _EXECUTE: Final = 0o111
 
 HookState = tuple[tuple[str, tuple[int, ...]], ...]
-"""Each file that may matter, and what changes when it is written to."""
+"""The files that may influence the hooks' configurations, each with the marks of its content and mode."""
 
 
 class TooManyError(Exception):
-    """More files than anybody keeps hooks in. ``str(error)`` says how many are allowed."""
+    """The directory has too many files. ``str(error)`` says how many are allowed."""
 
 
 class HookFiles(Struct, kw_only=True):
-    """What was found: ``hooks`` (absolute paths, in order), ``idle`` (what may not be executed, or not be read, and
-    why), ``state``.
+    """What was found: ``hooks`` (absolute paths, in order), ``skipped`` (files that are not executable or cannot be
+    read, and why), ``state``.
     """
 
     hooks: list[Path] = field(default_factory=list)
-    idle: list[tuple[Path, str]] = field(default_factory=list)
+    skipped: list[tuple[Path, str]] = field(default_factory=list)
     state: HookState = ()
 
 
 def find_hooks(directory: Path) -> HookFiles:
-    """Look through a directory.
+    """Search a directory.
 
     Raises:
         OSError: the directory, or one in it, cannot be read.
-        TooManyError: it is no directory of hooks.
+        TooManyError: it has more than ``MAX_FILES`` files.
     """
     found = HookFiles()
     states: list[tuple[str, tuple[int, ...]]] = []
     for count, (path, is_library) in enumerate(_files(Path(os.path.abspath(directory)))):  # noqa: PTH100 - links stay
         if count >= MAX_FILES:
-            raise TooManyError(f"it holds more than {MAX_FILES} files; name the directory that holds the hooks")
+            raise TooManyError(f"it contains more than {MAX_FILES} files; name the directory that contains the hooks")
         status, why = _status(path)
         if is_library:
             states.append((str(path), _marks(status)))
@@ -66,15 +66,15 @@ def find_hooks(directory: Path) -> HookFiles:
             if executable:
                 found.hooks.append(path)
             else:
-                found.idle.append((path, why))
+                found.skipped.append((path, why))
     found.hooks.sort(key=str)
-    found.idle.sort(key=lambda pair: str(pair[0]))
+    found.skipped.sort(key=lambda pair: str(pair[0]))
     found.state = tuple(sorted(states))
     return found
 
 
 def _files(directory: Path) -> Iterator[tuple[Path, bool]]:
-    """Each file below, and whether it is in a library. A directory that several links lead to is entered once."""
+    """Each file below, and whether it is in a ``lib``. A directory to which several links lead is entered once."""
     waiting = [(directory, False)]
     entered: set[str] = set()
     while waiting:
@@ -93,17 +93,17 @@ def _files(directory: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _status(path: Path) -> tuple[os.stat_result | None, str]:
-    """The file's status, and why it is no hook ("" if it is one)."""
+    """The file's status, and why it is not a hook ("" if it is one)."""
     try:
         status = path.stat()
     except OSError as error:
-        return None, f"cannot be read: {error.strerror}; remove it, or see where it leads"
+        return None, f"cannot be read: {error.strerror}; remove it, or correct the link"
     if not stat.S_ISREG(status.st_mode):
-        return status, "is no regular file, so it is no hook; put hooks there as files"
+        return status, "is not a regular file, so it is not a hook; remove it"
     if not status.st_mode & _EXECUTE:
         return status, (
-            f"may not be executed, so it is no hook; chmod +x {path}, or keep it in a directory {LIBRARY} if it is "
-            "only sourced"
+            f"is not executable, so it is not a hook; chmod +x {path}, or move it to a directory {LIBRARY} if "
+            "hooks only source it"
         )
     return status, ""
 
@@ -111,5 +111,5 @@ def _status(path: Path) -> tuple[os.stat_result | None, str]:
 def _marks(status: os.stat_result | None) -> tuple[int, ...]:
     if status is None:
         return ()
-    # The time of change too: permissions are no part of the content.
+    # ctime too: a change of the mode does not change mtime.
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

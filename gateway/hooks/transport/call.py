@@ -1,7 +1,7 @@
-"""One ask to a hook: it waits for a process, is answered once, and is open until nothing of its process is left.
+"""One call of a hook: it waits for a process, is answered once, and stays open until its process is gone.
 
-At its deadline it is answered, whatever its process does; ending that takes a moment longer. Cancelled, it ends its
-process, unless the policy has side effects: then the process goes on, until the deadline at most.
+At its deadline it is answered, even if its process has not ended yet. Cancelled, it stops its process, unless the
+policy has side effects: then the process continues, until the deadline at most.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import structlog
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer
-from gateway.hooks.execution.runner import Report, RunEvent
+from gateway.hooks.execution.runner import OnEvent, RunEvent
 from gateway.hooks.protocol import outcomes
 from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.asked import Answered
@@ -20,98 +20,98 @@ from gateway.transports.asked import Answered
 _LOG: Final = structlog.get_logger(__name__)
 
 _LONGEST_SECONDS: Final = 86_400.0
-"""As far as a timer reaches: a day is longer than any ask."""
+"""The longest timer: no call takes a day."""
 
 
-class Hook(Protocol):
-    """The worker that is asked, as one ask to it sees it."""
+class CalledHook(Protocol):
+    """The worker of a hook, as one of its calls uses it."""
 
     name: str
     target: str
 
     @property
-    def seats(self) -> int:
-        """How many hooks run at the same time in this process."""
+    def processes(self) -> int:
+        """How many hooks may run at the same time in this process."""
 
-    async def judge(self, ask: PolicyCall, report: Report) -> Answer:
-        """What the hook says to an ask; ``report`` is called with what becomes of its process."""
+    async def run(self, call: PolicyCall, on_event: OnEvent) -> Answer:
+        """Run the hook for a call; ``on_event`` is called with what happens to its process."""
 
-    def left(self, asking: "HookAsking") -> None:
-        """Nothing of an ask is left."""
+    def closed(self, call: "HookCall") -> None:
+        """The call is answered and has no process."""
 
     def count(self, event: WorkerEvent) -> None:
-        """Something happened."""
+        """Count an event of the worker."""
 
-    def processes(self, change: int) -> None:
-        """So many more processes run."""
+    def count_processes(self, change: int) -> None:
+        """Add to the number of running processes."""
 
 
-class HookAsking:
-    """One ask.
+class HookCall:
+    """One call.
 
     Args:
-        worker: whose.
-        ask: the question.
-        answered: called once with the answer, unless it is cancelled.
+        worker: the hook's.
+        call: what the policy is called with.
+        answered: called once with the answer, unless the call is cancelled.
     """
 
-    def __init__(self, worker: Hook, ask: PolicyCall, answered: Answered) -> None:
+    def __init__(self, worker: CalledHook, call: PolicyCall, answered: Answered) -> None:
         self._worker = worker
-        self._ask = ask
+        self._call = call
         self._answered: Answered | None = answered
         self._has_started = False
-        left = min(max(ask.deadline - monotonic(), 0.0), _LONGEST_SECONDS)
-        self._alarm = asyncio.get_running_loop().call_later(left, self._late)
-        self._task = asyncio.create_task(self._judge())
-        self._task.add_done_callback(self._ended)
+        seconds = min(max(call.deadline - monotonic(), 0.0), _LONGEST_SECONDS)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
+        self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(self._close)
 
     def cancel(self) -> None:
-        """Nobody waits any more."""
+        """The answer is not needed any more."""
         self._answered = None
-        if self._ask.cancellable or not self._has_started:
+        if self._call.cancellable or not self._has_started:
             self._task.cancel()
 
-    async def break_off(self) -> None:
-        """End it, side effects or not, and return when nothing of it is left."""
+    async def abort(self) -> None:
+        """Stop the process, side effects or not, and return when it is gone."""
         self._answered = None
         self._task.cancel()
         await asyncio.wait((self._task,))
 
-    def _report(self, event: RunEvent) -> None:
-        if event is RunEvent.REFUSED:
+    def _on_event(self, event: RunEvent) -> None:
+        if event is RunEvent.REJECTED:
             self._worker.count(WorkerEvent.HOOK_REFUSED)
         elif event is RunEvent.STARTED:
             self._has_started = True
             self._worker.count(WorkerEvent.HOOK_RUN)
-            self._worker.processes(1)
+            self._worker.count_processes(1)
         else:
-            self._worker.processes(-1)
+            self._worker.count_processes(-1)
             if event is RunEvent.KILLED:
                 self._worker.count(WorkerEvent.HOOK_KILLED)
 
     # ------------------------------------------------------------------------------------------------- its end
 
-    async def _judge(self) -> None:
+    async def _run(self) -> None:
         try:
-            answer = await self._worker.judge(self._ask, self._report)
-        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
-            _LOG.exception("asking a hook failed inside the gateway", worker=self._worker.name, uid=self._ask.uid)
+            answer = await self._worker.run(self._call, self._on_event)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the review waits for an answer
+            _LOG.exception("calling a hook failed inside the gateway", worker=self._worker.name, uid=self._call.uid)
             answer = outcomes.internal(self._worker.target, error)
-        self._tell(answer)
+        self._answer(answer)
 
-    def _late(self) -> None:
+    def _expire(self) -> None:
         if self._has_started:
-            # The process' own limit is this very moment: it is being ended.
-            self._tell(outcomes.late(self._worker.target, self._ask.policy.policy))
+            # The runner's own time limit ends at the same moment and stops the process.
+            self._answer(outcomes.timed_out(self._worker.target, self._call.policy.policy))
         else:
-            self._tell(outcomes.waited(self._worker.target, self._worker.seats))
+            self._answer(outcomes.not_started_in_time(self._worker.target, self._worker.processes))
             self._task.cancel()
 
-    def _tell(self, answer: Answer) -> None:
+    def _answer(self, answer: Answer) -> None:
         answered, self._answered = self._answered, None
         if answered is not None:
-            answered(self._ask, answer)
+            answered(self._call, answer)
 
-    def _ended(self, _task: object) -> None:
-        self._alarm.cancel()
-        self._worker.left(self)
+    def _close(self, _task: object) -> None:
+        self._timer.cancel()
+        self._worker.closed(self)

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class HookWorkerFactory:
-    """Makes workers whose hooks share the limits of one process. A ``HookWorkers`` of ``transports.means``."""
+    """Makes workers whose hooks share the limits of one process: a ``HookWorkers`` of ``transports.means``."""
 
     def __init__(self) -> None:
         self._runner: HookRunner | None = None
 
     def __call__(self, name: str, target: HookTarget, limits: TransportLimits, events: Events) -> "HookWorker":
-        """A new worker, which describes itself at once. The first call's ``limits`` bound the hooks of all."""
-        from gateway.hooks.execution.runner import HookRunner  # noqa: PLC0415 - with the first hook
-        from gateway.hooks.transport.worker import HookWorker  # noqa: PLC0415 - see there
+        """A new worker, which describes its hook at once. The limits of the first call apply to all hooks."""
+        from gateway.hooks.execution.runner import HookRunner  # noqa: PLC0415 - loaded with the first hook
+        from gateway.hooks.transport.worker import HookWorker  # noqa: PLC0415 - see above
 
         self._runner = self._runner or HookRunner(limits)
         return HookWorker(name, target, limits, events=events, runner=self._runner)

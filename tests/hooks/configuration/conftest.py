@@ -29,8 +29,8 @@ def mistakes():
 
     def read(output):
         reading = read_hook_configuration(output, "hook --config")
-        assert (reading.configuration is None) is bool(reading.mistakes)
-        return [f"{mistake.place.path}: {mistake.message}" for mistake in reading.mistakes]
+        assert (reading.configuration is None) is bool(reading.errors)
+        return [f"{error.place.path}: {error.message}" for error in reading.errors]
 
     return read
 
@@ -41,7 +41,7 @@ def read():
 
     def reading(output):
         made = read_hook_configuration(output, "hook --config")
-        assert made.mistakes == ()
+        assert made.errors == ()
         return made.configuration
 
     return reading

@@ -93,7 +93,7 @@ def test_all_mistakes_come_at_once(output, binding, mistakes):
     )
     assert len(mistakes(wrong)) == 3
     found = read_hook_configuration(b"configVersion: v1\nschedule: []\nkubernetesMutating:\n- {}\n", "h --config")
-    assert [str(each.place) for each in found.mistakes] == [
+    assert [str(each.place) for each in found.errors] == [
         "h --config:2: schedule",
         "h --config:4: kubernetesMutating[0].name",
     ]
@@ -154,7 +154,7 @@ def test_what_is_not_run_here_is_said(output, binding):
     found = read_hook_configuration(output(kubernetesValidating=[binding()], **everything), "h")
     assert found.configuration is not None
     assert {warning.place.path for warning in found.warnings} == everything.keys()
-    assert all("not run by this gateway" in warning.message for warning in found.warnings)
+    assert all("accepted and ignored" in warning.message for warning in found.warnings)
 
 
 def test_the_first_version_has_no_admission(read):
@@ -272,7 +272,7 @@ def test_any_json_is_a_configuration_or_mistakes(members):
     """Never an exception, never neither."""
     text = json.dumps({"configVersion": "v1", **members}).encode()
     found = read_hook_configuration(text, "h")
-    assert (found.configuration is None) is bool(found.mistakes)
+    assert (found.configuration is None) is bool(found.errors)
 
 
 @pytest.mark.property
@@ -280,4 +280,4 @@ def test_any_json_is_a_configuration_or_mistakes(members):
 def test_any_bytes_are_a_configuration_or_mistakes(content):
     """A hook may print anything."""
     found = read_hook_configuration(content, "h")
-    assert (found.configuration is None) is bool(found.mistakes)
+    assert (found.configuration is None) is bool(found.errors)

@@ -1,4 +1,5 @@
-"""Seats: never more are taken than there are, none is lost, and no hook has more than its part while others wait."""
+"""ConcurrencyLimiter: never more are taken than there are, none is lost, and no hook has more than its part while
+others wait."""
 
 import asyncio
 from collections import Counter
@@ -7,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.hooks.execution.concurrency import KEPT, PER_CORE, NoSeatError, Seats, seats_of
+from gateway.hooks.execution.concurrency import PER_CORE, RESERVED, ConcurrencyLimiter, QueueFullError, process_limit
 from tests.integration.process import PATIENCE
 
 
-async def asks(seats, hook, number):
+async def asks(limiter, hook, number):
     """So many asks of a hook, each of which has a seat or waits by now."""
-    tasks = [asyncio.create_task(seats.take(hook)) for _ in range(number)]
+    tasks = [asyncio.create_task(limiter.acquire(hook)) for _ in range(number)]
     await asyncio.sleep(0)
     return tasks
 
@@ -35,11 +36,11 @@ async def cancel(*tasks):
 
 async def test_so_many_run_and_no_more():
     """The next one waits until one is given back; of one hook, first come, first served."""
-    seats = Seats(3, 10)
-    first = await asks(seats, "a", 2)
-    second = await asks(seats, "a", 2)
-    assert (served(first), served(second), seats.taken) == (2, 0, 2)
-    seats.give_back("a")
+    limiter = ConcurrencyLimiter(3, 10)
+    first = await asks(limiter, "a", 2)
+    second = await asks(limiter, "a", 2)
+    assert (served(first), served(second), limiter.running) == (2, 0, 2)
+    limiter.release("a")
     await turn_over()
     assert [task.done() for task in second] == [True, False]
     await cancel(*second)
@@ -47,12 +48,12 @@ async def test_so_many_run_and_no_more():
 
 async def test_the_last_seat_is_for_a_hook_that_has_none():
     """A hook alone may have all but one; whoever comes finds that one, at once, and the first does not get it back."""
-    seats = Seats(4, 100)
-    hanging = await asks(seats, "hanging", 50)
+    limiter = ConcurrencyLimiter(4, 100)
+    hanging = await asks(limiter, "hanging", 50)
     assert served(hanging) == 3
     for _ in range(5):
-        await asyncio.wait_for(seats.take("well"), PATIENCE)
-        seats.give_back("well")
+        await asyncio.wait_for(limiter.acquire("well"), PATIENCE)
+        limiter.release("well")
         await turn_over()
     assert served(hanging) == 3
     await cancel(*hanging)
@@ -60,52 +61,52 @@ async def test_the_last_seat_is_for_a_hook_that_has_none():
 
 async def test_as_long_as_fewer_hang_than_there_are_seats_the_others_go_on():
     """What one of them gives back is not given to one of them, while it is the last."""
-    seats = Seats(4, 100)
-    hanging = {name: await asks(seats, name, 50) for name in "abc"}
+    limiter = ConcurrencyLimiter(4, 100)
+    hanging = {name: await asks(limiter, name, 50) for name in "abc"}
     # a has three, b one; each gives up once, as at its time limit.
     for name in "aab":
-        seats.give_back(name)
+        limiter.release(name)
         await turn_over()
     for _ in range(3):
-        await asyncio.wait_for(seats.take("well"), PATIENCE)
-        seats.give_back("well")
+        await asyncio.wait_for(limiter.acquire("well"), PATIENCE)
+        limiter.release("well")
     await cancel(*(task for tasks in hanging.values() for task in tasks))
 
 
 async def test_the_next_seat_goes_to_whoever_has_the_fewest():
     """However early the others came; among equals in turn."""
-    seats = Seats(5, 100)
-    tasks = {"a": await asks(seats, "a", 20)}
-    tasks |= {name: await asks(seats, name, 20) for name in "bc"}
+    limiter = ConcurrencyLimiter(5, 100)
+    tasks = {"a": await asks(limiter, "a", 20)}
+    tasks |= {name: await asks(limiter, name, 20) for name in "bc"}
     assert {name: served(each) for name, each in tasks.items()} == {"a": 4, "b": 1, "c": 0}
-    seats.give_back("a")
+    limiter.release("a")
     await turn_over()
     assert {name: served(each) for name, each in tasks.items()} == {"a": 4, "b": 1, "c": 1}
     # Of a, which is as good as any other, one goes on; the last seat is kept.
     for _ in range(2):
-        seats.give_back("a")
+        limiter.release("a")
         await turn_over()
     assert {name: served(each) for name, each in tasks.items()} == {"a": 5, "b": 1, "c": 1}
-    assert seats.taken == 4
+    assert limiter.running == 4
     await cancel(*(task for each in tasks.values() for task in each))
 
 
 async def test_with_more_hooks_than_seats_each_has_its_turn():
     """One after the other, and then anew."""
-    seats, order = Seats(2, 100), []
+    limiter, order = ConcurrencyLimiter(2, 100), []
 
     async def run(hook):
-        await seats.take(hook)
+        await limiter.acquire(hook)
         order.append(hook)
         await asyncio.sleep(0)
-        seats.give_back(hook)
+        limiter.release(hook)
 
     for hook in "xy":
-        await seats.take(hook)
+        await limiter.acquire(hook)
     tasks = [asyncio.create_task(run(hook)) for hook in "abcde" for _ in range(3)]
     await asyncio.sleep(0)
     for hook in "xy":
-        seats.give_back(hook)
+        limiter.release(hook)
     await asyncio.gather(*tasks)
     assert Counter(order) == dict.fromkeys("abcde", 3)
     assert all(set(order[at : at + 5]) == set("abcde") for at in (0, 5, 10))
@@ -113,29 +114,29 @@ async def test_with_more_hooks_than_seats_each_has_its_turn():
 
 async def test_each_hook_has_a_queue_of_its_own():
     """One more than may wait is refused at once, and nobody of another hook."""
-    seats = Seats(2, 2)
-    tasks = await asks(seats, "a", 3)
-    with pytest.raises(NoSeatError):
-        await seats.take("a")
-    tasks += await asks(seats, "b", 2)
-    assert seats.taken == 2
+    limiter = ConcurrencyLimiter(2, 2)
+    tasks = await asks(limiter, "a", 3)
+    with pytest.raises(QueueFullError):
+        await limiter.acquire("a")
+    tasks += await asks(limiter, "b", 2)
+    assert limiter.running == 2
     await cancel(*tasks)
 
 
 async def test_a_single_seat_is_everybodys():
     """There is none to keep."""
-    seats = Seats(1, 10)
-    await seats.take("a")
-    tasks = await asks(seats, "a", 1)
-    seats.give_back("a")
+    limiter = ConcurrencyLimiter(1, 10)
+    await limiter.acquire("a")
+    tasks = await asks(limiter, "a", 1)
+    limiter.release("a")
     await tasks[0]
 
 
 def test_none_given_is_two_for_each_core_and_one(monkeypatch):
     """Of those that this process may use; so a hook alone has two for each."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1, 2})
-    assert seats_of(0) == 3 * PER_CORE + KEPT
-    assert seats_of(7) == 7
+    assert process_limit(0) == 3 * PER_CORE + RESERVED
+    assert process_limit(7) == 7
 
 
 @given(
@@ -148,13 +149,13 @@ def test_whatever_happens_no_seat_is_lost_or_made(actions, count):  # noqa: C901
     """
 
     async def play():  # noqa: C901 - as above
-        seats = Seats(count, 100)
+        limiter = ConcurrencyLimiter(count, 100)
         waiting, holding = {}, Counter()
         for action, hook in actions:
             if action == "take":
-                waiting[asyncio.create_task(seats.take(hook))] = hook
+                waiting[asyncio.create_task(limiter.acquire(hook))] = hook
             elif action == "give" and holding[hook]:
-                seats.give_back(hook)
+                limiter.release(hook)
                 holding[hook] -= 1
             elif action == "cancel" and waiting:
                 list(waiting)[len(waiting) // 2].cancel()
@@ -163,10 +164,10 @@ def test_whatever_happens_no_seat_is_lost_or_made(actions, count):  # noqa: C901
             for task in [task for task in waiting if task.done()]:
                 held = waiting.pop(task)
                 holding[held] += not task.cancelled()
-            assert holding.total() <= seats.taken <= count
+            assert holding.total() <= limiter.running <= count
             if action == "turn":
                 free = count - holding.total()
-                assert free == 0 or all(free == KEPT and holding[hook] for hook in waiting.values())
+                assert free == 0 or all(free == RESERVED and holding[hook] for hook in waiting.values())
         for task in waiting:
             task.cancel()
         results = await asyncio.gather(*waiting, return_exceptions=True)
@@ -174,7 +175,7 @@ def test_whatever_happens_no_seat_is_lost_or_made(actions, count):  # noqa: C901
             holding[hook] += result is None
         for hook, number in holding.items():
             for _ in range(number):
-                seats.give_back(hook)
-        assert seats.taken == 0
+                limiter.release(hook)
+        assert limiter.running == 0
 
     asyncio.run(play())

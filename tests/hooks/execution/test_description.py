@@ -83,11 +83,11 @@ async def test_snapshots_are_for_those_that_ask_for_them(tmp_path):
         (None, 0, "there is no such file"),
         ("#!/bin/bash\n", 0o644, "may not be executed"),
         ("#!/nowhere/bash\n", 0o755, "interpreter"),
-        ("#!/bin/bash\nexit 3\n", 0o755, "ended with 3 when run with --config: it does not say why"),
-        ("#!/bin/bash\necho no luck >&2; exit 3\n", 0o755, "ended with 3 when run with --config: no luck"),
-        ("#!/bin/bash\nkill -9 $$\n", 0o755, "ended with -9"),
-        ("#!/bin/bash\nexit 0\n", 0o755, "printed a configuration that is none"),
-        ("#!/bin/bash\necho '{'\n", 0o755, "printed a configuration that is none"),
+        ("#!/bin/bash\nexit 3\n", 0o755, "exited with status 3 when called with --config"),
+        ("#!/bin/bash\necho no luck >&2; exit 3\n", 0o755, "; it wrote to stderr: no luck"),
+        ("#!/bin/bash\nkill -9 $$\n", 0o755, "was ended by signal 9"),
+        ("#!/bin/bash\nexit 0\n", 0o755, "printed an invalid configuration"),
+        ("#!/bin/bash\necho '{'\n", 0o755, "printed an invalid configuration"),
         ("#!/bin/bash\necho 'configVersion: v2'\n", 0o755, "configVersion"),
         ("#!/bin/bash\nyes\n", 0o755, "wrote more than 1048576 bytes"),
     ],
@@ -105,7 +105,7 @@ async def test_a_broken_hook_says_what_is_wrong(tmp_path, text, mode, why):
 
 async def test_one_that_does_not_end_is_ended(tmp_path):
     """After its time."""
-    with pytest.raises(HookError, match=r"did not end within 0\.5 s"):
+    with pytest.raises(HookError, match=r"did not print its configuration within 0\.5 s"):
         await described(executable(tmp_path / "hook.sh", "#!/bin/bash\nsleep 1e6\n"), config_seconds=0.5)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.hooks.execution import orphans
-from gateway.hooks.execution.orphans import Strays, children, new_mark
+from gateway.hooks.execution.orphans import OrphanReaper, children, new_run_id
 from gateway.hooks.execution.process import run
 from tests.hooks.scripts import PATIENCE, gone, pid_in, until
 
@@ -21,7 +21,7 @@ pytestmark = [
 
 def test_two_marks_differ():
     """No run is taken for another one."""
-    assert len({new_mark() for _ in range(100)}) == 100
+    assert len({new_run_id() for _ in range(100)}) == 100
 
 
 async def test_other_children_are_left_alone(tmp_path):
@@ -45,10 +45,10 @@ async def test_the_status_of_others_is_not_taken(tmp_path):
 
 async def test_what_nobody_waits_for_is_reaped_in_the_end(tmp_path, monkeypatch):
     """An orphan that had ended before anybody saw its mark does not stay for ever."""
-    monkeypatch.setattr(orphans, "_NOBODYS_SECONDS", 0.0)
+    monkeypatch.setattr(orphans, "_ZOMBIE_SECONDS", 0.0)
     # Its parent ends first, and only then it itself: an entry of this process, with no environment any more.
     script = "(setsid sh -c 'echo $$ > child; until test -s go; do sleep 0.01; done' &)"
-    assert Strays.adopt()
+    assert OrphanReaper.adopt_orphans()
     shell = await asyncio.create_subprocess_exec("/bin/bash", "-c", script, cwd=tmp_path)
     await shell.wait()
     pid = await pid_in(tmp_path / "child")
@@ -62,7 +62,7 @@ async def test_what_nobody_waits_for_is_reaped_in_the_end(tmp_path, monkeypatch)
 async def test_who_loses_its_parent_in_the_middle_of_a_look_is_found(tmp_path, monkeypatch):
     """The children are listed, then one of them ends, then it is looked at: what it leaves is found all the same."""
     script = "setsid sh -c 'sleep 1e6 & echo $! > child; wait' & until test -s child; do sleep 0.01; done"
-    listed, kill, doomed = orphans.listed, os.kill, {}
+    listed, kill, doomed = orphans.child_pids, os.kill, {}
 
     def listed_before_they_end():
         found = listed()
@@ -72,7 +72,7 @@ async def test_who_loses_its_parent_in_the_middle_of_a_look_is_found(tmp_path, m
                 pass
         return found
 
-    monkeypatch.setattr(orphans, "listed", listed_before_they_end)
+    monkeypatch.setattr(orphans, "child_pids", listed_before_they_end)
     monkeypatch.setattr(os, "kill", doomed.__setitem__)
     environment = {"PATH": os.environ["PATH"]}
     fields = {"environment": environment, "directory": tmp_path, "seconds": PATIENCE, "output_bytes": 1}

@@ -3,15 +3,15 @@
 import pytest
 
 from gateway.hooks.execution import output
-from gateway.hooks.execution.output import LINE_BYTES, HookOutput, LogRoom, escaped
-from gateway.hooks.execution.process import Stream
+from gateway.hooks.execution.output import LINE_BYTES, HookOutput, LineLimiter, escaped
+from gateway.hooks.execution.results import Stream
 
 
-def written(log, *chunks, room=None, **fields):
-    hook = HookOutput(room or LogRoom(), **({"hook": "/hooks/a.sh", "binding": "b", "uid": "u"} | fields))
+def written(log, *chunks, limiter=None, **fields):
+    hook = HookOutput(limiter or LineLimiter(), **({"hook": "/hooks/a.sh", "binding": "b", "uid": "u"} | fields))
     for stream, chunk in chunks:
-        hook.heard(stream, chunk)
-    hook.ended()
+        hook.write(stream, chunk)
+    hook.close()
     return [entry["line"] for entry in log if "line" in entry]
 
 
@@ -44,23 +44,23 @@ def test_control_characters_are_escaped(log):
 
 def test_a_flood_is_counted_not_logged(log, monkeypatch):
     """Of what all hooks write in a second only so many lines; each says how many of its own were left out."""
-    monkeypatch.setattr(output, "LINES_A_SECOND", 10)
+    monkeypatch.setattr(output, "LINES_PER_SECOND", 10)
     monkeypatch.setattr(output, "monotonic", lambda: 1.0)
-    room = LogRoom()
-    assert len(written(log, (Stream.STDOUT, b"a\n" * 8), room=room)) == 8
-    assert len(written(log, (Stream.STDOUT, b"b\n" * 8), room=room)) == 10
+    limiter = LineLimiter()
+    assert len(written(log, (Stream.STDOUT, b"a\n" * 8), limiter=limiter)) == 8
+    assert len(written(log, (Stream.STDOUT, b"b\n" * 8), limiter=limiter)) == 10
     assert [entry["lines"] for entry in log if "lines" in entry] == [6]
 
 
-def test_the_next_second_has_room_again(log, monkeypatch):
+def test_the_next_second_has_limiter_again(log, monkeypatch):
     """As much as the one before."""
     now = [1.0]
-    monkeypatch.setattr(output, "LINES_A_SECOND", 1)
+    monkeypatch.setattr(output, "LINES_PER_SECOND", 1)
     monkeypatch.setattr(output, "monotonic", lambda: now[0])
-    room = LogRoom()
-    assert [room.take(), room.take()] == [True, False]
+    limiter = LineLimiter()
+    assert [limiter.acquire(), limiter.acquire()] == [True, False]
     now[0] = 2.0
-    assert room.take()
+    assert limiter.acquire()
 
 
 def test_a_configuration_is_not_logged(log):
@@ -72,4 +72,4 @@ def test_a_configuration_is_not_logged(log):
 def test_empty_lines_are_not_even_looked_at(log, monkeypatch):
     """An endless output may be nothing else."""
     monkeypatch.setattr(HookOutput, "_log", lambda *_: pytest.fail("an empty line was looked at"))
-    HookOutput(LogRoom(), hook="/hooks/a.sh").heard(Stream.STDOUT, b"\n \n" * 100)
+    HookOutput(LineLimiter(), hook="/hooks/a.sh").write(Stream.STDOUT, b"\n \n" * 100)

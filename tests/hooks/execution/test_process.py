@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.execution.orphans import Strays
-from gateway.hooks.execution.process import Fate, NotStartedError, Stream, run
+from gateway.hooks.execution.orphans import OrphanReaper
+from gateway.hooks.execution.process import run
+from gateway.hooks.execution.results import ExitCause, NotStartedError, Stream
 from tests.hooks.scripts import LIMITS, PATIENCE, executable, gone, pid_in, until
 
 pytestmark = pytest.mark.integration
@@ -32,7 +33,7 @@ def running(tmp_path, script, *, seconds=PATIENCE, output_bytes=1_000_000, **fie
 async def test_a_program_is_run_to_its_end(tmp_path):
     """Its exit status and both outputs are told, its directory is the given one."""
     ended = await running(tmp_path, "pwd; echo wrong >&2; exit 3")
-    assert (ended.fate, ended.code) == (Fate.ENDED, 3)
+    assert (ended.cause, ended.code) == (ExitCause.EXITED, 3)
     assert ended.stdout.decode() == f"{tmp_path.resolve()}\n"
     assert (ended.stderr, ended.left_out) == (b"wrong\n", 0)
 
@@ -54,14 +55,14 @@ async def test_it_sees_only_the_environment_that_it_is_given(tmp_path, monkeypat
 
 async def test_output_is_heard_as_it_comes_and_its_beginning_kept(tmp_path):
     """Whoever listens gets all of it; what is not kept is counted."""
-    heard = dict.fromkeys(Stream, b"")
+    output = dict.fromkeys(Stream, b"")
 
-    def hear(stream, chunk):
-        heard[stream] += chunk
+    def take(stream, chunk):
+        output[stream] += chunk
 
-    ended = await running(tmp_path, "printf %020d 1; printf e >&2", kept_bytes=5, heard=hear)
+    ended = await running(tmp_path, "printf %020d 1; printf e >&2", kept_bytes=5, on_output=take)
     assert (ended.stdout, ended.stderr, ended.left_out) == (b"00000", b"e", 15)
-    assert heard == {Stream.STDOUT: b"0" * 19 + b"1", Stream.STDERR: b"e"}
+    assert output == {Stream.STDOUT: b"0" * 19 + b"1", Stream.STDERR: b"e"}
 
 
 async def late(tmp_path, script, begun):
@@ -76,7 +77,7 @@ async def late(tmp_path, script, begun):
 async def test_the_time_limit_ends_the_group(tmp_path):
     """Children that wait go with it."""
     ended = await late(tmp_path, f"sleep {FOREVER} & echo $! > new; mv new child; wait", "child")
-    assert (ended.fate, ended.code) == (Fate.LATE, -signal.SIGTERM)
+    assert (ended.cause, ended.code) == (ExitCause.TIMED_OUT, -signal.SIGTERM)
     await gone(await pid_in(tmp_path / "child"))
 
 
@@ -84,7 +85,7 @@ async def test_it_may_end_in_its_own_way_first(tmp_path):
     """SIGTERM comes before SIGKILL: a trap runs."""
     script = f"trap 'echo tidied > done; exit 7' TERM; touch begun; sleep {FOREVER} & wait"
     ended = await late(tmp_path, script, "begun")
-    assert (ended.fate, ended.code) == (Fate.LATE, 7)
+    assert (ended.cause, ended.code) == (ExitCause.TIMED_OUT, 7)
     assert (tmp_path / "done").read_text() == "tidied\n"
 
 
@@ -92,13 +93,13 @@ async def test_one_that_does_not_listen_is_killed(tmp_path, monkeypatch):
     """SIGKILL comes after the grace."""
     monkeypatch.setattr("gateway.hooks.execution.process.GRACE_SECONDS", 0.1)
     ended = await late(tmp_path, "trap '' TERM; touch begun; while :; do sleep 1000; done", "begun")
-    assert (ended.fate, ended.code) == (Fate.LATE, -signal.SIGKILL)
+    assert (ended.cause, ended.code) == (ExitCause.TIMED_OUT, -signal.SIGKILL)
 
 
 async def test_what_it_leaves_running_is_killed(tmp_path):
     """A child in the background does not outlive it."""
     ended = await running(tmp_path, f"sleep {FOREVER} & echo $! > child; exit 0")
-    assert ended.fate is Fate.ENDED
+    assert ended.cause is ExitCause.EXITED
     await gone(await pid_in(tmp_path / "child"))
 
 
@@ -107,9 +108,9 @@ async def test_what_it_leaves_running_is_killed_where_processes_have_no_descript
     """Nor are strays found there: it goes with its group, before or just as the group's number is free again."""
     for name in missing:
         monkeypatch.delattr(os, name, raising=False)
-    monkeypatch.setattr(Strays, "_adopts", False)
+    monkeypatch.setattr(OrphanReaper, "_is_subreaper", False)
     ended = await running(tmp_path, f"sleep {FOREVER} & echo $! > child; exit 3")
-    assert (ended.fate, ended.code) == (Fate.ENDED, 3)
+    assert (ended.cause, ended.code) == (ExitCause.EXITED, 3)
     pid = await pid_in(tmp_path / "child")
     await until(lambda: is_dead(pid))
     # It may have fallen to us, if we have adopted orphans before.
@@ -136,7 +137,7 @@ def is_dead(pid):
 async def test_what_leaves_its_group_is_found(tmp_path, daemon):
     """A session of its own, a parent that has died, output that it holds open: it goes all the same, and is reaped."""
     ended = await running(tmp_path, f"{daemon}\nuntil test -s child; do sleep 0.01; done")
-    assert (ended.fate, ended.code) == (Fate.ENDED, 0)
+    assert (ended.cause, ended.code) == (ExitCause.EXITED, 0)
     await gone(await pid_in(tmp_path / "child"))
 
 
@@ -150,7 +151,7 @@ async def test_nobody_waits_for_an_output_that_a_daemon_holds(tmp_path):
 async def test_one_that_floods_is_ended(tmp_path, stream):
     """An endless output costs no more than its bound."""
     ended = await running(tmp_path, f"yes {stream}", output_bytes=100_000, kept_bytes=10)
-    assert ended.fate is Fate.FLOODED
+    assert ended.cause is ExitCause.OUTPUT_LIMIT
     assert len(ended.stdout + ended.stderr) == 10
     assert ended.left_out >= 99_990
 
@@ -158,8 +159,8 @@ async def test_one_that_floods_is_ended(tmp_path, stream):
 async def test_the_bound_is_of_both_outputs_together(tmp_path):
     """Exactly as much as is allowed may be written."""
     script = "head -c 600 /dev/zero; head -c 400 /dev/zero >&2"
-    assert (await running(tmp_path, script, output_bytes=1000)).fate is Fate.ENDED
-    assert (await running(tmp_path, script, output_bytes=999)).fate is Fate.FLOODED
+    assert (await running(tmp_path, script, output_bytes=1000)).cause is ExitCause.EXITED
+    assert (await running(tmp_path, script, output_bytes=999)).cause is ExitCause.OUTPUT_LIMIT
 
 
 async def test_cancelling_leaves_nothing(tmp_path):
@@ -190,7 +191,7 @@ async def test_one_killed_by_somebody_else_is_told_so(tmp_path):
     task = asyncio.create_task(running(tmp_path, f"echo $$ > own; exec sleep {FOREVER}"))
     os.kill(await pid_in(tmp_path / "own"), signal.SIGKILL)
     ended = await task
-    assert (ended.fate, ended.code) == (Fate.ENDED, -signal.SIGKILL)
+    assert (ended.cause, ended.code) == (ExitCause.EXITED, -signal.SIGKILL)
 
 
 def descriptors():
@@ -210,10 +211,10 @@ async def test_no_descriptor_is_left(tmp_path):
     [
         (None, 0, "there is no such file"),
         ("#!/bin/sh\n", 0o644, r"may not be executed; chmod \+x"),
-        ("#!/nowhere/perl -w\n", 0o755, r"interpreter that its first line names \('#!/nowhere/perl -w'\)"),
+        ("#!/nowhere/perl -w\n", 0o755, r"interpreter in its first line \('#!/nowhere/perl -w'\)"),
         ("#!/bin/sh\r\n", 0o755, r"first line \('#!/bin/sh\\r'\) ends in CR.* sed -i 's/\\r\$//' "),
-        ("#!/nowhere/perl -w\r\n", 0o755, r"interpreter that its first line names \('#!/nowhere/perl -w'\)"),
-        ("echo\n", 0o755, "no program of this machine"),
+        ("#!/nowhere/perl -w\r\n", 0o755, r"interpreter in its first line \('#!/nowhere/perl -w'\)"),
+        ("echo\n", 0o755, "exec format error"),
     ],
     ids=["missing", "mode", "interpreter", "crlf", "interpreter-crlf", "format"],
 )
@@ -228,5 +229,5 @@ async def test_what_cannot_be_started_says_why(tmp_path, text, mode, why):
 
 async def test_a_directory_that_is_gone_is_not_a_missing_program(tmp_path):
     """The message names the directory."""
-    with pytest.raises(NotStartedError, match=r"its directory .* is not there"):
+    with pytest.raises(NotStartedError, match=r"its directory .* does not exist"):
         await run(["/bin/true"], environment={}, directory=tmp_path / "gone", seconds=PATIENCE, output_bytes=1)

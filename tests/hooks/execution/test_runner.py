@@ -12,7 +12,8 @@ import pytest
 
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.hooks.execution import files
-from gateway.hooks.execution.runner import CONFIGS, HookRunner, Question, RunEvent
+from gateway.hooks.execution.config_run import CONFIG_RUNS
+from gateway.hooks.execution.runner import HookRequest, HookRunner, RunEvent
 from gateway.hooks.protocol.outcomes import HOOK_FAILED, NO_ANSWER
 from gateway.hooks.protocol.verdicts import verdict
 from gateway.policies.model import Phase
@@ -50,13 +51,13 @@ def temporary(tmp_path, monkeypatch):
     assert list(directory.iterdir()) == []
 
 
-async def judged(hook, *, phase=Phase.VALIDATING, seconds=PATIENCE, report=None, runner=None, **fields):
+async def judged(hook, *, phase=Phase.VALIDATING, seconds=PATIENCE, on_event=None, runner=None, **fields):
     """What a hook says, or why it says nothing."""
-    question = Question(
+    request = HookRequest(
         binding=VALIDATING if phase is Phase.VALIDATING else MUTATING, phase=phase, document=DOCUMENT, uid="u1"
     )
     runner = runner or HookRunner(limits(**fields))
-    return await runner.judge(hook, question, deadline=time.monotonic() + seconds, report=report or [].append)
+    return await runner.call(hook, request, deadline=time.monotonic() + seconds, on_event=on_event or [].append)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ async def test_no_answer_is_a_denial_with_500_and_the_log_says_why(tmp_path, log
     hook = bash_hook(tmp_path, body)
     assert await judged(hook) == NO_ANSWER
     (entry,) = [entry for entry in log if entry["log_level"] == "warning"]
-    assert entry["event"] == "a hook has failed, so the request is denied"
+    assert entry["event"] == "hook failed; the request is denied"
     assert "no answer" in entry["why"]
     assert (entry["hook"], entry["binding"], entry["uid"]) == (str(hook), VALIDATING, "u1")
 
@@ -150,9 +151,9 @@ async def test_no_answer_is_a_denial_with_500_and_the_log_says_why(tmp_path, log
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("exit 1", "exit code 1"),
+        ("exit 1", "status 1"),
         ("kill -SEGV $$", "signal 11"),
-        (f"{answering({'allowed': True})}\nexit 3", "exit code 3"),
+        (f"{answering({'allowed': True})}\nexit 3", "status 3"),
         (f"{answering({'allowed': True})}\necho '{{' > $METRICS_PATH", "METRICS_PATH"),
         (f"{answering({'allowed': True})}\necho '[]' > $CONVERSION_RESPONSE_PATH", "CONVERSION_RESPONSE_PATH"),
         (
@@ -166,7 +167,7 @@ async def test_no_answer_is_a_denial_with_500_and_the_log_says_why(tmp_path, log
 async def test_a_failed_hook_denies_and_the_log_says_why(tmp_path, log, body, why):
     """403 "Hook failed", and nothing of it is dropped silently."""
     assert await judged(bash_hook(tmp_path, body)) == HOOK_FAILED
-    entry = next(entry for entry in log if "has failed" in entry["event"])
+    entry = next(entry for entry in log if "hook failed" in entry["event"])
     assert why in entry["why"]
     assert (entry["uid"], entry["binding"]) == ("u1", VALIDATING)
 
@@ -228,7 +229,7 @@ async def test_one_that_never_ends_is_a_timeout(tmp_path):
     hook = bash_hook(tmp_path, "echo $$ > own; sleep 1e6")
     for seconds in LIMITS:
         told = []
-        answer = await judged(hook, seconds=seconds, report=told.append)
+        answer = await judged(hook, seconds=seconds, on_event=told.append)
         assert answer.reason is Reason.WORKER_TIMEOUT
         if (tmp_path / "own").exists():
             break
@@ -267,7 +268,7 @@ async def test_one_that_cannot_be_started_is_unavailable(tmp_path, text, mode):
     if text is not None:
         executable(hook, text).chmod(mode)
     told = []
-    answer = await judged(hook, report=told.append)
+    answer = await judged(hook, on_event=told.append)
     assert answer.reason is Reason.WORKER_UNAVAILABLE
     assert str(hook) in answer.message
     assert told == []
@@ -284,14 +285,14 @@ async def test_cancelled_nothing_is_left(tmp_path):
     """No process, no file, no seat taken."""
     runner, told = HookRunner(limits()), []
     hook = bash_hook(tmp_path, "echo $$ > own; (setsid sh -c 'echo $$ > away; exec sleep 1e6' &); sleep 1e6")
-    task = asyncio.create_task(judged(hook, runner=runner, report=told.append))
+    task = asyncio.create_task(judged(hook, runner=runner, on_event=told.append))
     pids = [await pid_in(tmp_path / name) for name in ("own", "away")]
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     for pid in pids:
         await gone(pid)
-    assert (runner.seats.taken, told) == (0, [RunEvent.STARTED, RunEvent.KILLED])
+    assert (runner.concurrency.running, told) == (0, [RunEvent.STARTED, RunEvent.KILLED])
 
 
 async def test_no_more_run_than_there_are_seats(tmp_path):
@@ -309,8 +310,8 @@ async def test_too_many_are_refused_at_once(tmp_path):
     runner, told = HookRunner(limits(processes=1, waiting=1)), []
     tasks = [asyncio.create_task(judged(hook, runner=runner)) for _ in range(2)]
     await asyncio.sleep(0)
-    answer = await judged(hook, runner=runner, report=told.append)
-    assert (answer.reason, told) == (Reason.OVERLOADED, [RunEvent.REFUSED])
+    answer = await judged(hook, runner=runner, on_event=told.append)
+    assert (answer.reason, told) == (Reason.OVERLOADED, [RunEvent.REJECTED])
     (tmp_path / "go").touch()
     assert await asyncio.gather(*tasks) == [HOOK_FAILED] * 2
 
@@ -338,11 +339,11 @@ async def test_a_hook_that_hangs_does_not_hold_up_the_others(tmp_path):
     hook, tasks = await hanging(runner, tmp_path, 12, 2)
     well = bash_hook(tmp_path, answering({"allowed": True}), name="well.sh")
     assert await asyncio.gather(*(judged(well, runner=runner) for _ in range(10))) == [Allow()] * 10
-    answer = await judged(hook, runner=runner, report=told.append)
-    assert (answer.reason, told) == (Reason.OVERLOADED, [RunEvent.REFUSED])
+    answer = await judged(hook, runner=runner, on_event=told.append)
+    assert (answer.reason, told) == (Reason.OVERLOADED, [RunEvent.REJECTED])
     assert len(list(tmp_path.glob("own.*"))) == 2
     await ended(tasks)
-    assert runner.seats.taken == 0
+    assert runner.concurrency.running == 0
 
 
 async def test_a_hook_that_hangs_does_not_hold_up_descriptions(tmp_path):
@@ -351,7 +352,7 @@ async def test_a_hook_that_hangs_does_not_hold_up_descriptions(tmp_path):
     hook, tasks = await hanging(runner, tmp_path, 2, 1)
     async with asyncio.timeout(PATIENCE):
         described = await runner.config(hook)
-    assert json.loads(described.stdout) == CONFIG
+    assert json.loads(described) == CONFIG
     assert not any(task.done() for task in tasks)
     await ended(tasks)
 
@@ -362,10 +363,10 @@ async def test_descriptions_that_hang_do_not_hold_up_verdicts(tmp_path):
     text = "#!/bin/bash\necho > on.$$\nexec sleep 1e6\n"
     mute = [executable(tmp_path / f"{number}.sh", text) for number in range(8)]
     tasks = [asyncio.create_task(runner.config(hook)) for hook in mute]
-    await until(lambda: len(list(tmp_path.glob("on.*"))) == CONFIGS)
+    await until(lambda: len(list(tmp_path.glob("on.*"))) == CONFIG_RUNS)
     well = bash_hook(tmp_path, answering({"allowed": True}), name="well.sh")
     assert await judged(well, runner=runner) == Allow()
-    assert len(list(tmp_path.glob("on.*"))) == CONFIGS
+    assert len(list(tmp_path.glob("on.*"))) == CONFIG_RUNS
     await ended(tasks)
 
 

@@ -125,7 +125,7 @@ async def test_a_filter_that_cannot_be_applied_says_so(jq_filter):
 async def test_a_filter_that_never_ends_is_ended():
     """After its time."""
     binding = ObjectBinding(name="x", kind="Pod", jq_filter="last(repeat(1))")
-    with pytest.raises(SnapshotError, match="late"):
+    with pytest.raises(SnapshotError, match="timed out"):
         await snapshot(binding, OBJECTS, seconds=0.5, output_bytes=1_000)
 
 

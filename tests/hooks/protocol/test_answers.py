@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.hooks.protocol.answers import (
     DEPTH,
-    SAYINGS,
+    MAX_WARNINGS,
     VALUES,
     AnswerError,
     HookAnswer,
@@ -99,9 +99,9 @@ def test_text_that_is_not_utf_8_is_read_all_the_same():
 
 def test_more_warnings_than_anybody_reads_are_an_error():
     """A thousand are read."""
-    read_answer(json.dumps({"warnings": [""] * SAYINGS}).encode())
-    with pytest.raises(AnswerError, match=f"at most {SAYINGS}"):
-        read_answer(json.dumps({"warnings": [""] * (SAYINGS + 1)}).encode())
+    read_answer(json.dumps({"warnings": [""] * MAX_WARNINGS}).encode())
+    with pytest.raises(AnswerError, match=f"the limit is {MAX_WARNINGS}"):
+        read_answer(json.dumps({"warnings": [""] * (MAX_WARNINGS + 1)}).encode())
 
 
 def test_deep_nesting_is_an_error():

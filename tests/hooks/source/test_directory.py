@@ -110,7 +110,7 @@ def test_hooks_are_executable_files_in_the_order_of_their_paths(folder):
     found = find_hooks(folder)
     # "-" stands before "/": shell-operator sorts whole paths.
     assert [str(path.relative_to(folder)) for path in found.hooks] == ["a-b/y", "a/b/c", "a/z", "b.sh"]
-    assert found.idle == []
+    assert found.skipped == []
 
 
 def test_what_may_not_be_executed_is_told(folder):
@@ -121,10 +121,10 @@ def test_what_may_not_be_executed_is_told(folder):
     os.mkfifo(folder / "pipe")
     text = read(folder)
     remarks = [str(remark) for remark in text.remarks]
-    assert remarks[0].startswith(f"{idle}:1: may not be executed")
+    assert remarks[0].startswith(f"{idle}:1: is not executable")
     assert f"chmod +x {idle}" in remarks[0]
     assert "cannot be read" in remarks[1]
-    assert "no regular file" in remarks[2]
+    assert "not a regular file" in remarks[2]
     assert text.mistakes == ()
     assert set(remarks) <= {str(warning) for warning in load([text]).warnings}
 
@@ -146,7 +146,7 @@ def test_a_mounted_config_map(folder):
 def test_a_directory_without_hooks_is_refused(folder):
     """Most likely somebody has forgotten chmod."""
     write(folder / "hook", BASH, mode=0o644)
-    with pytest.raises(SourceError, match="holds no file that may be executed; chmod"):
+    with pytest.raises(SourceError, match="contains no executable file; chmod"):
         read(folder)
 
 
@@ -163,7 +163,7 @@ def test_a_directory_of_anything_is_refused(folder, monkeypatch):
     monkeypatch.setattr(files, "MAX_FILES", 3)
     for number in range(4):
         bash(folder / f"hook{number}")
-    with pytest.raises(SourceError, match="holds more than 3 files"):
+    with pytest.raises(SourceError, match="contains more than 3 files"):
         read(folder)
 
 
@@ -220,7 +220,7 @@ def test_beside_policies(folder, tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("#!/bin/bash\nexit 3\n", "ended with exit status 3"),
+        ("#!/bin/bash\nexit 3\n", "exited with status 3"),
         ("#!/bin/bash\necho why >&2; exit 1\n", "it wrote to stderr: why"),
         ("#!/bin/bash\nkill -9 $$\n", "was ended by signal 9"),
         ("#!/bin/bash\necho 'a: ['\n", "neither YAML nor JSON"),
@@ -286,7 +286,7 @@ def test_many_hooks_are_asked_a_few_at_a_time(folder):
     for number in range(12):
         bash(folder / f"hook{number}", f"n{number}", before=count)
     assert len(load([read(folder)]).validating) == 12
-    assert max(map(int, (folder.parent / "counts").read_text().split())) <= directory.AT_ONCE
+    assert max(map(int, (folder.parent / "counts").read_text().split())) <= directory.CONFIG_RUNS
 
 
 async def test_whoever_stops_asking_leaves_nothing_behind(folder):
@@ -321,7 +321,7 @@ def test_a_command_that_is_told_to_end_leaves_nothing_behind(folder, number):
         time.sleep(0.02)
     started.send_signal(number)
     said, _ = started.communicate(timeout=PATIENCE)
-    assert "told to end" in said
+    assert "stopped while" in said
     assert running(word) == []
 
 
@@ -379,5 +379,5 @@ async def test_a_change_is_read(folder):
 def test_hooks_that_change_all_the_time_are_refused(folder):
     """One that writes itself anew whenever it is asked would be read for ever."""
     bash(folder / "hook", before='cp "$0" "$0.new" && mv "$0.new" "$0"')
-    with pytest.raises(SourceError, match="changed while they were asked"):
+    with pytest.raises(SourceError, match="changed while the hooks printed"):
         read(folder)

@@ -8,7 +8,7 @@ import pytest
 from gateway.engine.plan import Described
 from gateway.engine.verdicts import Allow, Failure
 from gateway.hooks.protocol.outcomes import HOOK_FAILED
-from gateway.hooks.transport import worker as module
+from gateway.hooks.transport import description_watch
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Configuration, HookTarget, Phase, Worker
 from gateway.reasons import Reason
@@ -52,8 +52,8 @@ def temporary(tmp_path, monkeypatch):
 @pytest.fixture
 def hasty(monkeypatch):
     """Files are looked at all the time."""
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(module, "AGAIN_SECONDS", (0.05, 0.1))
+    monkeypatch.setattr(description_watch, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(description_watch, "RETRY_SECONDS", (0.05, 0.1))
 
 
 # ---------------------------------------------------------------------------------------------- its description
@@ -89,7 +89,7 @@ async def test_it_takes_no_settings(tmp_path):
     async with hooked(bash_hook(tmp_path, "")) as worker:
         assert not (await worker.validate_settings(VALIDATING, b"{}")).errors
         (error,) = (await worker.validate_settings(VALIDATING, b'{"a":1}')).errors
-        assert "takes no settings" in error.message
+        assert "accepts no settings" in error.message
 
 
 async def test_behind_the_gateway_its_policies_stand(tmp_path):
@@ -112,7 +112,7 @@ async def test_one_that_cannot_be_described_says_why(tmp_path, hasty):
         await until(lambda: worker.why)
         answer = await asked(worker)
         assert answer.reason is Reason.WORKER_UNAVAILABLE
-        assert "printed a configuration that is none" in answer.message
+        assert "printed an invalid configuration" in answer.message
         bash_hook(tmp_path, ALLOW)
         await until(lambda: worker.live)
         assert isinstance(await asked(worker), Allow)
@@ -168,7 +168,7 @@ async def test_one_that_breaks_is_lost(tmp_path, hasty, log):
         await until(lambda: not worker.live)
         assert (await asked(worker)).reason is Reason.WORKER_UNAVAILABLE
         assert events.usable == 0
-        assert any("a hook is lost" in entry["event"] for entry in log)
+        assert any("hook became unavailable" in entry["event"] for entry in log)
 
 
 async def test_of_a_file_that_has_just_changed_no_verdict_is_kept(tmp_path):
@@ -249,7 +249,7 @@ async def test_at_its_deadline_it_is_answered_and_ended(tmp_path, monkeypatch):
             if not (tmp_path / "own").exists():
                 continue
             assert answer.reason is Reason.WORKER_TIMEOUT
-            assert "still running" in answer.message
+            assert "stopped at its deadline" in answer.message
             assert events.running == 1
             await worker.idle()
             assert events.told == ["connected", "hook_run", "hook_killed"]
@@ -336,7 +336,7 @@ async def test_a_mistake_of_ours_is_a_failure(tmp_path, monkeypatch, log):
         raise ZeroDivisionError
 
     async with hooked(bash_hook(tmp_path, ALLOW)) as worker:
-        monkeypatch.setattr(worker._runner, "judge", broken)
+        monkeypatch.setattr(worker._runner, "call", broken)
         answer = await asked(worker)
     assert isinstance(answer, Failure)
     assert answer.reason is Reason.INTERNAL

@@ -1,10 +1,10 @@
-"""A worker whose policies are hooks: what it tells when it serves, and when it stops besides.
+"""The server of ``hook-worker``: a worker of the Python SDK, whose policies are hooks.
 
-* What was left out of the directory is told in its log, once it listens: its standard error has the form that the
-  worker's contract asks for.
-* When the file of a hook has changed, it stops: what was described holds no longer.
-* SIGHUP (a terminal that is closed) tells it to stop, as SIGTERM does. The SDK leaves that signal to the system, which
-  would end it at once, and hooks that run would outlive it.
+* Files of the directory that were skipped are logged as soon as it listens: before that, the worker contract prescribes
+  what is written to standard error.
+* It stops when the file of a hook has changed: the descriptions that it gave are outdated.
+* It stops on SIGHUP (a closed terminal) as on SIGTERM. The SDK does not handle SIGHUP, which would end the process at
+  once, and running hooks would outlive it.
 """
 
 import asyncio
@@ -19,31 +19,32 @@ import structlog
 
 from admission_worker import Limits, Worker
 from admission_worker.certificates import Tls
-from gateway.hooks.execution.description import HookDescription, stamp
+from gateway.hooks.execution.description import HookDescription
+from gateway.hooks.execution.hook_file import stamp
 
 _LOG: Final = structlog.get_logger(__name__)
 
 NAME: Final = "hooks"
-"""The worker's, for logs."""
+"""The worker's name, for logs."""
 
-LOOK_SECONDS: Final = 1.0
-"""How often the hooks' files are looked at."""
+POLL_SECONDS: Final = 1.0
+"""How often the stamps of the hooks' files are compared."""
 
 
-class HookWorker(Worker):
+class HookServer(Worker):
     """A worker of the SDK.
 
     Args:
         version: of all hooks together.
         hooks: by path; it stops when one of them changes.
-        remarks: what is told when it listens.
+        warnings: logged when it listens.
     """
 
-    def __init__(self, *, version: str, hooks: Mapping[Path, HookDescription], remarks: Sequence[str]) -> None:
+    def __init__(self, *, version: str, hooks: Mapping[Path, HookDescription], warnings: Sequence[str]) -> None:
         super().__init__(NAME, version=version)
         self._hooks = hooks
-        self._remarks = remarks
-        self._stops = False
+        self._warnings = warnings
+        self._is_stopping = False
 
     @asynccontextmanager
     async def serve(
@@ -56,32 +57,32 @@ class HookWorker(Worker):
     ) -> AsyncIterator[str]:
         """See Worker."""
         async with super().serve(address, limits=limits, tls=tls, conformance=conformance) as found:
-            for remark in self._remarks:
-                _LOG.warning(remark)
+            for warning in self._warnings:
+                _LOG.warning(warning)
             if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as after nohup
                 asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._stop, "SIGHUP received; stopping")
             watching = asyncio.create_task(self._watch())
             try:
                 yield found
             finally:
-                self._stops = True
+                self._is_stopping = True
                 watching.cancel()
 
     async def _watch(self) -> None:
-        # What is waited for is outside of this process.
+        # Files change without an event that could be waited for.
         while not (changed := await asyncio.to_thread(self._changed)):  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_SECONDS)
-        self._stop(*(f"a hook has changed: {path}; stopping, to be started again" for path in changed))
+            await asyncio.sleep(POLL_SECONDS)
+        self._stop(*(f"hook {path} has changed; stopping, to be started again" for path in changed))
 
     def _changed(self) -> list[Path]:
         return [path for path, hook in self._hooks.items() if stamp(path) != hook.stamp]
 
     def _stop(self, *reasons: str) -> None:
-        """As if by SIGTERM; once, for by a second one the SDK ends at once, and a closed terminal may send more than
-        one SIGHUP.
+        """Send SIGTERM to this process, once: at a second one the SDK exits without a grace period, and a closed
+        terminal may send several SIGHUPs.
         """
-        if not self._stops:
-            self._stops = True
+        if not self._is_stopping:
+            self._is_stopping = True
             for reason in reasons:
                 _LOG.warning(reason)
             os.kill(os.getpid(), signal.SIGTERM)

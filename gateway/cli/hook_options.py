@@ -1,23 +1,23 @@
-"""The options that bring shell-operator's hooks, and shell-operator's own options for its webhook server.
+"""The options for shell-operator's hooks, and shell-operator's own options for its webhook server.
 
-The latter have shell-operator's names and variables, and mean what they mean there, so that a Deployment of it becomes
-one of ours by its image and command. They are settings of the gateway like our own, by which they are overruled:
+The latter have shell-operator's names, variables and meanings, so that a Deployment of shell-operator becomes one of
+the gateway by changing its image and command. The gateway's own options take precedence:
 
     ===================================================  =============================================================
     shell-operator's                                     here
     ===================================================  =============================================================
     --hooks-dir (SHELL_OPERATOR_HOOKS_DIR)               ``--hooks-dir``
-    --validating-webhook-configuration-name              the name of the hooks' configurations, ``-hooks`` behind it
+    --validating-webhook-configuration-name              the name of the hooks' configurations, without ``-hooks``
     --validating-webhook-listen-address, -listen-port    ``--listen``
     --validating-webhook-server-cert, -server-key        ``--tls-cert``, ``--tls-key``
-    --validating-webhook-client-ca                       ``--client-ca``, more than one of them
+    --validating-webhook-client-ca                       ``--client-ca``, several
     --validating-webhook-ca                              ``render --ca-bundle``
     --namespace, --validating-webhook-service-name       ``render --service``, port 443
-    --validating-webhook-failure-policy                  nothing, as there: a binding that says none has Fail
+    --validating-webhook-failure-policy                  no effect, as there: a binding without one has Fail
     ===================================================  =============================================================
 
-Their defaults (all interfaces, port 9680, /validating-certs/…) apply as soon as one of those that begin with
-``--validating-webhook-`` is given, and not before: a Deployment of shell-operator may well name its Service alone.
+Their defaults (all interfaces, port 9680, /validating-certs/…) apply only if an option that begins with
+``--validating-webhook-`` is given: a Deployment of shell-operator may name its Service alone.
 """
 
 import re
@@ -53,7 +53,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
 
 class _FilesType(click.Path):
-    """Files; in a variable one on each line, as shell-operator reads it."""
+    """Files; in a variable one per line, as in shell-operator."""
 
     envvar_list_splitter = "\n"
 
@@ -63,7 +63,7 @@ _FILES: Final = _FilesType(path_type=Path, dir_okay=False)
 
 def _checked_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
     for error in () if value is None else dns_subdomain(f"{value}-hooks"):
-        raise click.BadParameter(f"{value!r}: with -hooks behind it, {error}")
+        raise click.BadParameter(f"{value!r}: with -hooks appended, {error}")
     return value
 
 
@@ -73,12 +73,12 @@ def _checked_label(_ctx: click.Context, _param: click.Parameter, value: str | No
     return value
 
 
-def _theirs(name: str, **attributes: Any) -> Callable[[_F], _F]:
+def _webhook_option(name: str, **attributes: Any) -> Callable[[_F], _F]:
     return _option(_FLAG + name, _VARIABLE + name.upper().replace("-", "_"), **attributes)
 
 
 def _option(flag: str, variable: str, **attributes: Any) -> Callable[[_F], _F]:
-    """An option with a variable of ours, as all have, and shell-operator's."""
+    """An option with two variables: the gateway's, as all options have, and shell-operator's."""
     ours = PREFIX + flag.removeprefix("--").upper().replace("-", "_")
     defaults: dict[str, Any] = {"cls": SectionedOption, "section": SHELL_OPERATOR}
     return click.option(flag, envvar=[ours, variable], show_envvar=True, **(defaults | attributes))
@@ -86,16 +86,16 @@ def _option(flag: str, variable: str, **attributes: Any) -> Callable[[_F], _F]:
 
 def hooks_options(command: _F) -> _F:
     """The options of ``chosen_hooks``."""
-    made = _theirs(
+    made = _webhook_option(
         "configuration-name",
         callback=_checked_name,
-        help=f"What the hooks' configurations are called, without -hooks. Default: {CONFIGURATION}.",
+        help=f"The name of the hooks' configurations, without -hooks. Default: {CONFIGURATION}.",
     )(command)
     return _option(
         "--hooks-dir",
         "SHELL_OPERATOR_HOOKS_DIR",
         type=click.Path(path_type=Path),
-        help="A directory of shell-operator hooks, run as they are.",
+        help="A directory of shell-operator hooks, which run unchanged.",
         section="",
     )(made)
 
@@ -111,10 +111,10 @@ def chosen_hooks(values: dict[str, Any]) -> "HookDirectory | None":
 
 
 def require_policies(paths: tuple[Path, ...], hooks: "HookDirectory | None", flag: str) -> None:
-    """Refuse a command that is told of no policies at all.
+    """Reject a command without policies and hooks.
 
     Raises:
-        click.UsageError: so it is.
+        click.UsageError: there are none.
     """
     if not paths and hooks is None:
         raise click.UsageError(f"no policies: give {flag}, --hooks-dir, or both")
@@ -124,19 +124,23 @@ def require_policies(paths: tuple[Path, ...], hooks: "HookDirectory | None", fla
 
 
 def server_options(command: _F) -> _F:
-    """The options of ``chosen_server``, and those that mean nothing to ``serve``."""
+    """The options of ``chosen_server``, and those that have no effect on ``serve``."""
     for option in reversed(
         (
-            _theirs("listen-address", metavar="HOST", help="As in shell-operator: where to listen; see --listen."),
-            _theirs(
+            _webhook_option(
+                "listen-address", metavar="HOST", help="As in shell-operator: where to listen; see --listen."
+            ),
+            _webhook_option(
                 "listen-port",
                 type=click.IntRange(0, _LARGEST_PORT),
                 help="As in shell-operator: the port to listen on.",
             ),
-            _theirs("server-cert", type=_FILE, help="As in shell-operator; see --tls-cert."),
-            _theirs("server-key", type=_FILE, help="As in shell-operator; see --tls-key."),
-            _theirs("client-ca", type=_FILES, multiple=True, help="As in shell-operator; see --client-ca. Repeatable."),
-            _theirs(
+            _webhook_option("server-cert", type=_FILE, help="As in shell-operator; see --tls-cert."),
+            _webhook_option("server-key", type=_FILE, help="As in shell-operator; see --tls-key."),
+            _webhook_option(
+                "client-ca", type=_FILES, multiple=True, help="As in shell-operator; see --client-ca. Repeatable."
+            ),
+            _webhook_option(
                 "failure-policy",
                 type=click.Choice(["Ignore", "Fail"]),
                 help="Accepted; as in shell-operator, a binding without failurePolicy has Fail.",
@@ -148,37 +152,37 @@ def server_options(command: _F) -> _F:
 
 
 class Server(NamedTuple):
-    """What shell-operator's options say of the server; None and () where nothing was said."""
+    """shell-operator's options of the server; None and () for those that are not given."""
 
     listen: tuple[str, int] | None = None
     cert: Path | None = None
     key: Path | None = None
     client_cas: tuple[Path, ...] = ()
     names_files: bool = False
-    """Certificate or key were named, not only to be taken from their default places."""
+    """Whether certificate or key are given, and not taken from their default paths."""
 
 
 def chosen_server(values: dict[str, Any]) -> Server:
-    """What shell-operator's options say of the server, among a command's parameters.
+    """shell-operator's options of the server, among a command's parameters.
 
     Raises:
-        click.BadParameter: an address that cannot be one.
+        click.BadParameter: an invalid address.
     """
-    said = {name: values[_parameter(name)] for name in _ALL}
-    if said["failure-policy"] == "Ignore":
+    given = {name: values[_parameter(name)] for name in _ALL}
+    if given["failure-policy"] == "Ignore":
         note(
-            f"warning: {_FLAG}failure-policy Ignore changes nothing: as behind shell-operator, a binding without "
-            "failurePolicy has Fail; write failurePolicy: Ignore into those that are to have it",
+            f"warning: {_FLAG}failure-policy Ignore has no effect: as in shell-operator, a binding without "
+            "failurePolicy has Fail; set failurePolicy: Ignore in the bindings themselves",
             fg="yellow",
         )
-    if all(value is None or value == () for value in said.values()):
+    if all(value is None or value == () for value in given.values()):
         return Server()
     return Server(
-        listen=_address(said["listen-address"] or _DEFAULT_ADDRESS, said["listen-port"]),
-        cert=said["server-cert"] or _CERTIFICATES / "tls.crt",
-        key=said["server-key"] or _CERTIFICATES / "tls.key",
-        client_cas=said["client-ca"],
-        names_files=said["server-cert"] is not None or said["server-key"] is not None,
+        listen=_address(given["listen-address"] or _DEFAULT_ADDRESS, given["listen-port"]),
+        cert=given["server-cert"] or _CERTIFICATES / "tls.crt",
+        key=given["server-key"] or _CERTIFICATES / "tls.key",
+        client_cas=given["client-ca"],
+        names_files=given["server-cert"] is not None or given["server-key"] is not None,
     )
 
 
@@ -197,7 +201,7 @@ _ALL: Final = (
 
 def _address(host: str, port: int | None) -> tuple[str, int]:
     if not _HOST.fullmatch(host):
-        raise click.BadParameter(f"{_FLAG}listen-address: {host!r} is no host name and no IP address")
+        raise click.BadParameter(f"{_FLAG}listen-address: {host!r} is neither a host name nor an IP address")
     return host, _DEFAULT_PORT if port is None else port
 
 
@@ -218,10 +222,12 @@ def registration_options(command: _F) -> _F:
                 callback=_checked_label,
                 help="As in shell-operator: the namespace of its Service; for render --service.",
             ),
-            _theirs(
+            _webhook_option(
                 "service-name", callback=_checked_label, help="As in shell-operator: its Service; for render --service."
             ),
-            _theirs("ca", type=_FILE, help="As in shell-operator: its CA's certificate; for render --ca-bundle."),
+            _webhook_option(
+                "ca", type=_FILE, help="As in shell-operator: its CA's certificate; for render --ca-bundle."
+            ),
         )
     ):
         command = option(command)
@@ -229,19 +235,19 @@ def registration_options(command: _F) -> _F:
 
 
 class RegistrationChoice(NamedTuple):
-    """What shell-operator's options say of how the API server reaches the gateway; None where nothing was said."""
+    """shell-operator's options of how the API server reaches the gateway; None for those that are not given."""
 
     service: "ServiceReference | None" = None
     ca: Path | None = None
 
 
 def chosen_registration(values: dict[str, Any]) -> RegistrationChoice:
-    """What shell-operator's options say of it, among a command's parameters.
+    """shell-operator's options of the registration, among a command's parameters.
 
-    The CA's default place counts where there is such a file: whoever renders need not be in the pod.
+    The CA's default path is used only if the file exists: ``render`` may run outside of the pod.
 
     Raises:
-        click.UsageError: a Service without its namespace.
+        click.UsageError: a Service without a namespace.
     """
     from gateway.policies.model import ServiceReference
 
@@ -249,6 +255,8 @@ def chosen_registration(values: dict[str, Any]) -> RegistrationChoice:
     if namespace is None and name is None:
         return RegistrationChoice(ca=ca)
     if namespace is None:
-        raise click.UsageError(f"{_FLAG}service-name {name} is in some namespace; give --namespace too")
+        raise click.UsageError(
+            f"{_FLAG}service-name {name}: the namespace of the Service is missing; give --namespace too"
+        )
     service = ServiceReference(namespace=namespace, name=name or _DEFAULT_SERVICE)
     return RegistrationChoice(service=service, ca=ca or (_DEFAULT_CA if _DEFAULT_CA.is_file() else None))

@@ -1,4 +1,4 @@
-"""``admission-gateway hook-worker``: its options."""
+"""``admission-gateway hook-worker`` and ``shell-lib``: their options."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -19,11 +19,11 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Documents of the objects that the hooks' snapshots are made of: a file or a directory; may be repeated.",
+    help="Documents of the objects in the hooks' snapshots: a file or a directory; may be repeated.",
 )
 @click.option(
     "--listen",
-    envvar="ADMISSION_WORKER_LISTEN",  # a worker's: the gateway that starts us may have its own address in ours
+    envvar="ADMISSION_WORKER_LISTEN",  # a worker's: the gateway may set it when it starts this command
     show_envvar=True,
     metavar="ADDRESS",
     help="Where to serve: HOST:PORT or unix:PATH.  [default: 127.0.0.1:50051]",
@@ -33,14 +33,22 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
 def hook_worker(
     hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: tuple[str, ...], **limits: Any
 ) -> None:
-    """Serve the hooks of a directory to gateways over gRPC, until SIGTERM, SIGINT or SIGHUP. Each binding is a policy;
-    it is called as shell-operator calls it in URLs: private-repo-policy.example.com is private-repo-policy-example-com.
+    """Serve the hooks of a directory to gateways over gRPC, until SIGTERM, SIGINT or SIGHUP. Each binding is a policy.
+    Its name is shell-operator's id of the binding: private-repo-policy-example-com for private-repo-policy.example.com.
 
     All other flags of a worker's command may follow: --tls-cert, --tls-key, --client-ca, --log-format, --log-level,
     --in-flight, --grace-period, --conformance. Each is also a variable ADMISSION_WORKER_....
 
-    When the file of a hook changes, the worker stops as if it were told to; whoever runs it starts it again.
+    When the file of a hook changes, the worker exits with 0. Let the supervisor of the process start it again.
     """
     from gateway.cli.hook_worker import run
 
     run(hooks_dir, objects, listen, flags, **limits)
+
+
+@click.command("shell-lib")
+def shell_lib() -> None:
+    """Print the library that hooks written for shell-operator source: admission-gateway shell-lib > /shell_lib.sh."""
+    from importlib.resources import files
+
+    click.echo(files("gateway.hooks").joinpath("shell_lib.sh").read_text(encoding="utf-8"), nl=False)
