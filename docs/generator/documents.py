@@ -20,7 +20,7 @@ _HEAD: Final = prose("""
 _RENDER: Final = prose("""
     Two objects of ``admissionregistration.k8s.io/v1``, which ``kubectl apply -f -`` takes: YAML documents, or with
     ``-o json`` the items of one ``v1`` ``List``. What their reader must know goes to the standard error as lines
-    ``warning: WHO: WHAT``. What stands in each field, and why: [operate.md](../operate.md#what-is-registered).
+    ``warning: WHO: WHAT``. Each field: [operate-reference.md](../operate-reference.md#what-is-registered).
 """)
 
 

@@ -138,7 +138,7 @@ def test_webhook_configurations_are_kubernetes(block):
 
 
 def test_what_is_registered_is_what_render_prints():
-    """A webhook that docs/operate.md shows is the one that the command shown before it makes of the examples."""
+    """A webhook that docs/operate-reference.md shows is one that `render` makes of the examples."""
     entries = make_entries(load_configuration([ROOT / "examples" / "policies"]))
     registrar = Registrar(
         service=ServiceReference(namespace="admission-gateway", name="gateway", port=8443),
@@ -148,24 +148,24 @@ def test_what_is_registered_is_what_render_prints():
     registration = register(entries, registrar)
     assert not registration.warnings
     made = [webhook for each in registration.objects for webhook in each["webhooks"]]
-    shown = [each for block in WEBHOOKS if block.page == "docs/operate.md" for each in documents(block.text)]
+    shown = [each for block in WEBHOOKS if block.page == "docs/operate-reference.md" for each in documents(block.text)]
     webhooks = [webhook for each in shown for webhook in each["webhooks"]]
     assert webhooks
     assert all(webhook in made for webhook in webhooks)
-    assert f"One of the {WORDS[len(made)]} webhooks" in pages()["docs/operate.md"].text
+    assert f"One of the {WORDS[len(made)]} webhooks" in pages()["docs/operate-reference.md"].text
 
 
 def test_the_timeouts_are_those_of_the_examples():
-    """The sums that docs/operate.md works out for the examples are the registered timeouts."""
+    """The sums that docs/operate-reference.md works out for the examples are the registered timeouts."""
     entries = make_entries(load_configuration([ROOT / "examples" / "policies"]))
-    text = pages()["docs/operate.md"].text
+    text = pages()["docs/operate-reference.md"].text
     assert [entry.timeout_seconds for entry in entries.mutating] == [2, 5, 2]
     assert "1 + 1 = 2, 1 + 2 × (1 + 1) = 5, and 1 + 1 = 2" in text
     assert {entry.timeout_seconds for entry in entries.validating} == {3}
     assert "1 + 2 = 3" in text
     longest = max(entry.timeout_seconds for entry in (*entries.mutating, *entries.validating))
     # "Above": the next multiple of 5.
-    assert f"25 + {longest} + 10, so {(25 + longest + 10) // 5 * 5 + 5}" in text
+    assert f"25 + {longest} + 10, so {(25 + longest + 10) // 5 * 5 + 5}" in pages()["docs/operate.md"].text
 
 
 @pytest.mark.parametrize("block", CHECKED, ids=str)

@@ -4,6 +4,7 @@ import re
 
 import click
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from admission_worker.command import command
@@ -103,9 +104,13 @@ def test_every_environment_variable_exists(name):
     assert not set(_VARIABLE.findall(pages()[name].text)) - gateways - workers - SUPERVISED
 
 
-@pytest.mark.parametrize("name", pages())
-def test_every_metric_exists(name):
-    """A metric that a page names is one that /metrics shows."""
+TEXTS = {name: page.text for name, page in pages().items()}
+ALERTS = (ROOT / "deploy" / "alerts.yaml").read_text()
+
+
+@pytest.mark.parametrize("text", [*TEXTS.values(), ALERTS], ids=[*TEXTS, "deploy/alerts.yaml"])
+def test_every_metric_exists(text):
+    """A metric that a page or an alert names is one that /metrics shows."""
     expositions = [
         made.exposition()[1].decode() for made in (Metrics((*GATEWAY, *REDIS)), Metrics(BRIDGE, prefix=BRIDGE_PREFIX))
     ]
@@ -116,4 +121,12 @@ def test_every_metric_exists(name):
             f"{family.name}_total",
             *(f"{family.name}_{part}" for part in ("bucket", "sum", "count")),
         }
-    assert not set(_METRIC.findall(pages()[name].text)) - known
+    assert not set(_METRIC.findall(text)) - known
+
+
+def test_every_alert_says_what_it_is_for():
+    """A name, an expression, a severity, and before each a comment that says why."""
+    rules = [rule for group in yaml.safe_load(ALERTS)["groups"] for rule in group["rules"]]
+    assert len(rules) == len({rule["alert"] for rule in rules}) == len(re.findall(r"\n  #.*\n  - alert: ", ALERTS))
+    assert {rule["labels"]["severity"] for rule in rules} == {"page", "ticket"}
+    assert all(rule["expr"] for rule in rules)
