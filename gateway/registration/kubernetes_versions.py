@@ -49,42 +49,40 @@ def read_version(text: str) -> KubeVersion | None:
 class _Feature(NamedTuple):
     name: str
     since: KubeVersion
-    pattern: re.Pattern[str]
+    pattern: str
 
 
 def _calls(name: str, since: KubeVersion, *words: str) -> _Feature:
-    return _Feature(name=name, since=since, pattern=re.compile(rf"(?<![\w$])(?:{'|'.join(words)})\("))
+    return _Feature(name=name, since=since, pattern=rf"(?<![\w$])(?:{'|'.join(words)})\(")
 
 
 _FEATURES: Final = (
     _Feature(
         name="optional fields",
         since=KubeVersion(1, 29),
-        pattern=re.compile(r"\.\?|[\[{,]\s*\?|\boptional\.(?:of|none)"),
+        pattern=r"\.\?|[\[{,]\s*\?|\boptional\.(?:of|none)",
     ),
     _calls("the quantity library", KubeVersion(1, 29), "quantity", "isQuantity"),
     _calls("the sets library", KubeVersion(1, 30), r"sets\.(?:contains|equivalent|intersects)"),
-    _Feature(name="string formatting", since=KubeVersion(1, 30), pattern=re.compile(r"\.format\(\s*\[")),
+    _Feature(name="string formatting", since=KubeVersion(1, 30), pattern=r"\.format\(\s*\["),
     _calls("the IP address library", KubeVersion(1, 31), "ip", "isIP", r"ip\.isCanonical"),
     _calls("the CIDR library", KubeVersion(1, 31), "cidr", "isCIDR"),
     _calls("the format library", KubeVersion(1, 32), r"format\.\w+"),
     _Feature(
         name="authorizer selectors",
         since=KubeVersion(1, 32),
-        pattern=re.compile(r"\.(?:fieldSelector|labelSelector)\("),
+        pattern=r"\.(?:fieldSelector|labelSelector)\(",
     ),
     _Feature(
         name="two-variable macros",
         since=KubeVersion(1, 33),
-        pattern=re.compile(
-            r"\.transform(?:List|Map|MapEntry)\(|\.(?:all|exists|existsOne)\(\s*[A-Za-z_]\w*\s*,\s*[A-Za-z_]\w*\s*,"
-        ),
+        pattern=r"\.transform(?:List|Map|MapEntry)\(|\.(?:all|exists|existsOne)\(\s*[A-Za-z_]\w*\s*,\s*[A-Za-z_]\w*\s*,",
     ),
     _calls("the semver library", KubeVersion(1, 34), "semver", "isSemver"),
     _Feature(
         name="the extended list library",
         since=KubeVersion(1, 35),
-        pattern=re.compile(r"\.(?:sort|sortBy|slice|flatten|distinct|first|last)\(|\blists\.range\("),
+        pattern=r"\.(?:sort|sortBy|slice|flatten|distinct|first|last)\(|\blists\.range\(",
     ),
 )
 """What can be seen in an expression's text. A name that means something else at its place gives a warning too many; the
@@ -101,5 +99,5 @@ def lacking(expression: str, release: KubeVersion) -> list[str]:
     return [
         f"{feature.name} (from {feature.since})"
         for feature in _FEATURES
-        if feature.since > release and feature.pattern.search(bare)
+        if feature.since > release and re.search(feature.pattern, bare)
     ]

@@ -111,3 +111,19 @@ def test_serve_formats_no_rich_text(tmp_path):
     modules = imported("serve", "--policies", tmp_path / "missing", "--tls-dev-dir", tmp_path)
     assert "structlog" in modules
     assert packages(modules) & {"rich", "pygments"} == set()
+
+
+def test_no_garbage_is_looked_for_while_serve_is_imported(tmp_path):
+    """Modules stay. A start that fails leaves the collector as it was."""
+    code = """
+import gc, traceback
+from gateway.cli.main import main
+importing = []
+gc.callbacks.append(lambda *_: importing.extend(each for each in traceback.extract_stack() if "importlib" in each[0]))
+try:
+    main(["serve", "--policies", "missing", "--tls-dev-dir", "."])
+except SystemExit as error:
+    print(error.code, len(importing), gc.get_threshold() == (700, 10, 10))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, cwd=tmp_path)
+    assert done.stdout.split() == ["2", "0", "True"]

@@ -17,11 +17,6 @@ from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports.limits import TransportLimits
 
-_COLLECT_AFTER: Final = 20_000
-"""New objects until the collector looks: those of some fifty reviews, a few megabytes. A review makes a few hundred and
-frees them by counting references; at the default threshold of 700 the collector ran every other review and took 3 % of
-the time."""
-
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 
@@ -79,13 +74,16 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
 
     Changed files are taken over while serving, all together and only without mistakes; SIGHUP reads them at once.
     """
-    # A fifth of the start went into looking for garbage among modules, which stay.
-    gc.set_threshold(_COLLECT_AFTER, 10, 10)
-    # structlog imports rich where it is installed, and our tracebacks are not rich's.
-    with _hidden("rich"):
-        from gateway.cli.serve import run
-
-    run(policies, **values)
+    # Until it is ready: a tenth of the start went into looking for garbage among modules and configuration, which stay.
+    thresholds = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        # structlog imports rich where it is installed, and our tracebacks are not rich's.
+        with _hidden("rich"):
+            from gateway.cli.serve import run
+        run(policies, **values)
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @contextmanager
