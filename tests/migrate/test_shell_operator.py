@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.workers, pytest.mark.timeout(600)]  # a whole page, on
 PAGE = "docs/migrate/shell-operator.md"
 
 HEADINGS = (
-    "1. Copy what there is",
-    "2. Ask the hooks offline",
+    "1. Back up the registration",
+    "2. Run the hooks offline",
     "3. Serve them",
     "4. Switch the Service",
     "5. The gateway's own registration",
