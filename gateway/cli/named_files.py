@@ -78,9 +78,9 @@ def _key_file_mistake(path: Path) -> str:
 def _hook_mistake(path: Path) -> str:
     why = _no_file(path)
     if why:
-        return f"hook {path}: {why}; put the hook there, or correct the path"
+        return f"hook {path}: {why}; install the hook there, or correct the path"
     if not os.access(path, os.X_OK):
-        return f"hook {path}: it may not be executed; chmod +x {path}"
+        return f"hook {path}: it is not executable; chmod +x {path}"
     return ""
 
 

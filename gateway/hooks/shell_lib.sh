@@ -1,21 +1,21 @@
 #!/bin/bash
 #
-# What shell hooks for shell-operator source: `source /shell_lib.sh`, then `hook::run "$@"`. The functions, the variables
-# and the shell's options are those of shell-operator's own library, so that hooks run unchanged; needed are bash 4.4 or
-# newer, and jq.
+# The library of shell hooks for shell-operator: `source /shell_lib.sh`, then `hook::run "$@"`. It has the functions, the
+# variables and the shell options of shell-operator's own library, so that hooks run unchanged. It needs jq, and bash 4.4
+# or newer. A hook defines:
 #
 #   __config__                      prints the configuration
 #   __on_validating::BINDING        answers for a binding of kubernetesValidating
-#   __on_mutating::BINDING          for one of kubernetesMutating
-#   __main__                        for all that have no function of their own
+#   __on_mutating::BINDING          answers for a binding of kubernetesMutating
+#   __main__                        answers for bindings without a function of their own
 #
-# Here hooks are only asked about admission; the other handlers' names are known, so that a hook that has some can be
-# tried out with a binding context of shell-operator.
+# The gateway calls hooks for admission only. The library calls the handlers of other bindings too, so that hooks can be
+# tested with binding contexts of shell-operator.
 
 set -Eeuo pipefail
 shopt -s inherit_errexit failglob
 
-# Where the error is: the calls that lead to it, the innermost last, as shell-operator's library prints it.
+# Print the stack of an error, the innermost call last, as shell-operator's library does.
 function backtrace() {
   local status=$? frame file line
   echo "Traceback (most recent call last):" >&2
@@ -52,7 +52,7 @@ function hook::run() {
   done
 }
 
-# Run the first handler there is, in a shell of its own: what it sets is gone afterwards.
+# Run the first handler that is defined, in a subshell: the variables that it sets are discarded.
 function hook::_handle() {
   local -a handlers
   mapfile -t handlers < <(hook::_handlers)
@@ -67,7 +67,7 @@ function hook::_handle() {
   return 1
 }
 
-# The names of the functions that may handle the current context, the most special one first.
+# The names of the functions that may handle the current context, the most specific one first.
 function hook::_handlers() {
   local binding="${BINDING_CONTEXT_CURRENT_BINDING}"
   case "${BINDING_CONTEXT_CURRENT_TYPE}" in
@@ -114,8 +114,8 @@ function context::jq() {
   context::global::jq ".[${BINDING_CONTEXT_CURRENT_INDEX:-0}]" | jq "$@"
 }
 
-# The value at a path such as review.request.object.metadata.labels.'app.kubernetes.io/name' or spec.containers.0.image;
-# with --required first, an error if there is none.
+# The value at a path such as review.request.object.metadata.labels.'app.kubernetes.io/name' or spec.containers.0.image.
+# With --required, a missing value is an error.
 function context::get() {
   local required=no
   while [[ "${1:-}" == "--required" ]]; do
@@ -131,7 +131,7 @@ function context::get() {
   context::jq -r "${filter}"
 }
 
-# Whether there is something at a path, null included.
+# Whether a path exists; its value may be null.
 function context::has() {
   local -a segments
   context::_split "${1:-}"
@@ -168,15 +168,14 @@ function context::_is() {
   context::jq -e "${filter} == $2" >/dev/null
 }
 
-# A path as a filter of jq.
+# A path as a jq filter.
 function context::_filter() {
   local -a segments
   context::_split "$1"
   context::_joined
 }
 
-# A path's segments, into the caller's array `segments`: cut at the dots outside of quotes, of which both kinds become
-# double ones.
+# Split a path at the dots outside of quotes into the caller's array `segments`. Single quotes become double quotes.
 function context::_split() {
   local path="${1//\'/\"}" segment='' character quoted=no i
   segments=()
@@ -198,7 +197,7 @@ function context::_split() {
   segments+=("${segment}")
 }
 
-# The caller's array `segments` as a filter: a number is an index, and what holds a dash is quoted.
+# The caller's array `segments` as a jq filter: a number is an index, and a segment with a dash is quoted.
 function context::_joined() {
   local filter='' segment
   for segment in ${segments[@]+"${segments[@]}"}; do

@@ -22,6 +22,7 @@ from gateway.policies.advice import warnings
 from gateway.policies.chain import ChainDocument
 from gateway.policies.document import SourceText
 from gateway.policies.fields import Field, Findings, summary
+from gateway.policies.hook_snapshots import with_snapshots
 from gateway.policies.model import Configuration, Phase, Place, Policy, Worker
 from gateway.policies.namespace import read_namespace
 from gateway.policies.objects import (
@@ -34,7 +35,6 @@ from gateway.policies.objects import (
     read_objects,
 )
 from gateway.policies.policy import Workers
-from gateway.policies.snapshots import with_snapshots
 from gateway.policies.worker import read_worker
 
 _PHASES = CONFIGURATION_KINDS | NATIVE_KINDS

@@ -1,7 +1,6 @@
-"""``spec.hook`` of a Worker: an executable file, as shell-operator runs it, and the kinds of its snapshots' objects.
+"""``spec.hook`` of a Worker: the path of a shell-operator hook, and the kinds of the objects in its snapshots.
 
-shell-operator looks kinds up in the cluster, so it takes their plural for them as well, in any case; and an apiVersion
-may be left out, for any.
+As in shell-operator, a kind may be given as its plural and in any letter case, and the apiVersion may be omitted (any).
 """
 
 from typing import Final
@@ -12,16 +11,16 @@ from gateway.policies.model import HookTarget
 from gateway.policies.queue_target import read_path
 
 MAX_KINDS: Final = 64
-"""Kinds of one hook's snapshots: shell-operator keeps a watch for each, and hooks have a handful."""
+"""Of one hook's snapshots: shell-operator watches each kind, and hooks need a handful."""
 
 _HOOK: Final = ("path", "snapshotsOf")
 _KIND: Final = ("apiVersion", "kind")
 
 
 def read_hook(field: Field, directory: str) -> HookTarget | None:
-    """The hook, still without objects; None if no object stands here. Mistakes are reported.
+    """The hook, without the objects of its snapshots; None if the field is no object. Errors are reported.
 
-    ``directory`` is where a relative path begins: that of the file it stands in.
+    ``directory`` is the base of a relative path: the directory of the document's file.
     """
     if not field.mapping(_HOOK):
         return None
@@ -30,7 +29,9 @@ def read_hook(field: Field, directory: str) -> HookTarget | None:
 
 
 def is_named(kinds: tuple[tuple[str, str], ...], api_version: str, kind: str) -> bool:
-    """Whether objects of this kind are among those that ``snapshots_of`` names."""
+    """Whether one of these kinds, as ``snapshots_of`` and ``kubernetes`` bindings name them, is the kind of an
+    object.
+    """
     lower = kind.lower()
     spellings = {lower, f"{lower}s", f"{lower}es", f"{lower.removesuffix('y')}ies"}
     return any(version in {"", api_version} and word.lower() in spellings for version, word in kinds)

@@ -287,10 +287,9 @@ class QueueTarget(Struct, frozen=True, kw_only=True):
 class HookTarget(Struct, frozen=True, kw_only=True):
     """A shell-operator hook: an executable file.
 
-    A relative ``path`` begins in ``directory``, that of the file in which it is named. ``snapshots_of`` are the kinds
-    (apiVersion, kind) of the objects that its snapshots are made of; ``objects`` are these objects, from documents
-    beside the policies: as JSON in a canonical form, sorted.
-    """
+    A relative ``path`` begins in ``directory``, that of the document's file. ``snapshots_of`` are the kinds
+    (apiVersion, kind) of the objects in its snapshots; ``objects`` are these objects, from other documents: canonical
+    JSON, sorted. """
 
     path: str
     directory: str = ""

@@ -99,13 +99,13 @@ class WorkerEvent(StrEnum):
     """The connection to the queue's Redis was lost."""
 
     HOOK_RUN = "hook_run"
-    """A hook's process was started for an ask."""
+    """A process of a hook was started for a call."""
 
     HOOK_KILLED = "hook_killed"
-    """One was ended by the gateway: its time was over, it wrote too much, or nobody waited for it any more."""
+    """The gateway stopped a process of a hook: it exceeded its time or its output limit, or the call was cancelled."""
 
     HOOK_REFUSED = "hook_refused"
-    """An ask was refused: too many of its hook wait for a process (``hook_waiting``)."""
+    """A call was rejected: too many calls of the hook wait for a process (``hook_waiting``)."""
 
 
 _CONNECTIONS: Final = (WorkerEvent.CONNECTED, WorkerEvent.DISCONNECTED)

@@ -221,7 +221,7 @@ QUEUE_OLDEST_SECONDS: Final = _gauge(
     "For how long the oldest ask in a worker's queue is there, as far as this process knows.",
     worker=CONFIGURED,
 )
-HOOK_PROCESSES: Final = _gauge("hook_processes", "Processes of a hook that run.", worker=CONFIGURED)
+HOOK_PROCESSES: Final = _gauge("hook_processes", "Running processes of a hook.", worker=CONFIGURED)
 
 # ------------------------------------------------------------------------------------- HTTP, and the configuration
 

@@ -150,28 +150,28 @@ class TransportLimits:
     (``WORKER_UNAVAILABLE``). A restart takes less than a second, and a lost packet is sent again after one."""
 
     hook_processes: int = tunable(0, "Hook processes at a time; 0: two for each core, and one.", may_be_zero=True)
-    """Hooks that run at the same time in one process of the gateway, besides ``--config``. The last free one is kept
-    for a hook that has none running, so a hook alone may have all but one, and as long as fewer hooks hang than this,
-    the others go on. 0 is two for each core that the gateway may use (while one waits for its disk or the network,
-    another one computes), and the one that is kept: 5 on two cores. With 1 there is none to keep: a hook that hangs
-    holds up all."""
+    """Hooks that run at the same time in one process of the gateway, in addition to ``--config``. The last one is
+    reserved for a hook that has no running process, so a single hook may have all but one, and as long as fewer hooks
+    hang than this, the others continue. 0 is two per core that the gateway may use (while one waits for the disk or the
+    network, another one computes), and the reserved one: 5 on two cores. With 1 none is reserved, and a hanging hook
+    delays all."""
 
     hook_waiting: int = tunable(100, "Calls of one hook that wait for a process.")
-    """How many asks of one hook may wait for that; one more is refused at once (``OVERLOADED``). A shell script takes
-    some 20 ms: on two cores, where four of it run, whoever is the hundredth waits half a second, and a review has one
-    second at least."""
+    """How many calls of one hook may wait for a process; one more is rejected at once (``OVERLOADED``). A shell script
+    takes some 20 ms: on two cores, with four running, the hundredth call waits half a second, and a review has at least
+    one second."""
 
-    hook_config_seconds: float = tunable(30.0, "Seconds that a hook has to print its configuration.")
+    hook_config_seconds: float = tunable(30.0, "Seconds that a hook may take to print its configuration.")
     """How long a hook may take to print its configuration (``--config``). A script takes 20 ms; an interpreter that
     loads a large library on a busy machine takes seconds."""
 
     hook_output_bytes: int = 16_777_216
-    """How much one run of a hook may write to its outputs, both together; one that writes more is ended. A shell that
-    traces (``set -x``) writes some KB; an endless loop passes it in a tenth of a second."""
+    """How much one run of a hook may write to both outputs together; a hook that writes more is stopped. A shell with
+    tracing (``set -x``) writes some KB; an endless loop exceeds the limit in a tenth of a second."""
 
     hook_response_bytes: int = of_body(16)
-    """The largest file with an answer that is read from a hook; a larger one is ``INVALID_RESPONSE``. A patch that
-    writes the largest object anew has four thirds of its size in base64; a quarter of it is left for the rest."""
+    """The largest answer file of a hook that is read; a larger one is ``INVALID_RESPONSE``. A patch that replaces the
+    largest object has four thirds of its size in base64; a quarter of the limit remains for the rest."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work: a ValueError that names the limit."""

@@ -316,8 +316,8 @@ def test_the_key_file_of_a_queue(run, tmp_path, content, expected):
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        (None, "No such file or directory; put the hook there, or correct the path"),
-        (0o644, "it may not be executed; chmod +x"),
+        (None, "No such file or directory; install the hook there, or correct the path"),
+        (0o644, "it is not executable; chmod +x"),
         (0o755, ""),
     ],
 )

@@ -19,6 +19,7 @@ from gateway.hooks.configuration.model import ObjectBinding
 from gateway.hooks.execution.process import run
 from gateway.hooks.execution.results import ExitCause, NotStartedError
 from gateway.matching.selectors import object_labels, selects
+from gateway.policies.hook_target import is_named
 from gateway.transports.programs import clean_environment
 
 JQ: Final = "jq"
@@ -64,10 +65,8 @@ def selected(binding: ObjectBinding, objects: Sequence[Mapping[str, Any]]) -> li
 
 
 def _is_kind(binding: ObjectBinding, item: Mapping[str, Any]) -> bool:
-    kind = str(item.get("kind", "")).lower()
     # "Case-insensitive name, kind or short name" (shell-operator). Only the cluster knows short names.
-    names = {kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies"}
-    return binding.kind.lower() in names and binding.api_version in {"", item.get("apiVersion")}
+    return is_named(((binding.api_version, binding.kind),), str(item.get("apiVersion")), str(item.get("kind", "")))
 
 
 def _is_selected(binding: ObjectBinding, item: Mapping[str, Any], namespaces: Mapping[str, Mapping[str, str]]) -> bool:

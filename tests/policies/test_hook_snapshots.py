@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.policies import snapshots
+from gateway.policies import hook_snapshots
 from gateway.policies.configuration import load
 from gateway.policies.document import SourceText
 
@@ -103,7 +103,7 @@ def test_what_json_cannot_say_is_refused():
 
 def test_objects_are_bounded(load_documents, monkeypatch):
     """One hook's together; the first that is too much is told, once."""
-    monkeypatch.setattr(snapshots, "MAX_SNAPSHOT_BYTES", 250)
+    monkeypatch.setattr(hook_snapshots, "MAX_SNAPSHOT_BYTES", 250)
     loaded = load_documents(hook("h", ("v1", "Pod")), *(named(f"p{number}") for number in range(9)))
     assert [error.message[:9] for error in loaded.errors] == ["Too large"]
     assert loaded.fatal

@@ -1,11 +1,11 @@
-"""The objects that the snapshots of hooks are made of: documents beside the policies.
+"""Assigns the objects among the documents to the workers of hooks whose snapshots contain them.
 
-* An object belongs to each hook worker whose ``snapshotsOf`` names its kind, a Namespace or a native configuration as
-  well as any other. One that no hook asks for, and that is nothing else to us, is refused: nobody may believe it to be
-  in force.
-* It has a name, and is there once. Otherwise nobody knows what hooks are to judge by, which is fatal.
-* Objects are kept in a canonical form (sorted keys, no blanks) and sorted, so that the same objects are the same bytes,
-  in whichever files and in whichever order they stand.
+* An object, also a Namespace or a native configuration, is assigned to each worker of a hook whose ``snapshotsOf``
+  names its kind. An object that no hook needs and that has no other meaning is rejected, so that a document without
+  effect does not go unnoticed.
+* An object has a name and is unique. Anything else is fatal, because it would be unclear what hooks judge by.
+* Objects are kept in a canonical form (sorted keys, no whitespace) and sorted, so that the same objects are the same
+  bytes, whatever their files and their order are.
 """
 
 from collections.abc import Iterable
@@ -23,24 +23,24 @@ from gateway.policies.policy import Workers
 from gateway.policies.settings import canonical
 
 MAX_SNAPSHOT_BYTES: Final = 16 * 1024 * 1024
-"""Of all objects of one hook. Whatever the hook asks for is written into a file each time that it runs: 16 MiB are as
-much as one file of policies may have, and 5,000 Pods of 3 KiB."""
+"""Of all objects of one hook. Its snapshots are written into a file for each call: 16 MiB is the limit of a file of
+policies, and 5,000 Pods of 3 KiB."""
 
 _OURS: Final = frozenset({WORKER, *CONFIGURATION_KINDS})
 
 
-class _Asker(Struct, kw_only=True):
-    """A hook worker with snapshots, and the objects that have been found for it."""
+class _SnapshotWorker(Struct, kw_only=True):
+    """A worker of a hook with snapshots, and the objects that were assigned to it."""
 
     worker: Worker
     hook: HookTarget
     objects: list[bytes] = field(default_factory=list)
     size: int = 0
 
-    def wants(self, item: SourceObject) -> bool:
+    def needs(self, item: SourceObject) -> bool:
         return is_named(self.hook.snapshots_of, item.api_version, item.kind)
 
-    def take(self, content: bytes, document: Field) -> None:
+    def add(self, content: bytes, document: Field) -> None:
         self.size += len(content)
         if self.size <= MAX_SNAPSHOT_BYTES:
             self.objects.append(content)
@@ -50,34 +50,34 @@ class _Asker(Struct, kw_only=True):
                 f"more than {MAX_SNAPSHOT_BYTES} bytes; leave out what the hook does not need"
             )
 
-    def supplied(self) -> Worker:
+    def complete(self) -> Worker:
         return replace(self.worker, hook=replace(self.hook, objects=tuple(sorted(self.objects))))
 
 
 def with_snapshots(workers: Workers, found: Objects) -> Workers:
-    """The workers, the hooks among them with the objects of their snapshots; what is wrong with those is reported.
+    """The workers, those of hooks with the objects of their snapshots; errors in these objects are reported.
 
-    All other strangers are refused.
+    Objects of unknown kinds that no hook needs are rejected.
     """
-    askers = {
-        name: _Asker(worker=worker, hook=worker.hook)
+    needing = {
+        name: _SnapshotWorker(worker=worker, hook=worker.hook)
         for name, worker in workers.sound.items()
         if worker.hook is not None and worker.hook.snapshots_of
     }
     seen: dict[tuple[str, ...], Place] = {}
     for item in found.known:
         if item.kind not in _OURS:
-            _hand_out(item, askers.values(), seen)
+            _assign(item, needing.values(), seen)
     for item in found.strangers:
-        if not _hand_out(item, askers.values(), seen):
+        if not _assign(item, needing.values(), seen):
             refuse_stranger(item)
-    return replace(workers, sound={**workers.sound, **{name: asker.supplied() for name, asker in askers.items()}})
+    return replace(workers, sound={**workers.sound, **{name: each.complete() for name, each in needing.items()}})
 
 
-def _hand_out(item: SourceObject, askers: Iterable[_Asker], seen: dict[tuple[str, ...], Place]) -> bool:
-    """Give the object to those that ask for it; whether somebody does."""
-    wanting = [asker for asker in askers if asker.wants(item)]
-    if not wanting:
+def _assign(item: SourceObject, workers: Iterable[_SnapshotWorker], seen: dict[tuple[str, ...], Place]) -> bool:
+    """Assign the object to each worker that needs it. Whether there is one."""
+    needing = [worker for worker in workers if worker.needs(item)]
+    if not needing:
         return False
     document = replace(item.document, findings=item.section.fatal)
     name, namespace = document.get("metadata").get("name"), document.get("metadata").get("namespace").said or ""
@@ -90,6 +90,6 @@ def _hand_out(item: SourceObject, askers: Iterable[_Asker], seen: dict[tuple[str
         name.refuse(wording.duplicate("/".join(filter(None, (namespace, name.said)))), f"the first is {seen[identity]}")
     seen.setdefault(identity, document.place)
     if len(document.findings) == before:
-        for asker in wanting:
-            asker.take(content, document)
+        for worker in needing:
+            worker.add(content, document)
     return True
