@@ -289,7 +289,8 @@ class HookTarget(Struct, frozen=True, kw_only=True):
 
     A relative ``path`` begins in ``directory``, that of the document's file. ``snapshots_of`` are the kinds
     (apiVersion, kind) of the objects in its snapshots; ``objects`` are these objects, from other documents: canonical
-    JSON, sorted. """
+    JSON, sorted.
+    """
 
     path: str
     directory: str = ""

@@ -25,7 +25,7 @@ def run(case: Case) -> Result:
     expected: dict[str, Any] = {"valid": case.get("valid", bool)}
     got: dict[str, Any] = {"valid": reading.configuration is not None}
     if reading.configuration is None:
-        got["mistakes"] = [f"{mistake.place.path}: {mistake.message}" for mistake in reading.mistakes]
+        got["errors"] = [f"{error.place.path}: {error.message}" for error in reading.errors]
     if expected["valid"]:
         expected["parsed"] = case.get("parsed", dict)
         got["parsed"] = None if reading.configuration is None else _parsed(reading.configuration)
