@@ -24,7 +24,7 @@ FOREIGN = {
     "cargo": {"--release"},
     "curl": {"--cacert", "--data-binary"},
     "kube-apiserver": {"--admission-control-config-file", "--max-mutating-requests-inflight"},
-    "benchmarks": {"--seconds", "--rounds"},
+    "benchmarks": {"--seconds", "--rounds", "--against"},
     "etcd": {"--max-request-bytes"},
     "hooks": {"--config"},
     "kubectl": {"--dry-run", "--from-file", "--ignore-not-found", "--type"},
