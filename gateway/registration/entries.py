@@ -37,7 +37,7 @@ from gateway.policies.model import (
     SideEffects,
 )
 from gateway.registration.entry_names import entry_names
-from gateway.registration.grouping import NEARNESS, Difference, EntryGroup
+from gateway.registration.grouping import NEARNESS, Difference, EntryGroup, RulesReading, agreed_values
 from gateway.registration.narrowing import narrowed
 
 MAX_TIMEOUT_SECONDS: Final = 30
@@ -196,20 +196,31 @@ def _behind(policy: Policy, before: _Draft) -> Difference:
 
 def _sets(policies: Iterable[Policy]) -> list[_Draft]:
     drafts: list[_Draft] = []
+    # Groups that agree in all but the rules. One that refuses rules refuses them for ever, since its own only grow: so
+    # equal rules are in the same group, however many policies have them.
+    alike: dict[tuple[str, ...], list[EntryGroup]] = {}
+    joined: dict[tuple[tuple[str, ...], tuple[Rule, ...]], EntryGroup] = {}
     for policy in policies:
         if policy.isolate:
             drafts.append(_Draft(group=EntryGroup(policy), isolated=True))
             continue
-        differences: list[Difference] = []
-        for draft in drafts:
-            if draft.isolated:
-                continue
-            difference = draft.group.difference(policy)
-            if difference is None:
-                draft.group.add(policy)
-                break
-            differences.append(difference)
+        values = agreed_values(policy)
+        group = joined.get((values, policy.rules))
+        if group is None:
+            reading = RulesReading(policy.rules)
+            group = next((each for each in alike.get(values, ()) if each.takes(policy, reading)), None)
+        if group is None:
+            split = _nearest(policy, [same[0] for same in ([alike[values]] if values in alike else alike.values())])
+            group = EntryGroup(policy)
+            alike.setdefault(values, []).append(group)
+            drafts.append(_Draft(group=group, split=split))
         else:
-            nearest = max(differences, key=lambda each: NEARNESS.index(each.field), default=None)
-            drafts.append(_Draft(group=EntryGroup(policy), split=nearest))
+            group.add(policy)
+        joined[values, policy.rules] = group
     return drafts
+
+
+def _nearest(policy: Policy, groups: Iterable[EntryGroup]) -> Difference | None:
+    """Why the policy is not in the group that it is nearest to; None: there is no group."""
+    differences = [difference for group in groups if (difference := group.difference(policy)) is not None]
+    return max(differences, key=lambda each: NEARNESS.index(each.field), default=None)

@@ -59,6 +59,28 @@ class _Question(Struct, frozen=True):
     sub_resource: str
 
 
+class RulesReading:
+    """What a policy's rules name for each question that they cover, worked out once for all groups that it may join.
+
+    ``questions`` is None where the rules have wildcards for resources: then it depends on what the others name.
+    """
+
+    __slots__ = ("questions", "rules")
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self.rules = rules
+        self.questions: list[tuple[_Question, frozenset[_Pair]]] | None = None
+        resources = dict.fromkeys(pair for rule in rules for pair in _resources(rule))
+        if not any(ANY in pair for pair in resources):
+            asked = (
+                _Question(operation, namespaced, *pair)
+                for pair in resources
+                for operation in _OPERATIONS
+                for namespaced in (True, False)
+            )
+            self.questions = [(question, named) for question in asked if (named := _named(rules, question))]
+
+
 class EntryGroup:
     """The policies of an entry in the making: who may join them."""
 
@@ -66,6 +88,7 @@ class EntryGroup:
         self.policies: list[Policy] = []
         self._readings: set[tuple[Rule, ...]] = set()
         self._rules: dict[str, dict[Rule, Policy]] = {}
+        self._named: dict[_Question, frozenset[_Pair]] = {}
         self.add(first)
 
     def add(self, policy: Policy) -> None:
@@ -74,6 +97,7 @@ class EntryGroup:
         if policy.rules in self._readings:
             return
         self._readings.add(policy.rules)
+        self._named.clear()
         for rule in policy.rules:
             for resource, _ in _resources(rule):
                 self._rules.setdefault(resource, {}).setdefault(rule, policy)
@@ -81,15 +105,33 @@ class EntryGroup:
     def difference(self, policy: Policy) -> Difference | None:
         """Why the policy cannot join, or None if it can."""
         other = self.policies[-1]
-        for field, value, other_value in zip(_FIELDS, _values(policy), _values(other), strict=True):
+        for field, value, other_value in zip(_FIELDS, agreed_values(policy), agreed_values(other), strict=True):
             if value != other_value:
                 return Difference(field=field, policy=policy, other=other, value=value, other_value=other_value)
         # Equal rules name equal things; with thousands of policies, most are equal to some.
         return None if policy.rules in self._readings else self._clash(policy)
 
+    def takes(self, policy: Policy, reading: RulesReading) -> bool:
+        """Whether a policy can join that agrees in all but the rules: as ``difference`` says, and sooner."""
+        if policy.rules in self._readings:
+            return True
+        if reading.questions is None:
+            return self._clash(policy) is None
+        for question, mine in reading.questions:
+            named = self._named.get(question)
+            if named is None:
+                named = self._named[question] = _named(self._meeting(question.resource), question)
+            if named and named != mine:
+                return False
+        return True
+
+    def _meeting(self, resource: str) -> dict[Rule, Policy]:
+        """The group's rules that may be about a resource, each with a policy that has it."""
+        return self._rules.get(resource, {}) | self._rules.get(ANY, {})
+
     def _clash(self, policy: Policy) -> Difference | None:
         for resource in self._compared_with(policy.rules):
-            theirs = self._rules.get(resource, {}) | self._rules.get(ANY, {})
+            theirs = self._meeting(resource)
             for question in _questions(resource, policy.rules, theirs):
                 mine, named = _named(policy.rules, question), _named(theirs, question)
                 if mine and named and mine != named:
@@ -119,7 +161,8 @@ NEARNESS: Final = (*_FIELDS, RULES)
 """The fields in the order in which they are compared: of two differences, the later is between the nearer policies."""
 
 
-def _values(policy: Policy) -> tuple[str, ...]:
+def agreed_values(policy: Policy) -> tuple[str, ...]:
+    """What the policies of an entry have in common besides their rules."""
     reinvocation = policy.reinvocation_policy.value if policy.phase is Phase.MUTATING else ""
     mode = "enforced" if policy.mode is Mode.ENFORCE else "not enforced"
     return policy.failure_policy.value, reinvocation, policy.match_policy.value, mode
