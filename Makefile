@@ -14,7 +14,7 @@ GENERATED := gateway/transports/proto workers/python/admission_worker/proto work
 LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
-.PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-early-asks bench-cache bench-workers \
+.PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers \
   properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate kit workers-gateway proto docs lock clean
 
 help:  ## this list
@@ -100,8 +100,8 @@ bench-startup: $(VENV)/.dev  ## CPU until a command has answered, a TAB is compl
 bench-policies: $(VENV)/.dev  ## CPU per review, until ready and of check, with 3, 200 and 2,000 policies loaded
 	@$(BIN)/python benchmarks/policies.py $(ARGS)
 
-bench-early-asks: $(VENV)/.dev  ## how long a mutating chain takes, asked early and one after another, with real workers
-	@$(BIN)/python benchmarks/early_asks.py $(ARGS)
+bench-prefetch: $(VENV)/.dev  ## how long a mutating chain takes, asked early and one after another, with real workers
+	@$(BIN)/python benchmarks/prefetch.py $(ARGS)
 
 bench-cache: $(VENV)/.dev  ## CPU of a verdict from memory, from Redis, and from the worker, by size of the review
 	@$(BIN)/python benchmarks/cache.py $(ARGS)

@@ -38,7 +38,7 @@ from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
 from gateway.documents.document import hashed
-from gateway.engine.origin import ASKED, Origin, Source
+from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
 from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Verdict
@@ -82,7 +82,7 @@ class Waiting:
     def __init__(self, done: Callable[[Source], None]) -> None:
         self._done = done
 
-    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:  # noqa: ARG002 - CallWaiter's
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = CALLED) -> None:  # noqa: ARG002 - CallWaiter's
         """See CallWaiter."""
         self._done(origin.source)
 
@@ -103,11 +103,11 @@ class Kind:
 
 
 KINDS = (
-    Kind(name="no cache", source=Source.ASKED, cached=False),
+    Kind(name="no cache", source=Source.CALLED, cached=False),
     Kind(name="memory", source=Source.MEMORY, warm_memory=True),
     Kind(name="redis", source=Source.REDIS, redis=True, warm_redis=True),
-    Kind(name="miss", source=Source.ASKED),
-    Kind(name="miss, redis", source=Source.ASKED, redis=True),
+    Kind(name="miss", source=Source.CALLED),
+    Kind(name="miss, redis", source=Source.CALLED, redis=True),
 )
 
 
@@ -166,12 +166,12 @@ async def window(kind: Kind, documents: list[bytes], url: str, keys: SealKeys) -
     """Seconds of CPU for one question of this kind."""
     if kind.warm_redis:
         cache = await started(url, keys, redis=True)
-        await ask_all(cache, documents, kind, Source.ASKED)
+        await ask_all(cache, documents, kind, Source.CALLED)
         await asyncio.sleep(0.1)
         await cache.close()
     cache = await started(url, keys, redis=kind.redis)
     if kind.warm_memory:
-        await ask_all(cache, documents, kind, Source.ASKED)
+        await ask_all(cache, documents, kind, Source.CALLED)
     began = time.process_time()
     await ask_all(cache, documents, kind, kind.source)
     # What is written off the path is part of the price.

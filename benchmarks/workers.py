@@ -3,7 +3,7 @@ flight.
 
 The gateway's transport in this process on uvloop, all threads of gRPC included; the worker, the sample worker of one of
 the SDKs, in a process of its own, with a policy that allows at once. A call begins with an ask whose document is
-at hand and ends with the heart's answer: messages made, sent, received and read. Policies of one worker that are asked
+at hand and ends with the engine's answer: messages made, sent, received and read. Policies of one worker that are asked
 about the same review share its document: with 16 policies a review is 16 calls.
 
 "In flight" are calls: at 32 with 4 policies, 8 reviews are asked about at a time, each again when all its answers are
@@ -35,7 +35,7 @@ import structlog
 import uvloop
 
 from gateway.documents.document import hashed
-from gateway.engine.origin import ASKED, Origin
+from gateway.engine.origin import CALLED, Origin
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Verdict
 from gateway.policies.model import Configuration, GrpcTarget, Phase, Policy, QueueTarget, Worker
@@ -109,7 +109,7 @@ class Waiting:
         self._left = calls
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:  # noqa: ARG002 - CallWaiter's
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = CALLED) -> None:  # noqa: ARG002 - CallWaiter's
         """See CallWaiter."""
         assert isinstance(answer, Allow), answer
         self._left -= 1

@@ -1,4 +1,4 @@
-"""A world for the heart to live in: a clock that jumps, and workers that answer after as long as they are told to."""
+"""A world for the engine to live in: a clock that jumps, and workers that answer after as long as they are told to."""
 
 import heapq
 import itertools
@@ -10,11 +10,11 @@ from typing import Any
 from gateway.cel.authorization import Authorization
 from gateway.cel.program import Evaluation, NeedsAuthorization
 from gateway.engine.decision import Decision
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.origin import Origin, Source
 from gateway.engine.plan import Described, Plan, make_plan
 from gateway.engine.policy_call import PolicyCall
-from gateway.engine.steps import AuthorizationAsk, Lookup, NamespaceLookup, Step
+from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup, Step
 from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Verdict
 from gateway.policies.model import MatchCondition, Phase, Policy, Rule
 from gateway.review.request import Request, decode
@@ -37,10 +37,12 @@ def policy(name: str, *, phase: Phase = Phase.MUTATING, index: int = 0, **fields
     return Policy(**(defaults | fields))
 
 
-def plan(*policies: Policy, standings: Mapping[str, Any] | None = None, registered: bool = False) -> Plan:
+def plan(*policies: Policy, availabilities: Mapping[str, Any] | None = None, registered: bool = False) -> Plan:
     """A plan in which everybody is described as version 1."""
     phase = policies[0].phase if policies else Phase.MUTATING
-    known = {each.qualified_name: Described(version="1") for each in policies} if standings is None else standings
+    known = (
+        {each.qualified_name: Described(version="1") for each in policies} if availabilities is None else availabilities
+    )
     return make_plan(phase, policies, known, registered=registered)
 
 
@@ -104,7 +106,8 @@ Behaviour = Callable[[dict[str, Any]], Answer]
 
 @dataclass(kw_only=True)
 class World:
-    """Runs a heart to its decision. ``behaviours`` maps a policy's short name to what its worker answers to a document.
+    """Runs an engine to its decision. ``behaviours`` maps a policy's short name to what its worker answers to a
+    document.
 
     ``latencies`` are seconds (infinite: never). ``fallbacks`` maps a policy's short name to a stale verdict that is at
     hand as soon as it is asked, and its age in seconds. Every ask and cancel is kept, with its time.
@@ -124,53 +127,53 @@ class World:
     wake_at: float | None = None
     sequence: Any = field(default_factory=itertools.count)
 
-    def decide(self, heart: Heart) -> Decision:
+    def decide(self, engine: Engine) -> Decision:
         """Let everything happen, in order of time; a timer before an answer of the same instant."""
-        step = heart.start(self.now)
-        while (decision := self.follow(step, heart)) is None:
+        step = engine.start(self.now)
+        while (decision := self.follow(step, engine)) is None:
             if self.wake_at is not None and (not self.events or self.wake_at <= self.events[0][0]):
                 self.now = max(self.now, self.wake_at)
-                step = heart.expired(self.now)
+                step = engine.expired(self.now)
             else:
-                assert self.events, "the heart waits for nothing"
+                assert self.events, "the engine waits for nothing"
                 self.now, _, event = heapq.heappop(self.events)
                 step = event(self.now)
         return decision
 
-    def follow(self, step: Step, heart: Heart) -> Decision | None:
+    def follow(self, step: Step, engine: Engine) -> Decision | None:
         """Do what a step says."""
         self.wake_at = step.wake_at
         self.cancels += [(self.now, cancelled.id) for cancelled in step.cancels]
         for ask in step.calls:
             self.asks.append((self.now, ask))
             if ask.policy.policy in self.fallbacks:
-                self._at(self.now, self._fall_back(heart, ask))
+                self._at(self.now, self._fall_back(engine, ask))
             after = self.latencies.get(ask.policy.policy, 0.0)
             if after != float("inf"):
-                self._at(self.now + after, self._answer(heart, ask))
+                self._at(self.now + after, self._answer(engine, ask))
         for lookup in step.lookups:
             self.lookups.append(lookup)
             if self.lookup_latency != float("inf"):
-                self._at(self.now + self.lookup_latency, self._find(heart, lookup))
+                self._at(self.now + self.lookup_latency, self._find(engine, lookup))
         return step.decision
 
-    def _fall_back(self, heart: Heart, ask: PolicyCall) -> Callable[[float], Step]:
+    def _fall_back(self, engine: Engine, ask: PolicyCall) -> Callable[[float], Step]:
         verdict, age = self.fallbacks[ask.policy.policy]
-        return lambda now: heart.fallback(ask, verdict, Origin(source=Source.STALE, age=age), now)
+        return lambda now: engine.fallback(ask, verdict, Origin(source=Source.STALE, age=age), now)
 
-    def _find(self, heart: Heart, lookup: Lookup) -> Callable[[float], Step]:
+    def _find(self, engine: Engine, lookup: Lookup) -> Callable[[float], Step]:
         match lookup:
             case NamespaceLookup(namespace=namespace):
                 fact: Any = self.namespaces.get(namespace)
-            case AuthorizationAsk(check=check):
+            case AuthorizationLookup(check=check):
                 fact = self.authorizations.get(check, Authorization())
-        return lambda now: heart.found(lookup.id, fact, now)
+        return lambda now: engine.found(lookup.id, fact, now)
 
-    def _answer(self, heart: Heart, ask: PolicyCall) -> Callable[[float], Step]:
+    def _answer(self, engine: Engine, ask: PolicyCall) -> Callable[[float], Step]:
         def event(now: float) -> Step:
             behaviour = self.behaviours[ask.policy.policy]
             answer = behaviour(json.loads(ask.document.content)) if callable(behaviour) else behaviour
-            return heart.answered(ask, answer, now)
+            return engine.answered(ask, answer, now)
 
         return event
 
@@ -189,11 +192,11 @@ def decide(
     on: Request | None = None,
     budget: float = 10.0,
     registered: bool = False,
-    early_asks: bool = False,
+    prefetch: bool = False,
     **world: Any,
 ) -> tuple[Decision, World]:
-    """Decide a review by these policies, in a world of its own; asked in their turns, unless ``early_asks``."""
+    """Decide a review by these policies, in a world of its own; asked in their turns, unless ``prefetch``."""
     made = World(behaviours=behaviours, **world)
     judges = plan(*policies, registered=registered)
-    heart = Heart(on or request(), judges, ends=made.now + budget, early_asks=early_asks)
-    return made.decide(heart), made
+    engine = Engine(on or request(), judges, ends=made.now + budget, prefetch=prefetch)
+    return made.decide(engine), made

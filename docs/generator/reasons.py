@@ -7,7 +7,7 @@ from typing import Final
 from docs.generator.markdown import anchor, code, prose, table
 from docs.generator.source import documented
 from gateway import reasons
-from gateway.engine.composing import INTERNAL_ERROR, RETRY_AFTER_SECONDS, STATUSES
+from gateway.engine.response_builder import INTERNAL_ERROR, RETRY_AFTER_SECONDS, STATUSES
 from gateway.reasons import Reason
 
 _USE: Final = re.compile(r"\bReason\.([A-Z_]+)")

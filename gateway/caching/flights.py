@@ -21,7 +21,7 @@ import structlog
 from gateway.caching.cache import Kept, VerdictCache
 from gateway.caching.cached_workers import CachedWorkers
 from gateway.caching.entries import Entry, reusable
-from gateway.engine.origin import ASKED, Origin, Source
+from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
 from gateway.engine.verdicts import Answer, Failure, Verdict
@@ -164,7 +164,7 @@ class Flight:
         except Exception as error:  # noqa: BLE001 - logged; the review hears of a failure INTERNAL
             self._fail(call, error)
 
-    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = CALLED) -> None:
         """See CallWaiter: the worker has answered."""
         if call is not self._caller:
             del self._own[call]
@@ -218,7 +218,7 @@ class Flight:
         """Calling broke."""
         _LOG.error("asking a worker failed inside the gateway", uid=call.uid, exc_info=error)
         message = f"asking worker {call.policy.worker!r}: {type(error).__name__}; see the gateway's log"
-        self._end(call, Failure(reason=Reason.INTERNAL, message=message), ASKED)
+        self._end(call, Failure(reason=Reason.INTERNAL, message=message), CALLED)
 
     def _count_miss(self, call: PolicyCall) -> None:
         """Tell that the worker is called."""

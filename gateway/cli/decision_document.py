@@ -28,7 +28,7 @@ entries[]                      the entries, in the order in which the API server
 …round                         0, or 1 when reinvoked
 …called                        false: no policy of it is about this request, or the API server refuses before calling
 …outcome                       allowed, denied, or failed: somebody who must be heard could not judge
-…blame[]                       the fields that the entry changes, and whose change it is; empty behind a refusal
+…changedBy[]                       the fields that the entry changes, and whose change it is; empty behind a refusal
 ……path, op                     where, in the object that goes on (in the one that came, if it is gone); add, replace
                                or remove
 ……before, after                the values; no before where it is added, no after where it is removed
@@ -64,8 +64,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.engine.blame import Blame, digest
-from gateway.engine.call import Call
+from gateway.engine.field_changes import FieldChange, digest
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import ANSWER_WORDS, Allow, Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.reasons import Reason
@@ -132,34 +132,34 @@ def _visit(visit: Visit) -> dict[str, Any]:
         "round": visit.round,
         "called": visit.called,
         "outcome": visit.decision.outcome.value,
-        "blame": [_blame(each, visit.decision.request.uid.encode()) for each in visit.decision.blame],
+        "changedBy": [_changed_by(each, visit.decision.request.uid.encode()) for each in visit.decision.field_changes],
         "policies": [_call(call) for call in visit.decision.calls],
     }
 
 
-def _blame(blame: Blame, key: bytes) -> dict[str, Any]:
+def _changed_by(change: FieldChange, key: bytes) -> dict[str, Any]:
     """The key is the review's own uid, which stands in the document: the same review gives the same bytes."""
-    sides = [("before", blame.before)] if blame.op != "add" else []
-    sides += [("after", blame.after)] if blame.op != "remove" else []
+    sides = [("before", change.before)] if change.op != "add" else []
+    sides += [("after", change.after)] if change.op != "remove" else []
     return {
-        "path": blame.path,
-        "op": blame.op,
+        "path": change.path,
+        "op": change.op,
         **{
-            f"{side}Digest" if blame.hidden else side: digest(value, key) if blame.hidden else value
+            f"{side}Digest" if change.hidden else side: digest(value, key) if change.hidden else value
             for side, value in sides
         },
-        "hidden": blame.hidden,
-        "policy": blame.qualified_name,
-        "worker": blame.worker,
-        "version": blame.version,
-        "round": blame.round,
-        "order": blame.order,
-        "source": blame.source.value,
-        "earlier": blame.earlier,
+        "hidden": change.hidden,
+        "policy": change.qualified_name,
+        "worker": change.worker,
+        "version": change.version,
+        "round": change.round,
+        "order": change.order,
+        "source": change.source.value,
+        "earlier": change.earlier,
     }
 
 
-def _call(call: Call) -> dict[str, Any]:
+def _call(call: InvocationRecord) -> dict[str, Any]:
     return {
         "configuration": call.policy.configuration,
         "name": call.policy.name,
@@ -186,7 +186,7 @@ def _call(call: Call) -> dict[str, Any]:
     }
 
 
-def _answer(call: Call) -> dict[str, Any]:
+def _answer(call: InvocationRecord) -> dict[str, Any]:
     answer = call.answer
     reason, message, code, version = "", "", 0, ""
     warnings: tuple[str, ...] = ()

@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from gateway.cli.wording import change, outcome, sentences, title
-from gateway.engine.call import Call
 from gateway.engine.decision import Decision, Outcome
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.origin import Source
 from gateway.engine.plan import Described
 from gateway.policies.model import Configuration, Phase
@@ -26,14 +26,16 @@ _COLOURS: Final = {Outcome.ALLOWED: "green", Outcome.DENIED: "red", Outcome.FAIL
 
 def opening(configuration: Configuration, gateway: Gateway, url: str) -> Iterator[str]:
     """Who is there."""
-    standings = [standing for phase in Phase for standing in gateway.workers.standings(phase).values()]
+    availabilities = [
+        availability for phase in Phase for availability in gateway.workers.availabilities(phase).values()
+    ]
     workers = ", ".join(sorted(configuration.workers))
     yield ""
     yield f"  gateway   {url}, TLS with a development certificate"
     yield f"  workers   {workers}: gRPC, started by the gateway"
     yield (
         f"  policies  {len(configuration.mutating)} mutating, {len(configuration.validating)} validating; "
-        f"{sum(isinstance(standing, Described) for standing in standings)} described and ready"
+        f"{sum(isinstance(availability, Described) for availability in availabilities)} described and ready"
     )
     yield ""
     yield "Requests of a real kube-apiserver, sent to /mutate and, as changed there, to /validate:"
@@ -83,7 +85,7 @@ def farewell(url: str, ca: Path, admin: tuple[str, int], example: Path) -> Itera
     yield f"Metrics and health: http://{admin[0]}:{admin[1]}/metrics, 'http://{admin[0]}:{admin[1]}/readyz?verbose'"
 
 
-def _told(call: Call) -> Iterator[str]:
+def _told(call: InvocationRecord) -> Iterator[str]:
     name = call.policy.policy
     for verb, colour, text in sentences(call):
         yield from _said(name, click.style(f"{verb:<7}", fg=colour), text)

@@ -76,7 +76,7 @@ def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> No
             as_json=values["output"] == "json",
             limits=(limits, transport_limits, patch_limits),
             wait_seconds=values["worker_wait"],
-            early_asks=not values["no_early_asks"],
+            prefetch=not values["no_prefetch"],
             means=means,
         )
         # Before the loop: standard input may take its time, and a signal must end that.
@@ -103,7 +103,7 @@ class _Deciding:
         as_json: bool,
         limits: tuple[Limits, TransportLimits, PatchLimits],
         wait_seconds: float,
-        early_asks: bool,
+        prefetch: bool,
         means: Means,
     ) -> None:
         self._configuration = configuration
@@ -111,7 +111,7 @@ class _Deciding:
         self._as_json = as_json
         self._limits, self._transport_limits, self._patch_limits = limits
         self._wait_seconds = wait_seconds
-        self._early_asks = early_asks
+        self._prefetch = prefetch
         self._means = means
         self._code = ALLOWED
 
@@ -133,7 +133,7 @@ class _Deciding:
             # A terminal that is closed as well: workers and hooks that were started here would run on.
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         async with self._workers() as loaded:
-            walker = Walker(loaded, self._patch_limits, early_asks=self._early_asks)
+            walker = Walker(loaded, self._patch_limits, prefetch=self._prefetch)
             for source, body in reviews:
                 await self._decide(walker, source, body)
         return self._code

@@ -7,10 +7,10 @@ from typing import Final
 import click
 
 from gateway.cli.wording import change, clean, outcome, sentences, short, title
-from gateway.engine.blame import digest, hides
-from gateway.engine.call import Call
 from gateway.engine.conflicts import CONFLICTS_KEPT
 from gateway.engine.decision import Decision
+from gateway.engine.field_changes import digest, hides
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Failure
 from gateway.patching.difference import Operation
 from gateway.policies.model import Mode, OnConflict, Phase
@@ -61,11 +61,11 @@ def _visit(visit: Visit) -> Iterator[str]:
     yield from _rewritten(visit.decision)
 
 
-def _mode(call: Call) -> str:
+def _mode(call: InvocationRecord) -> str:
     return "" if call.policy.mode is Mode.ENFORCE else f" (mode {call.policy.mode})"
 
 
-def _verdict(call: Call) -> str:
+def _verdict(call: InvocationRecord) -> str:
     if not call.matched:
         return f"not matched: {clean(call.why)}"
     for sentence in sentences(call):
@@ -76,13 +76,13 @@ def _verdict(call: Call) -> str:
     return "allows, and changes" if call.changes else "allows"
 
 
-def _hint(call: Call) -> Iterator[str]:
+def _hint(call: InvocationRecord) -> Iterator[str]:
     """What to do about a failure that is told in kube-apiserver's words; clients find it in details.causes."""
     if isinstance(call.answer, Failure) and call.answer.hint:
         yield f"        {' '.join(clean(call.answer.hint).split())}"
 
 
-def _conflicts(call: Call) -> Iterator[str]:
+def _conflicts(call: InvocationRecord) -> Iterator[str]:
     for conflict in call.conflicts[:_CHANGES_SHOWN]:
         rule = f"onConflict {conflict.rule}: {'not applied' if conflict.rule is OnConflict.DENY else 'applied'}"
         text = f"in conflict with {', '.join(conflict.with_policies)} over {conflict.path} ({rule})"
@@ -94,7 +94,7 @@ def _conflicts(call: Call) -> Iterator[str]:
 
 def _rewritten(decision: Decision) -> Iterator[str]:
     """Whose the fields are that more than one policy has written: of the others it stands above."""
-    rewritten = [each for each in decision.blame if each.earlier]
+    rewritten = [each for each in decision.field_changes if each.earlier]
     for each in rewritten[:_CHANGES_SHOWN]:
         writers = " then ".join(
             dict.fromkeys([*(decision.calls[order].label for order in each.earlier), each.policy]),
@@ -104,7 +104,7 @@ def _rewritten(decision: Decision) -> Iterator[str]:
         yield f"      and {len(rewritten) - _CHANGES_SHOWN} more fields were written more than once"
 
 
-def _changes(operations: tuple[Operation, ...], call: Call, request: Request) -> Iterator[str]:
+def _changes(operations: tuple[Operation, ...], call: InvocationRecord, request: Request) -> Iterator[str]:
     for operation in operations[:_CHANGES_SHOWN]:
         if operation.op != "remove" and hides(request, [call], operation):
             # Reports are pasted into tickets.

@@ -80,7 +80,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             reload_interval_seconds=values["reload_interval"],
             redis=values["redis"] or "",
             seal_key_file=values["seal_key_file"],
-            early_asks=not values["no_early_asks"],
+            prefetch=not values["no_prefetch"],
             patrol_share=values["patrol_share"],
             shadow_share=values["shadow_share"],
             means=means,

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import click
 import msgspec
 
-from gateway.engine.call import Call
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.review.request import Request
@@ -49,7 +49,7 @@ def outcome(word: str, status: Status | None) -> str:
     return word if status is None else clean(f"{word}, {status.code} {status.reason}".rstrip())
 
 
-def sentences(call: Call) -> Iterator[Sentence]:
+def sentences(call: InvocationRecord) -> Iterator[Sentence]:
     """What a policy says against the request, or why it cannot say anything."""
     match call.answer:
         case Deny(message=message, reason=reason):

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.engine.call import Call
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Allow, ChangeKind
 from gateway.patching.difference import encode_patch
 from gateway.policies.model import Phase
@@ -29,37 +29,37 @@ from gateway.policies.model import Phase
 _operations: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]] | None)
 
 
-def kubernetes_annotations(phase: Phase, calls: Sequence[Call]) -> dict[str, str]:
+def kubernetes_annotations(phase: Phase, calls: Sequence[InvocationRecord]) -> dict[str, str]:
     """The annotations of these turns, in chain order."""
-    called = [call for call in calls if call.called]
+    called = [record for record in calls if record.called]
     if phase is Phase.MUTATING:
-        return dict(pair for call in called for pair in _mutating(call))
+        return dict(pair for record in called for pair in _mutating(record))
     return {
-        f"failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}": call.policy.name
-        for index, call in enumerate(called)
-        if call.failed_open
+        f"failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}": record.policy.name
+        for index, record in enumerate(called)
+        if record.failed_open
     }
 
 
-def _mutating(call: Call) -> Iterator[tuple[str, str]]:
-    place = f"round_{call.round}_index_{call.index}"
-    who: dict[str, Any] = {"configuration": call.policy.configuration, "webhook": call.policy.name}
-    yield f"mutation.webhook.admission.k8s.io/{place}", _json({**who, "mutated": bool(call.changes)})
-    patch = _patch(call)
+def _mutating(record: InvocationRecord) -> Iterator[tuple[str, str]]:
+    place = f"round_{record.round}_index_{record.index}"
+    who: dict[str, Any] = {"configuration": record.policy.configuration, "webhook": record.policy.name}
+    yield f"mutation.webhook.admission.k8s.io/{place}", _json({**who, "mutated": bool(record.changes)})
+    patch = _patch(record)
     if patch is not None:
         said = _json({**who, "patch": msgspec.Raw(patch), "patchType": "JSONPatch"})
         yield f"patch.webhook.admission.k8s.io/{place}", said
-    if call.failed_open:
-        yield f"failed-open.mutation.webhook.admission.k8s.io/{place}", call.policy.name
+    if record.failed_open:
+        yield f"failed-open.mutation.webhook.admission.k8s.io/{place}", record.policy.name
 
 
-def _patch(call: Call) -> bytes | None:
+def _patch(record: InvocationRecord) -> bytes | None:
     """The patch as the API server decoded it: the worker's own operations, members sorted, whatever they came to."""
-    if not call.enforced or not isinstance(call.answer, Allow) or call.answer.change is None:
+    if not record.enforced or not isinstance(record.answer, Allow) or record.answer.change is None:
         return None
-    if call.answer.change.kind not in {ChangeKind.JSON_PATCH, ChangeKind.KUBERNETES_PATCH}:
-        return encode_patch(call.changes) if call.changes else None
-    operations = _operations.decode(call.answer.change.content)
+    if record.answer.change.kind not in {ChangeKind.JSON_PATCH, ChangeKind.KUBERNETES_PATCH}:
+        return encode_patch(record.changes) if record.changes else None
+    operations = _operations.decode(record.answer.change.content)
     if not operations:
         return None
     return msgspec.json.format(msgspec.json.encode([dict(sorted(each.items())) for each in operations]), indent=-1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from gateway.engine.plan import ANSWERS, Standing, Unavailable, standing_of
+from gateway.engine.plan import ANSWERS, PolicyAvailability, Unavailable, availability_of
 from gateway.policies.model import ConfigurationError, Policy
 from gateway.policies.wording import one_line
 
@@ -22,38 +22,46 @@ class UnavailablePolicy:
     """A policy that cannot be asked as it is configured. ``last_good``: an earlier version of it is asked instead."""
 
     policy: Policy
-    standing: Unavailable
+    availability: Unavailable
     last_good: bool = False
 
     @property
     def answered(self) -> bool:
         """Whether its worker was heard, and what it said is the reason."""
-        return self.standing.why in ANSWERS
+        return self.availability.why in ANSWERS
 
     @property
     def message(self) -> str:
         """Why, and what may help: for operators."""
-        return f"{self.standing.message}; {self.standing.hint}" if self.standing.hint else self.standing.message
+        return (
+            f"{self.availability.message}; {self.availability.hint}"
+            if self.availability.hint
+            else self.availability.message
+        )
 
     @property
     def errors(self) -> tuple[ConfigurationError, ...]:
         """The same as mistakes of the configuration: one for each place in the settings that is refused, else one."""
-        place, standing = self.policy.place, self.standing
-        path = f"{place.path}.{standing.field}" if standing.field else place.path
-        if not standing.refused:
-            return (ConfigurationError(place=replace(place, path=path), message=standing.message, hint=standing.hint),)
+        place, availability = self.policy.place, self.availability
+        path = f"{place.path}.{availability.field}" if availability.field else place.path
+        if not availability.refused:
+            return (
+                ConfigurationError(
+                    place=replace(place, path=path), message=availability.message, hint=availability.hint
+                ),
+            )
         return tuple(
             ConfigurationError(
                 place=replace(place, path=path + _member(pointer)),
                 message=f"worker {self.policy.worker!r} refuses it: {message}",
             )
-            for pointer, message in standing.refused
+            for pointer, message in availability.refused
         )
 
     def __str__(self) -> str:
         """One line for people: who, what becomes of it, of which kind the reason is, and the reason."""
-        effect = "runs in its last good version" if self.last_good else "fails"
-        return f"{self.policy.phase} policy {self.policy.qualified_name} {effect} ({self.standing.why}): {self.message}"
+        effect, name = "runs in its last good version" if self.last_good else "fails", self.policy.qualified_name
+        return f"{self.policy.phase} policy {name} {effect} ({self.availability.why}): {self.message}"
 
 
 def _member(pointer: str) -> str:
@@ -63,17 +71,17 @@ def _member(pointer: str) -> str:
 
 
 def unavailable_policies(
-    policies: Sequence[Policy], standings: Mapping[str, Standing], *, last_good: Collection[str] = ()
+    policies: Sequence[Policy], availabilities: Mapping[str, PolicyAvailability], *, last_good: Collection[str] = ()
 ) -> tuple[UnavailablePolicy, ...]:
     """Those of the policies of one phase that cannot be asked as they are configured, in their order.
 
     Args:
         policies: as configured.
-        standings: by qualified name; a policy that is missing is not described yet.
+        availabilities: by qualified name; a policy that is missing is not described yet.
         last_good: the qualified names of those that are asked in an earlier version.
     """
     return tuple(
-        UnavailablePolicy(policy=policy, standing=standing, last_good=policy.qualified_name in last_good)
+        UnavailablePolicy(policy=policy, availability=availability, last_good=policy.qualified_name in last_good)
         for policy in policies
-        if isinstance(standing := standing_of(policy, standings), Unavailable)
+        if isinstance(availability := availability_of(policy, availabilities), Unavailable)
     )

@@ -17,7 +17,7 @@ from typing import Final
 
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Failure
-from gateway.patching.authorship import Overwrite
+from gateway.patching.field_ownership import Overwrite
 from gateway.policies.model import OnConflict
 from gateway.reasons import Reason
 from gateway.scopes.pointer import field_path, parse_pointer
@@ -27,7 +27,7 @@ CONFLICTS_KEPT: Final = 100
 """How many conflicts of one change are recorded, the strictest first: a patch of 10,000 operations can have as many,
 and nobody reads more than a few."""
 
-PLACES_TOLD: Final = 3
+PLACES_LISTED: Final = 3
 """How many places a message names: at 200 characters each, and the two policies, some 1 KB."""
 
 _STRICTNESS: Final = (OnConflict.ALLOW, OnConflict.WARN, OnConflict.DENY)
@@ -94,8 +94,8 @@ def _listed_places(conflicts: Sequence[Conflict], texts: Iterable[str]) -> str:
 def _listed(texts: Iterable[str], least: str = "") -> str:
     """The first few of them, and how many more; with ``least`` in front where not all were kept."""
     listed = list(texts)
-    more = [f"and {least}{len(listed) - PLACES_TOLD} more"] if len(listed) > PLACES_TOLD else []
-    return ", ".join([*listed[:PLACES_TOLD], *more])
+    more = [f"and {least}{len(listed) - PLACES_LISTED} more"] if len(listed) > PLACES_LISTED else []
+    return ", ".join([*listed[:PLACES_LISTED], *more])
 
 
 def _conflict(member: Member, path: str, earlier: Sequence[Member]) -> Conflict:

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from gateway.engine.annotations import kubernetes_annotations
-from gateway.engine.applying import EvolvingObject
-from gateway.engine.blame import Blame, blame
-from gateway.engine.call import Call
+from gateway.engine.field_changes import FieldChange, field_changes
+from gateway.engine.invocation_record import InvocationRecord
+from gateway.engine.object_state import ObjectState
 from gateway.enums import StrEnum
 from gateway.patching.difference import Operation
 from gateway.policies.model import Phase
@@ -37,8 +37,8 @@ class Decision:
     """A decided review.
 
     ``response`` is what goes out. ``patch`` is the difference between the object that came and ``object``, empty
-    unless the request is allowed. ``changed_object`` is None where nobody changed anything; ``evolved`` knows who
-    did. ``early_asks`` is how many asks were made before the turn of a policy had come; what became of them, the calls
+    unless the request is allowed. ``changed_object`` is None where nobody changed anything; ``object_state`` knows who
+    did. ``prefetches`` is how many calls were made before the turn of a policy had come; what became of them, the calls
     say. ``ends`` is when the budget would have ended.
     """
 
@@ -48,9 +48,9 @@ class Decision:
     response: Response
     patch: tuple[Operation, ...]
     changed_object: Any
-    calls: tuple[Call, ...]
-    evolved: EvolvingObject | None = field(default=None, repr=False, compare=False)
-    early_asks: int = 0
+    calls: tuple[InvocationRecord, ...]
+    object_state: ObjectState | None = field(default=None, repr=False, compare=False)
+    prefetches: int = 0
     started: float
     ended: float
     ends: float
@@ -61,10 +61,10 @@ class Decision:
         return self.request.object if self.changed_object is None else self.changed_object
 
     @cached_property
-    def blame(self) -> tuple[Blame, ...]:
+    def field_changes(self) -> tuple[FieldChange, ...]:
         """Who changed what: one for each field that ``patch`` changes, in its order; worked out when first asked."""
-        fields = self.evolved.fields() if self.patch and self.evolved is not None else ()
-        return blame(self.request, self.calls, fields)
+        fields = self.object_state.fields() if self.patch and self.object_state is not None else ()
+        return field_changes(self.request, self.calls, fields)
 
     def kubernetes_annotations(self) -> dict[str, str]:
         """The audit annotations that kube-apiserver itself would write, were each policy a webhook of its own."""

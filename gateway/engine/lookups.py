@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.program import NeedsAuthorization
-from gateway.engine.steps import AuthorizationAsk, Lookup, NamespaceLookup
-from gateway.engine.turn import Turn
+from gateway.engine.invocation import PolicyInvocation
+from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
 from gateway.matching.equivalents import EMPTY, Equivalents
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import NeedsNamespace
@@ -24,7 +24,7 @@ Fact = Labels | Authorization | None
 @dataclass(slots=True, eq=False)
 class _Open:
     lookup: Lookup
-    turns: list[Turn] = field(default_factory=list)
+    invocations: list[PolicyInvocation] = field(default_factory=list)
 
 
 class Lookups:
@@ -42,15 +42,15 @@ class Lookups:
         self._authorizations: dict[AuthorizationCheck, Authorization] = {}
         self.facts = Facts(namespaces=self._namespaces, authorizations=self._authorizations, equivalents=equivalents)
 
-    def wait(self, turn: Turn, need: NeedsNamespace | NeedsAuthorization) -> None:
-        """Let ``turn`` wait for what it needs."""
-        self._under_way(need).turns.append(turn)
+    def wait(self, invocation: PolicyInvocation, need: NeedsNamespace | NeedsAuthorization) -> None:
+        """Let ``invocation`` wait for what it needs."""
+        self._find_or_start(need).invocations.append(invocation)
 
-    def want(self, need: NeedsNamespace | NeedsAuthorization) -> None:
+    def prefetch(self, need: NeedsNamespace | NeedsAuthorization) -> None:
         """Look up what may be needed."""
-        self._under_way(need)
+        self._find_or_start(need)
 
-    def _under_way(self, need: NeedsNamespace | NeedsAuthorization) -> _Open:
+    def _find_or_start(self, need: NeedsNamespace | NeedsAuthorization) -> _Open:
         for waiting in self._open.values():
             if _same(waiting.lookup, need):
                 return waiting
@@ -64,9 +64,9 @@ class Lookups:
             case NeedsNamespace(namespace=namespace):
                 return NamespaceLookup(id=new_id, namespace=namespace)
             case NeedsAuthorization(check=check):
-                return AuthorizationAsk(id=new_id, check=check, user=self._request.user_info)
+                return AuthorizationLookup(id=new_id, check=check, user=self._request.user_info)
 
-    def found(self, lookup_id: int, fact: Fact) -> list[Turn]:
+    def found(self, lookup_id: int, fact: Fact) -> list[PolicyInvocation]:
         """Remember a fact; the turns that waited for it, none if nobody does any more."""
         waiting = self._open.pop(lookup_id, None)
         if waiting is None:
@@ -74,24 +74,24 @@ class Lookups:
         match waiting.lookup, fact:
             case NamespaceLookup(namespace=namespace), Mapping() | None:
                 self._namespaces[namespace] = fact
-            case AuthorizationAsk(check=check), Authorization():
+            case AuthorizationLookup(check=check), Authorization():
                 self._authorizations[check] = fact
             case lookup, _:
                 raise AssertionError(f"{fact!r} does not answer {lookup!r}")
-        return waiting.turns
+        return waiting.invocations
 
-    def late(self, now: float) -> Iterator[tuple[Turn, Lookup]]:
+    def expired(self, now: float) -> Iterator[tuple[PolicyInvocation, Lookup]]:
         """The turns whose time is over, each with what it waited for; they wait no longer."""
         for waiting in list(self._open.values()):
-            for turn in [turn for turn in waiting.turns if turn.deadline <= now]:
-                waiting.turns.remove(turn)
-                yield turn, waiting.lookup
+            for invocation in [invocation for invocation in waiting.invocations if invocation.deadline <= now]:
+                waiting.invocations.remove(invocation)
+                yield invocation, waiting.lookup
 
-    def taken(self) -> tuple[Lookup, ...]:
+    def take_new(self) -> tuple[Lookup, ...]:
         """What is to be looked up since the last time: whoever takes it does it."""
-        taken = tuple(self._new)
+        take_new = tuple(self._new)
         self._new.clear()
-        return taken
+        return take_new
 
     def give_up(self) -> None:
         """Nobody waits for anything any more."""
@@ -103,7 +103,7 @@ def _same(lookup: Lookup, need: NeedsNamespace | NeedsAuthorization) -> bool:
     match lookup, need:
         case NamespaceLookup(namespace=one), NeedsNamespace(namespace=other):
             return one == other
-        case AuthorizationAsk(check=check), NeedsAuthorization(check=needed):
+        case AuthorizationLookup(check=check), NeedsAuthorization(check=needed):
             return check == needed
         case _:
             return False

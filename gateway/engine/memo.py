@@ -10,9 +10,9 @@ Beside the verdicts stand the fallbacks: verdicts past their time, which count o
 
 from dataclasses import dataclass, replace
 
+from gateway.engine.invocation import CacheKey
 from gateway.engine.origin import Origin, Source
 from gateway.engine.policy_call import PolicyCall
-from gateway.engine.turn import CacheKey
 from gateway.engine.verdicts import Verdict
 
 
@@ -22,7 +22,7 @@ class MemoEntry:
 
     verdict: Verdict
     origin: Origin
-    early: bool
+    prefetched: bool
     used: bool
 
     def use(self) -> Origin:
@@ -38,11 +38,11 @@ class Fallback:
 
     verdict: Verdict
     origin: Origin
-    told: float
+    received_at: float
 
     def origin_at(self, now: float) -> Origin:
         """Where it comes from, as old as it is now."""
-        return Origin(source=Source.STALE, age=self.origin.age + max(now - self.told, 0.0))
+        return Origin(source=Source.STALE, age=self.origin.age + max(now - self.received_at, 0.0))
 
 
 class Memo:
@@ -86,8 +86,8 @@ class Memo:
     def keep(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
         """Remember a verdict, which the turns that waited for it have had."""
         if call.key is not None:
-            used = bool(call.turns)
-            self._entries[call.key] = MemoEntry(verdict=verdict, origin=origin, early=call.early, used=used)
+            used = bool(call.invocations)
+            self._entries[call.key] = MemoEntry(verdict=verdict, origin=origin, prefetched=call.prefetched, used=used)
 
     def fall_back(self, call: PolicyCall, fallback: Fallback) -> None:
         """Remember a stale verdict for the question of this call; of a call that was given up it is nothing."""

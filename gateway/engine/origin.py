@@ -9,7 +9,7 @@ from gateway.enums import StrEnum
 class Source(StrEnum):
     """Where an answer came from."""
 
-    ASKED = "asked"
+    CALLED = "asked"
     """The worker was asked for this review."""
 
     MEMO = "memo"
@@ -27,7 +27,7 @@ class Source(StrEnum):
     STALE = "stale"
     """The worker failed, and a verdict that is past its time but within staleIfError stands in for it."""
 
-    NOBODY = "nobody"
+    NONE = "none"
     """Nobody was asked: the failure was known without (configuration, budget, namespace, version)."""
 
 
@@ -39,5 +39,5 @@ class Origin:
     age: float = 0.0
 
 
-ASKED: Final = Origin(source=Source.ASKED)
+CALLED: Final = Origin(source=Source.CALLED)
 """The worker has just said it."""

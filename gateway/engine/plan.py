@@ -18,15 +18,15 @@ class Described:
     """The standing of a policy that can be asked: what its worker said of it, held against what is granted.
 
     ``version`` is the worker's version of the policy. ``inputs`` and ``writes`` are the grants as far as the worker
-    claims them; None: all that is granted. ``identity``: see ``PolicyCall``. ``late`` is what is said when the policy's
-    own time ends, where the worker's kind has words of its own for that.
+    claims them; None: all that is granted. ``identity``: see ``PolicyCall``. ``timeout_failure`` is what is said when
+    the policy's own time ends, where the worker's kind has words of its own for that.
     """
 
     version: str
     inputs: Inputs | None = None
     writes: Writes | None = None
     identity: bytes = b""
-    late: Failure | None = None
+    timeout_failure: Failure | None = None
 
 
 class UnavailableReason(StrEnum):
@@ -82,7 +82,7 @@ class Unavailable:
         return Failure(reason=Reason.CONFIGURATION, message=self.message, hint=self.hint)
 
 
-Standing = Described | Unavailable
+PolicyAvailability = Described | Unavailable
 """Whether a policy can be asked."""
 
 
@@ -91,20 +91,20 @@ class Member:
     """One policy in a plan.
 
     ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
-    ``standing`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
-    ``version``, ``inputs``, ``writes``, ``identity`` and ``late`` are those of Described. ``registered``: its rules,
-    selectors and conditions stand in a registration of its own, so that the API server has checked them before it
-    asked, and nobody does it again.
+    ``availability`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
+    ``version``, ``inputs``, ``writes``, ``identity`` and ``timeout_failure`` are those of Described. ``registered``:
+    its rules, selectors and conditions stand in a registration of its own, so that the API server has checked them
+    before it asked, and nobody does it again.
     """
 
     policy: Policy
     label: str
-    standing: Failure | None = None
+    unavailable: Failure | None = None
     version: str = ""
     inputs: Inputs = Inputs.EVERYTHING
     writes: Writes = Writes.DEFAULT
     identity: bytes = b""
-    late: Failure | None = None
+    timeout_failure: Failure | None = None
     registered: bool = False
 
 
@@ -117,19 +117,23 @@ class Plan:
 
     def failing(self, failure: Failure) -> "Plan":
         """The same plan in which nobody can be asked, for this reason (such as OVERLOADED)."""
-        return replace(self, members=tuple(replace(member, standing=failure) for member in self.members))
+        return replace(self, members=tuple(replace(member, unavailable=failure) for member in self.members))
 
 
 def make_plan(
-    phase: Phase, policies: Sequence[Policy], standings: Mapping[str, Standing], *, registered: bool = False
+    phase: Phase,
+    policies: Sequence[Policy],
+    availabilities: Mapping[str, PolicyAvailability],
+    *,
+    registered: bool = False,
 ) -> Plan:
     """The plan over ``policies``: all of a phase, or those of one entry.
 
     Args:
         phase: of all of them.
         policies: in chain order.
-        standings: by qualified name: what the worker described, or why the policy cannot be asked. A policy that is
-            not in here has not been described, and cannot be asked: not knowing is not allowing.
+        availabilities: by qualified name: what the worker described, or why the policy cannot be asked. A policy that
+            is not in here has not been described, and cannot be asked: not knowing is not allowing.
         registered: this is the entry of one isolated policy, which is asked for whatever comes through it.
     """
     names = Counter(policy.name for policy in policies)
@@ -138,31 +142,33 @@ def make_plan(
         members=tuple(
             replace(member, registered=registered)
             for member in (
-                _member(policy, policy.name if names[policy.name] == 1 else policy.qualified_name, standings)
+                _member(policy, policy.name if names[policy.name] == 1 else policy.qualified_name, availabilities)
                 for policy in policies
             )
         ),
     )
 
 
-def _member(policy: Policy, label: str, standings: Mapping[str, Standing]) -> Member:
-    standing = standing_of(policy, standings)
-    if isinstance(standing, Unavailable):
-        return Member(policy=policy, label=label, standing=standing.failure)
+def _member(policy: Policy, label: str, availabilities: Mapping[str, PolicyAvailability]) -> Member:
+    availability = availability_of(policy, availabilities)
+    if isinstance(availability, Unavailable):
+        return Member(policy=policy, label=label, unavailable=availability.failure)
     return Member(
         policy=policy,
         label=label,
-        version=standing.version,
-        inputs=policy.inputs if standing.inputs is None else standing.inputs,
-        writes=policy.writes if standing.writes is None else standing.writes,
-        identity=standing.identity,
-        late=standing.late,
+        version=availability.version,
+        inputs=policy.inputs if availability.inputs is None else availability.inputs,
+        writes=policy.writes if availability.writes is None else availability.writes,
+        identity=availability.identity,
+        timeout_failure=availability.timeout_failure,
     )
 
 
-def standing_of(policy: Policy, standings: Mapping[str, Standing]) -> Standing:
+def availability_of(policy: Policy, availabilities: Mapping[str, PolicyAvailability]) -> PolicyAvailability:
     """The standing of a policy, given those that are known: one that is missing is not described yet."""
     if policy.fault is not None:
         return Unavailable(why=UnavailableReason.INVALID, message=f"{policy.place.file}: {policy.fault}")
     undescribed = f"worker {policy.worker!r} has not been described yet"
-    return standings.get(policy.qualified_name) or Unavailable(why=UnavailableReason.UNDESCRIBED, message=undescribed)
+    return availabilities.get(policy.qualified_name) or Unavailable(
+        why=UnavailableReason.UNDESCRIBED, message=undescribed
+    )

@@ -9,7 +9,7 @@ It is msgspec's struct: a dataclass takes five times as long to make, and every 
 from msgspec import Struct
 
 from gateway.documents.document import Document
-from gateway.engine.turn import CacheKey, Turn
+from gateway.engine.invocation import CacheKey, PolicyInvocation
 from gateway.policies.model import Cache, Policy
 
 
@@ -26,9 +26,10 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     ``cancellable`` is False for a policy with side effects: its call is not broken off when the review does not wait
     for it any more. (Its deadline, which the worker has known from the start, ends it all the same.)
 
-    The engine's own: ``key`` in the memo, ``asked`` when it was made, and ``turns`` that wait for it: first the one
-    that asked, then those that follow it. ``early``: no turn had come when it was made; all of ``turns`` follow.
-    ``claims`` are the places in the plan of those for whom it was made early and whose turn is still to come.
+    The engine's own: ``key`` in the memo, ``called_at`` when it was made, and ``invocations`` that wait for it: first
+    the one that asked, then those that follow it. ``prefetched``: no turn had come when it was made; all of
+    ``invocations`` follow. ``claims`` are the places in the plan of those for whom it was made early and whose turn is
+    still to come.
     """
 
     id: int
@@ -42,12 +43,12 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     cache: Cache | None = None
     traceparent: str = ""
     key: CacheKey | None = None
-    asked: float = 0.0
-    turns: list[Turn] = []
-    early: bool = False
+    called_at: float = 0.0
+    invocations: list[PolicyInvocation] = []
+    prefetched: bool = False
     claims: set[int] = set()
 
     @property
     def wanted(self) -> bool:
         """Whether a turn waits for it, or still may."""
-        return bool(self.turns or self.claims)
+        return bool(self.invocations or self.claims)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from gateway.engine.origin import ASKED, Origin
+from gateway.engine.origin import CALLED, Origin
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Verdict
 
@@ -11,7 +11,7 @@ from gateway.engine.verdicts import Answer, Verdict
 class CallWaiter(Protocol):
     """Waits for the answers to calls."""
 
-    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = CALLED) -> None:
         """The answer. Told once, never inside ``call`` itself, and never after the call was cancelled."""
 
     def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:

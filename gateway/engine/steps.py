@@ -1,4 +1,4 @@
-"""What the heart asks of the world outside. Times are seconds on the driver's own clock.
+"""What the engine asks of the world outside. Times are seconds on the driver's own clock.
 
 Steps are msgspec's structs: frozen dataclasses take five times as long to make, and every event makes one.
 """
@@ -22,7 +22,7 @@ class NamespaceLookup:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AuthorizationAsk:
+class AuthorizationLookup:
     """May somebody do something? Tell ``found(id, authorization)``.
 
     It is asked of the cluster for ``authorizer`` in a matchCondition, as a SubjectAccessReview would. ``user`` is the
@@ -34,8 +34,8 @@ class AuthorizationAsk:
     user: UserInfo
 
 
-Lookup = NamespaceLookup | AuthorizationAsk
-"""A fact that the heart lacks."""
+Lookup = NamespaceLookup | AuthorizationLookup
+"""A fact that the engine lacks."""
 
 
 class Step(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ of an attacker. So, from the cheap to the dear:
 
 1. *Kin* are paired: elements that have something in common (a member that is shared, or has the same name and value)
    which nobody else has. Of these pairs the longest run stays that keeps the order, and between them it goes on:
-2. Elements get numbers (see ``numbering``), and equal ones at both ends are paired.
+2. Elements get numbers (see ``interner``), and equal ones at both ends are paired.
 3. A small stretch is aligned by the table.
 4. In a large one, elements that are equal and that both sides have only once are paired as kin are (a patience diff),
    and each stretch between them begins again at 2.
@@ -27,7 +27,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias, TypeVar
 
 from gateway.patching.equality import Value
-from gateway.patching.numbering import Numbering
+from gateway.patching.value_interner import ValueInterner
 
 Pair: TypeAlias = tuple[int | None, int | None]
 """Index before and index after; None on one side: removed, or added."""
@@ -57,10 +57,10 @@ _SEVERAL = -1
 class Aligner:
     """Aligns the arrays of one difference, whose two documents must outlive it."""
 
-    __slots__ = ("_cells", "_elements", "numbering")
+    __slots__ = ("_cells", "_elements", "interner")
 
     def __init__(self) -> None:
-        self.numbering = Numbering()
+        self.interner = ValueInterner()
         self._elements = _ELEMENTS
         self._cells = _CELLS
 
@@ -69,13 +69,13 @@ class Aligner:
         self._elements -= len(before) + len(after)
         if self._elements < 0:
             return _by_position(before, after)
-        return _around(_kin(before, after), before, after, self._strangers)
+        return _around(_similar(before, after), before, after, self._unequal)
 
-    def _strangers(self, before: Sequence[Value], after: Sequence[Value]) -> list[Pair]:
+    def _unequal(self, before: Sequence[Value], after: Sequence[Value]) -> list[Pair]:
         """Align elements none of which is kin to another."""
         if len(before) * len(after) <= 1:
             return _by_position(before, after)
-        number = self.numbering.number
+        number = self.interner.number
         return self._numbered([number(value) for value in before], [number(value) for value in after], _ROUNDS)
 
     def _numbered(self, rows: Sequence[int], columns: Sequence[int], rounds: int) -> list[Pair]:
@@ -104,7 +104,7 @@ class Aligner:
 
     def _affordable(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
         """Take the price of a table from the cells that are left, if there are enough."""
-        widest = min(max(map(self.numbering.width, rows)), max(map(self.numbering.width, columns)))
+        widest = min(max(map(self.interner.width, rows)), max(map(self.interner.width, columns)))
         price = len(rows) * len(columns) * (1 + widest // _MEMBERS)
         if price > self._cells:
             return False
@@ -113,7 +113,7 @@ class Aligner:
 
     def _by_table(self, rows: Sequence[int], columns: Sequence[int]) -> list[Pair]:
         """The cheapest alignment. ``table[i][j]`` is what the rows from i on cost with the columns from j on."""
-        additions = [1 + self.numbering.width(number) for number in columns]
+        additions = [1 + self.interner.width(number) for number in columns]
         below = [0, *accumulate(reversed(additions))]
         below.reverse()
         table = [below]
@@ -143,8 +143,8 @@ class Aligner:
         """What it costs that one element became another."""
         if old == new:
             return 0
-        anew = 2 + self.numbering.width(new)
-        changed = self.numbering.changed(old, new)
+        anew = 2 + self.interner.width(new)
+        changed = self.interner.changed(old, new)
         return anew if changed is None else min(anew, 1 + changed)
 
 
@@ -180,7 +180,7 @@ def _by_position(before: Sequence[T], after: Sequence[T]) -> list[Pair]:
     return pairs
 
 
-def _kin(before: Sequence[Value], after: Sequence[Value]) -> list[tuple[int, int]]:
+def _similar(before: Sequence[Value], after: Sequence[Value]) -> list[tuple[int, int]]:
     """Pairs of elements with a trait in common that no third one has, as many as keep the order.
 
     Where elements were only added or only removed, no pair is wrong: each element that stayed has all traits of what

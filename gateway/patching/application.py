@@ -20,7 +20,7 @@ from gateway.patching.kubernetes import apply_kubernetes_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode
 from gateway.patching.pointer import Pointer, parse_pointer
-from gateway.patching.sight import Sight, SightedDraft
+from gateway.patching.visibility import RestrictedDraft, Visibility
 from gateway.scopes.places import Places
 
 
@@ -49,7 +49,7 @@ def apply_json_patch(
     *,
     limits: PatchLimits = DEFAULT_LIMITS,
     dialect: PatchDialect = PatchDialect.RFC_6902,
-    sight: Places | None = None,
+    visibility: Places | None = None,
 ) -> Value:
     """The document after a JSON Patch given as JSON text; ``document`` itself is never changed.
 
@@ -58,20 +58,24 @@ def apply_json_patch(
     JSON value, as the RFC has it: whoever needs an object must look. In the dialect of kube-apiserver the document may
     be a msgspec.Raw: then its text is what a ``test`` is compared with, not what kube-apiserver would write for it.
 
-    ``sight`` is what the worker was shown of the document, as places over it; None: all. What follows from that is in
-    the module of this name (DESIGN.md, "Documents").
+    ``visibility`` is what the worker was shown of the document, as places over it; None: all. What follows from that is
+    in the module of this name (DESIGN.md, "Documents").
 
     Raises PatchError if the patch is malformed, does not apply, passes a limit, or would lose or shift what is hidden;
     ScopeError if it would read that. An operation's number counts from 1.
     """
-    if sight is not None and sight.whole:
-        sight = None
+    if visibility is not None and visibility.whole:
+        visibility = None
     if dialect is PatchDialect.KUBERNETES:
-        return apply_kubernetes_patch(document, patch, limits, sight)
+        return apply_kubernetes_patch(document, patch, limits, visibility)
     operations = decode(_PATCH, patch, "the JSON Patch", limits)
     if len(operations) > limits.operations:
         raise PatchError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
-    draft = Draft(document, patch, limits) if sight is None else SightedDraft(document, patch, limits, Sight(sight))
+    draft = (
+        Draft(document, patch, limits)
+        if visibility is None
+        else RestrictedDraft(document, patch, limits, Visibility(visibility))
+    )
     number = 0
     try:
         for operation in operations:

@@ -32,7 +32,7 @@ whole. An array of 5,000 elements stays below it even if all are removed and 5,0
 
 _DIRECT = 8
 """Arrays in arrays, down to this level, are trimmed by comparing elements directly, which is fast but looks again at
-each level into what differs further down. Below, elements are numbered (see ``numbering``): slower, but once for all
+each level into what differs further down. Below, elements are numbered (see ``interner``): slower, but once for all
 levels. No Kubernetes type nests more than four arrays."""
 
 _ENCODER = msgspec.json.Encoder()
@@ -123,7 +123,7 @@ class _Walk:
             )
 
     def _elements(self, path: str, before: list[Value], after: list[Value], level: int) -> None:
-        same = equal if level < _DIRECT else self.aligner.numbering.equal
+        same = equal if level < _DIRECT else self.aligner.interner.equal
         shorter = min(len(before), len(after))
         start = 0
         while start < shorter and same(before[start], after[start]):
@@ -151,7 +151,7 @@ class _Walk:
 
     def _settled(self, old: Value, new: Value) -> bool:
         """Whether the alignment has found two elements equal."""
-        return old is new or (self._aligner is not None and self._aligner.numbering.known_equal(old, new))
+        return old is new or (self._aligner is not None and self._aligner.interner.known_equal(old, new))
 
     def _pairs(self, old: list[Value], new: list[Value]) -> list[Pair]:
         if not old:

@@ -28,7 +28,7 @@ from gateway.patching.limits import PatchLimits
 from gateway.patching.nodes import Container, Elements, Node, children_of
 from gateway.patching.parsing import decode
 from gateway.patching.pointer import Pointer
-from gateway.patching.sight import Sight
+from gateway.patching.visibility import Visibility
 from gateway.scopes.places import Places
 
 _PATCH: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
@@ -40,10 +40,13 @@ _MISSING: Final = "missing value"
 Operation = dict[str, msgspec.Raw]
 
 
-def apply_kubernetes_patch(document: Value, patch: bytes, limits: PatchLimits, sight: Places | None = None) -> Value:
+def apply_kubernetes_patch(
+    document: Value, patch: bytes, limits: PatchLimits, visibility: Places | None = None
+) -> Value:
     """The document after a JSON Patch; ``document`` may be a msgspec.Raw, whose text then counts in comparisons.
 
-    ``sight``: see ``gateway.patching.sight``. Where an array is not shown whole, an index must be one of RFC 6901.
+    ``visibility``: see ``gateway.patching.visibility``. Where an array is not shown whole, an index must be one of RFC
+    6901.
 
     Raises PatchError; ScopeError if the patch would read what is not in sight.
     """
@@ -55,7 +58,7 @@ def apply_kubernetes_patch(document: Value, patch: bytes, limits: PatchLimits, s
     if len(operations) > limits.operations:
         raise PatchError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
     target = _Target(document, limits)
-    guard = None if sight is None else Sight(sight, opened=children_of)
+    guard = None if visibility is None else Visibility(visibility, opened=children_of)
     number = 0
     try:
         for operation in operations:
@@ -153,21 +156,21 @@ def _apply(target: _Target, operation: Operation) -> None:
     apply(target, operation)
 
 
-def _check_sight(target: _Target, sight: Sight, operation: Operation) -> None:
+def _check_sight(target: _Target, visibility: Visibility, operation: Operation) -> None:
     """Refuse an operation that would read, lose or shift what is hidden."""
     name = _text(operation, "op")
     if name not in _OPERATIONS:
         return
     if name in {"move", "copy"}:
         source = _place(target, operation, "from", name)
-        sight.check_read(target.root, source)
+        visibility.check_read(target.root, source)
         if name == "move":
-            sight.check_write(target.root, source)
+            visibility.check_write(target.root, source)
     pointer = _place(target, operation, "path", name)
     if name == "test":
-        sight.check_read(target.root, pointer)
+        visibility.check_read(target.root, pointer)
     else:
-        sight.check_write(target.root, pointer, replaces=name == "replace")
+        visibility.check_write(target.root, pointer, replaces=name == "replace")
 
 
 def _place(target: _Target, operation: Operation, member: str, name: str) -> Pointer:

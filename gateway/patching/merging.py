@@ -22,7 +22,7 @@ from gateway.patching.errors import PatchError, kind
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode
 from gateway.patching.pointer import Pointer
-from gateway.patching.sight import missing, shows_array
+from gateway.patching.visibility import missing, shows_array
 from gateway.scopes.places import Places
 
 _ANYTHING = msgspec.json.Decoder()
@@ -32,11 +32,11 @@ _KNOWN = frozenset({"apiVersion", "kind"})
 
 
 def apply_merge_patch(
-    document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, sight: Places | None = None
+    document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, visibility: Places | None = None
 ) -> Value:
     """The document after a JSON Merge Patch given as JSON text; ``document`` itself is never changed.
 
-    ``sight`` is what the worker was shown of the document, as places over it; None: all.
+    ``visibility`` is what the worker was shown of the document, as places over it; None: all.
 
     Raises PatchError if the patch is not JSON, deeper than ``limits.depth``, would change an array that was not shown
     whole, or is not an object: by RFC 7386 anything else would replace the whole document, which no policy can mean.
@@ -44,12 +44,12 @@ def apply_merge_patch(
     merge: Any = decode(_ANYTHING, patch, "the merge patch", limits)
     if type(merge) is not dict:
         raise PatchError(f"the merge patch: expected a JSON object, found {kind(merge)}")
-    if sight is not None and not sight.whole:
-        _check_arrays(document, merge, sight, ())
+    if visibility is not None and not visibility.whole:
+        _check_arrays(document, merge, visibility, ())
     return _merged(document, merge)
 
 
-def merged_unlike(document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, sight: Places) -> Value:
+def merged_unlike(document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, visibility: Places) -> Value:
     """What a merge patch that applies gives where no hidden value is already what the patch says.
 
     What differs from the document does not depend on hidden values then, so whoever judges by it tells nothing of them:
@@ -57,14 +57,14 @@ def merged_unlike(document: Value, patch: bytes, *, limits: PatchLimits = DEFAUL
     the other. ``apiVersion`` and ``kind`` are not hidden: the request says them to everybody.
     """
     merge: Any = decode(_ANYTHING, patch, "the merge patch", limits)
-    return _unlike(document, _merged(document, merge), merge, sight, known=_KNOWN)
+    return _unlike(document, _merged(document, merge), merge, visibility, known=_KNOWN)
 
 
 def _unlike(
-    before: Value, after: Value, patch: Value, sight: Places | None, *, known: frozenset[str] = frozenset()
+    before: Value, after: Value, patch: Value, visibility: Places | None, *, known: frozenset[str] = frozenset()
 ) -> Value:
     """``after``, with another value wherever the patch has repeated a hidden one."""
-    if sight is not None and sight.whole:
+    if visibility is not None and visibility.whole:
         return after
     if type(patch) is not dict:
         # An array that can be replaced was shown whole.
@@ -73,7 +73,7 @@ def _unlike(
     if type(before) is not dict:
         return after
     said = {
-        name: _unlike(before[name], after[name], value, None if sight is None else sight.below(name))
+        name: _unlike(before[name], after[name], value, None if visibility is None else visibility.below(name))
         for name, value in patch.items()
         if name in before and name in after and name not in known
     }
@@ -84,28 +84,29 @@ def _another(value: Value) -> Value:
     return "" if value != "" else "another"
 
 
-def _check_arrays(target: Value, patch: Value, sight: Places | None, at: Pointer) -> None:
+def _check_arrays(target: Value, patch: Value, visibility: Places | None, at: Pointer) -> None:
     """Refuse a patch that changes an array that is not in sight."""
-    if sight is not None and sight.whole:
+    if visibility is not None and visibility.whole:
         return
     if type(target) is dict and type(patch) is dict:
         for name, value in patch.items():
             if name in target:
-                _check_arrays(target[name], value, None if sight is None else sight.below(name), (*at, name))
-    elif _holds_hidden_array(target, sight):
+                _check_arrays(target[name], value, None if visibility is None else visibility.below(name), (*at, name))
+    elif _holds_hidden_array(target, visibility):
         raise PatchError(
             f"the merge patch: an array at or below {place(at)} was not shown whole, and cannot be replaced or removed:"
             f" {missing(at)}"
         )
 
 
-def _holds_hidden_array(value: Value, sight: Places | None) -> bool:
-    if sight is not None and sight.whole:
+def _holds_hidden_array(value: Value, visibility: Places | None) -> bool:
+    if visibility is not None and visibility.whole:
         return False
     if type(value) is list:
-        return not shows_array(sight)
+        return not shows_array(visibility)
     return type(value) is dict and any(
-        _holds_hidden_array(child, None if sight is None else sight.below(name)) for name, child in value.items()
+        _holds_hidden_array(child, None if visibility is None else visibility.below(name))
+        for name, child in value.items()
     )
 
 

@@ -26,7 +26,7 @@ from gateway.patching.pointer import Pointer, format_pointer, parse_pointer
 from gateway.scopes.places import ANY, Places
 from gateway.scopes.writes import Writes
 
-_TOLD: Final = 5
+_LISTED: Final = 5
 """Granted places that a message names: at 200 characters each, 1 KB."""
 
 _GRANTED: Final = ("writes grants", "if it should, add the place to its writes, else correct its worker")
@@ -156,5 +156,5 @@ def _listed(places: Places) -> str:
     pointers = [shown(format_pointer(pointer)) for pointer in places.pointers]
     if not pointers:
         return "nothing"
-    more = f" and {len(pointers) - _TOLD} more" if len(pointers) > _TOLD else ""
-    return ", ".join(pointers[:_TOLD]) + more
+    more = f" and {len(pointers) - _LISTED} more" if len(pointers) > _LISTED else ""
+    return ", ".join(pointers[:_LISTED]) + more

@@ -1,1 +1,1 @@
-"""The way in from the API server: TLS, HTTP, limits, drain; and the driver that runs the heart with a real clock."""
+"""The way in from the API server: TLS, HTTP, limits, drain; and the driver that runs the engine with a real clock."""

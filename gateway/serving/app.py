@@ -128,7 +128,7 @@ class Gateway:
             consumers=(self.metrics, DecisionLog(), patrol, shadowing, *consumers),
             depth=settings.limits.depth,
             patch_limits=settings.patch_limits,
-            early_asks=settings.early_asks,
+            prefetch=settings.prefetch,
         )
         self.front = Front(judge=self._judge, refuse=refusal, gate=self, limits=settings.limits, events=self.metrics)
         self.admin = AdminListener(

@@ -76,7 +76,7 @@ def shortened(text: str) -> str:
 
 
 def _kind(each: UnavailablePolicy) -> tuple[UnavailableReason, bool]:
-    return each.standing.why, each.last_good
+    return each.availability.why, each.last_good
 
 
 def _effect(*, last_good: bool) -> str:
@@ -88,7 +88,7 @@ def _fields(each: UnavailablePolicy) -> dict[str, str]:
         "policy": each.policy.qualified_name,
         "phase": each.policy.phase.value,
         "place": str(each.policy.place),
-        "reason": each.standing.why.value,
+        "reason": each.availability.why.value,
         "effect": _effect(last_good=each.last_good),
         "why": each.message,
     }

@@ -1,9 +1,9 @@
-"""Drives the heart with a real clock and real transports: one review, from its first event to its decision.
+"""Drives the engine with a real clock and real transports: one review, from its first event to its decision.
 
 The clock is ``time.monotonic``. uvloop's own ``time()`` is the same clock, but in whole milliseconds and as old as the
 loop's turn: too coarse to tell what a review of a quarter of a millisecond costs.
 
-A thin shell, as httpcore's connection is around h11. Everything that happens becomes an event of the heart, one at a
+A thin shell, as httpcore's connection is around h11. Everything that happens becomes an event of the engine, one at a
 time, in this loop; every Step is carried out. The driver knows no rule of Kubernetes.
 """
 
@@ -18,11 +18,11 @@ import structlog
 
 from gateway.cel.authorization import Authorization
 from gateway.engine.decision import Decision
-from gateway.engine.heart import Heart
-from gateway.engine.origin import ASKED, Origin
+from gateway.engine.engine import Engine
+from gateway.engine.origin import CALLED, Origin
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import PolicyCaller
-from gateway.engine.steps import AuthorizationAsk, Lookup, NamespaceLookup, Step
+from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup, Step
 from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.reasons import Reason
 from gateway.review.errors import ReviewError
@@ -30,7 +30,7 @@ from gateway.review.errors import ReviewError
 _LOG: Final = structlog.get_logger(__name__)
 
 _TICK: Final = 0.001
-"""Seconds. uvloop's timers count milliseconds and may ring one early; then the heart would only say to wait again."""
+"""Seconds. uvloop's timers count milliseconds and may ring one early; then the engine would only say to wait again."""
 
 Namespaces = Mapping[str, Mapping[str, str]]
 
@@ -41,14 +41,14 @@ class Authorizer(Protocol):
     ``found`` is called once and never inside the call itself. Nothing cancels it: what comes too late changes nothing.
     """
 
-    def authorize(self, ask: AuthorizationAsk, found: Callable[[Authorization], None]) -> None:
+    def authorize(self, ask: AuthorizationLookup, found: Callable[[Authorization], None]) -> None:
         """Put the check to whoever authorizes."""
 
 
 class NotInCluster:
     """Nobody authorizes: there is no cluster to ask. The matchCondition that asked is a CONDITION_ERROR."""
 
-    def authorize(self, ask: AuthorizationAsk, found: Callable[[Authorization], None]) -> None:
+    def authorize(self, ask: AuthorizationLookup, found: Callable[[Authorization], None]) -> None:
         """Say so."""
         error = f"{ask.check.verb}: authorizer has nobody to ask, the gateway does not run in a cluster"
         asyncio.get_running_loop().call_soon(found, Authorization(error=error))
@@ -59,7 +59,7 @@ class Driver:
 
     Args:
         uid: the review's, for the log.
-        heart: not started yet; its clock is ``time.monotonic``.
+        engine: not started yet; its clock is ``time.monotonic``.
         asker: calls the workers.
         namespaces: the labels of the namespaces that are known.
         authorizer: is asked what matchConditions ask of ``authorizer``.
@@ -68,14 +68,14 @@ class Driver:
     def __init__(
         self,
         uid: str,
-        heart: Heart,
+        engine: Engine,
         *,
         asker: PolicyCaller,
         namespaces: Namespaces,
         authorizer: Authorizer | None = None,
     ) -> None:
         self._uid = uid
-        self._heart = heart
+        self._engine = engine
         self._asker = asker
         self._namespaces = namespaces
         self._authorizer = authorizer or NotInCluster()
@@ -91,11 +91,11 @@ class Driver:
         Raises:
             ReviewError: the request turned out to be unreadable when somebody looked.
         """
-        self._event(lambda: self._heart.start(monotonic()))
+        self._event(lambda: self._engine.start(monotonic()))
         try:
             return await self._decided
         except asyncio.CancelledError:
-            self._event(self._heart.abandoned)
+            self._event(self._engine.abandoned)
             raise
         except BaseException:
             # The future holds the error, the error its traceback, the traceback this driver and with it the body of the
@@ -109,10 +109,10 @@ class Driver:
     def break_off(self, why: str) -> None:
         """Decide now: whoever has not judged yet is a failure INTERNAL that says ``why``."""
         if not self._decided.done():
-            self._event(lambda: self._heart.broken(why, monotonic()))
+            self._event(lambda: self._engine.broken(why, monotonic()))
 
     def _event(self, event: Callable[[], Step]) -> None:
-        """Tell the heart, and do what it says; what it says may be an event in turn."""
+        """Tell the engine, and do what it says; what it says may be an event in turn."""
         events = deque([event])
         unknown: dict[PolicyCall, None] = {}
         wake_at: float | None = None
@@ -142,7 +142,7 @@ class Driver:
             if known is None:
                 unknown[call] = None
             else:
-                yield partial(self._heart.answered, call, known[0], monotonic(), known[1])
+                yield partial(self._engine.answered, call, known[0], monotonic(), known[1])
         for lookup in step.lookups:
             found = self._look_up(lookup)
             if found is not None:
@@ -160,7 +160,7 @@ class Driver:
                 return None
             verdict, origin = known
         except Exception as error:  # noqa: BLE001 - as in _call
-            return self._broken(call, error), ASKED
+            return self._broken(call, error), CALLED
         return verdict, origin
 
     def _call(self, call: PolicyCall) -> Iterator[Callable[[], Step]]:
@@ -168,7 +168,7 @@ class Driver:
         try:
             cancel = self._asker.call(call, self)
         except Exception as error:  # noqa: BLE001 - logged; an exception of our own is a failure INTERNAL, never a hung review
-            yield partial(self._heart.answered, call, self._broken(call, error), monotonic())
+            yield partial(self._engine.answered, call, self._broken(call, error), monotonic())
             return
         if call.cancellable:
             self._cancels[call] = cancel
@@ -191,18 +191,18 @@ class Driver:
         """What is found at once, as an event."""
         if isinstance(lookup, NamespaceLookup):
             labels = self._namespaces.get(lookup.namespace)
-            return partial(self._heart.found, lookup.id, labels, monotonic())
+            return partial(self._engine.found, lookup.id, labels, monotonic())
         try:
             self._authorizer.authorize(lookup, partial(self._authorized, lookup.id))
         except Exception as error:  # noqa: BLE001 - logged; whoever asked hears that nobody can tell
             _LOG.exception("asking for an authorization failed inside the gateway", uid=self._uid)
             failed = Authorization(error=f"{type(error).__name__}; see the gateway's log")
-            return partial(self._heart.found, lookup.id, failed, monotonic())
+            return partial(self._engine.found, lookup.id, failed, monotonic())
         return None
 
     def _authorized(self, lookup_id: int, authorization: Authorization) -> None:
         if not self._decided.done():
-            self._event(partial(self._heart.found, lookup_id, authorization, monotonic()))
+            self._event(partial(self._engine.found, lookup_id, authorization, monotonic()))
 
     def _tell(self, event: Callable[[], Step]) -> Step | None:
         try:
@@ -212,7 +212,7 @@ class Driver:
         except Exception as error:  # noqa: BLE001 - logged; and every policy not yet judged is a failure INTERNAL
             _LOG.exception("deciding a review failed inside the gateway", uid=self._uid)
             try:
-                return self._heart.broken(f"{type(error).__name__}; see the gateway's log", monotonic())
+                return self._engine.broken(f"{type(error).__name__}; see the gateway's log", monotonic())
             except Exception as again:  # noqa: BLE001 - whoever serves answers for us, and must hear of it
                 self._give_up(again)
         return None
@@ -223,18 +223,18 @@ class Driver:
         if not self._decided.done():
             self._decided.set_exception(error)
 
-    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = CALLED) -> None:
         """See CallWaiter."""
         self._cancels.pop(call, None)
         if not self._decided.done():
-            self._event(partial(self._heart.answered, call, answer, monotonic(), origin))
+            self._event(partial(self._engine.answered, call, answer, monotonic(), origin))
         if not isinstance(answer, Failure) and answer.version not in ("", call.version):
             self._asker.disagreed(call, answer.version)
 
     def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
         """See CallWaiter."""
         if not self._decided.done():
-            self._event(partial(self._heart.fallback, call, verdict, origin, monotonic()))
+            self._event(partial(self._engine.fallback, call, verdict, origin, monotonic()))
 
     def _set_alarm(self, wake_at: float | None) -> None:
         if self._alarm is not None:
@@ -248,7 +248,7 @@ class Driver:
     def _ring(self) -> None:
         self._alarm = None
         if not self._decided.done():
-            self._event(lambda: self._heart.expired(monotonic()))
+            self._event(lambda: self._engine.expired(monotonic()))
 
     def _rest(self) -> None:
         if self._alarm is not None:

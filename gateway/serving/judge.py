@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import structlog
 
 from gateway.engine.decision import Decision
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.plan import Plan
 from gateway.engine.verdicts import Failure
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
@@ -58,7 +58,7 @@ class Judge:
         consumers: are shown each decision; what they raise is logged and changes nothing.
         depth: how deep a review may nest.
         patch_limits: of the changes that workers ask for.
-        early_asks: whether mutating policies are asked before their turn.
+        prefetch: whether mutating policies are asked before their turn.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class Judge:
         consumers: Sequence[Consumer] = (),
         depth: int = DEPTH,
         patch_limits: PatchLimits = DEFAULT_LIMITS,
-        early_asks: bool = True,
+        prefetch: bool = True,
     ) -> None:
         self._configuration = configuration
         self._consumers = consumers
         self._events = events
         self._depth = depth
         self._patch_limits = patch_limits
-        self._early_asks = early_asks
+        self._prefetch = prefetch
         self._drivers: set[Driver] = set()
 
     def break_off(self, why: str) -> None:
@@ -143,16 +143,16 @@ class Judge:
         ends: float,
         traceparent: str,
     ) -> Decision:
-        heart = Heart(
+        engine = Engine(
             request,
             plan,
             ends=ends,
-            came=started,
+            received=started,
             limits=self._patch_limits,
-            early_asks=self._early_asks,
+            prefetch=self._prefetch,
             traceparent=traceparent,
         )
-        driver = Driver(request.uid, heart, asker=configuration.asker, namespaces=configuration.namespaces)
+        driver = Driver(request.uid, engine, asker=configuration.asker, namespaces=configuration.namespaces)
         self._drivers.add(driver)
         try:
             return await driver.decide()

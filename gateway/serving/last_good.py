@@ -87,8 +87,8 @@ class LastGood:
     def version(self, phase: Phase, name: str) -> tuple[PolicyVersion, Described] | None:
         """That of the policy of this qualified name, with its standing, if it can be asked."""
         kept = self._versions[phase].get(name)
-        standing = None if kept is None else kept[1].standings(phase).get(name)
-        return (kept[0], standing) if kept is not None and isinstance(standing, Described) else None
+        availability = None if kept is None else kept[1].availabilities(phase).get(name)
+        return (kept[0], availability) if kept is not None and isinstance(availability, Described) else None
 
     def in_front_of(self, others: PolicyCaller) -> PolicyCaller:
         """Asks the right workers about each version, and ``others`` about all other policies."""

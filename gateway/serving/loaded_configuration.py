@@ -60,7 +60,7 @@ class LoadedConfiguration:
         self.workers: Workers = Workers(
             configuration,
             limits,
-            changed=self._standings_changed,
+            changed=self._availabilities_changed,
             pool=pool,
             before=() if before is None else before.all_workers,
         )
@@ -71,7 +71,7 @@ class LoadedConfiguration:
         }
         self.asker: PolicyCaller = self.workers if asking is None else asking(self.workers)
         self._changed = changed
-        self._plans = Plans(configuration, self.entries, shadows=self.workers.shadows.standings)
+        self._plans = Plans(configuration, self.entries, shadows=self.workers.shadows.availabilities)
         self.targets = {target.path: target for target in self._plans.targets}
         """What can be asked, by path."""
         self._hooks = {path: Target(*entry) for path, entry in hook_entries(configuration, self.entries).items()}
@@ -138,7 +138,7 @@ class LoadedConfiguration:
             return Workers(
                 configuration,
                 self._limits,
-                changed=self._standings_changed,
+                changed=self._availabilities_changed,
                 pool=self._pool,
                 before=before.all_workers,
             )
@@ -146,7 +146,7 @@ class LoadedConfiguration:
         self._last_good = LastGood(versions, workers, self._asking)
         await self._last_good.start()
         self.asker = self._last_good.in_front_of(self.asker)
-        self._plans.standings_changed()
+        self._plans.availabilities_changed()
         self._plans.make_all(self._in_force)
 
     async def idle(self) -> None:
@@ -202,7 +202,7 @@ class LoadedConfiguration:
             each
             for phase in Phase
             for each in unavailable_policies(
-                self.configuration.policies(phase), self.workers.standings(phase), last_good=self._kept(phase)
+                self.configuration.policies(phase), self.workers.availabilities(phase), last_good=self._kept(phase)
             )
         )
 
@@ -214,7 +214,7 @@ class LoadedConfiguration:
 
     def _can_be_asked(self, policy: Policy) -> bool:
         """As it is configured."""
-        return isinstance(self.workers.standings(policy.phase).get(policy.qualified_name), Described)
+        return isinstance(self.workers.availabilities(policy.phase).get(policy.qualified_name), Described)
 
     def _kept(self, phase: Phase) -> dict[str, tuple[PolicyVersion, Described]]:
         """The last good versions that are asked, by qualified name."""
@@ -223,14 +223,14 @@ class LoadedConfiguration:
 
     def _in_force(self, phase: Phase) -> InForce:
         kept = self._kept(phase)
-        standings = self.workers.standings(phase)
+        availabilities = self.workers.availabilities(phase)
         if not kept:
-            return InForce(standings=standings, versions={})
+            return InForce(availabilities=availabilities, versions={})
         return InForce(
-            standings={**standings, **{name: standing for name, (_, standing) in kept.items()}},
+            availabilities={**availabilities, **{name: availability for name, (_, availability) in kept.items()}},
             versions={name: version.policy for name, (version, _) in kept.items()},
         )
 
-    def _standings_changed(self) -> None:
-        self._plans.standings_changed()
+    def _availabilities_changed(self) -> None:
+        self._plans.availabilities_changed()
         self._changed()

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.engine.blame import digest, hides
-from gateway.engine.call import Call
+from gateway.engine.field_changes import digest, hides
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.patching.difference import Operation
 from gateway.review.request import Request
 
@@ -31,7 +31,7 @@ class PatchLines:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def told(self, request: Request, calls: Sequence[Call], operations: Sequence[Operation]) -> list[str]:
+    def told(self, request: Request, calls: Sequence[InvocationRecord], operations: Sequence[Operation]) -> list[str]:
         """One line for each of the first operations of what ``calls`` changed, and how many more there are."""
         lines = [cut(self._line(each, hidden=hides(request, calls, each))) for each in operations[:LOGGED_OPERATIONS]]
         if len(operations) > LOGGED_OPERATIONS:

@@ -29,9 +29,9 @@ from typing import Final
 
 import structlog
 
-from gateway.engine.call import Call
 from gateway.engine.call_tracker import has_side_effects
 from gateway.engine.decision import Decision, Outcome
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.plan import Member, Plan
 from gateway.engine.verdicts import Deny, Failure
 from gateway.policies.model import Phase
@@ -105,7 +105,7 @@ class Patrol:
 
     # ------------------------------------------------------------------------------------------------- the log
 
-    def _log_policy(self, decision: Decision, call: Call, again: Decision) -> None:
+    def _log_policy(self, decision: Decision, call: InvocationRecord, again: Decision) -> None:
         """The policy of ``call``, called with its own result, came to ``again``."""
         _LOG.warning(
             "a policy does not leave its own result alone: it is not idempotent",
@@ -134,11 +134,13 @@ def _members(replay: Replay) -> dict[int, Member]:
     The configuration may have changed since: then a policy that is not the same any more is left out.
     """
     plan = replay.configuration.plan(Target(Phase.MUTATING))
-    standing = {} if plan is None else {id(member.policy): member for member in plan.members}
+    availability = {} if plan is None else {id(member.policy): member for member in plan.members}
     return {
-        call.index: standing[id(call.policy)]
+        call.index: availability[id(call.policy)]
         for call in replay.decision.calls
-        if call.enforced and id(call.policy) in standing and not has_side_effects(call.policy, replay.decision.request)
+        if call.enforced
+        and id(call.policy) in availability
+        and not has_side_effects(call.policy, replay.decision.request)
     }
 
 
@@ -153,7 +155,7 @@ def _result(again: Decision) -> str:
     return FAILED if any(isinstance(call.answer, Failure) for call in again.calls) else STABLE
 
 
-def _disturbs(call: Call) -> bool:
+def _disturbs(call: InvocationRecord) -> bool:
     return bool(call.changes) or (call.enforced and isinstance(call.answer, Deny))
 
 

@@ -11,7 +11,7 @@ there are is the configuration's to say; nobody else's words make one.
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from gateway.engine.plan import Plan, Standing, make_plan
+from gateway.engine.plan import Plan, PolicyAvailability, make_plan
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.shadows import shadow_of
 from gateway.registration.entries import Entries
@@ -38,7 +38,7 @@ class InForce(NamedTuple):
     Both by qualified name; a policy without a standing is not described yet.
     """
 
-    standings: Mapping[str, Standing]
+    availabilities: Mapping[str, PolicyAvailability]
     versions: Mapping[str, Policy]
 
 
@@ -56,7 +56,7 @@ class Plans:
         configuration: Configuration,
         entries: Entries,
         *,
-        shadows: Callable[[Phase], Mapping[str, Standing]],
+        shadows: Callable[[Phase], Mapping[str, PolicyAvailability]],
     ) -> None:
         self._policies = {Target(phase): configuration.policies(phase) for phase in Phase}
         self._registered: set[Target] = set()
@@ -103,7 +103,7 @@ class Plans:
         for target in self._policies:
             self.of(target, in_force)
 
-    def standings_changed(self) -> None:
+    def availabilities_changed(self) -> None:
         """What is in force has changed, or a shadow's standing has."""
         self._known.clear()
         self._plans.clear()
@@ -113,8 +113,8 @@ class Plans:
         phase = target.phase
         if phase not in self._known:
             self._known[phase] = in_force(phase)
-        standings, versions = self._known[phase]
+        availabilities, versions = self._known[phase]
         policies = self._policies[target]
         if versions:
             policies = tuple(versions.get(policy.qualified_name, policy) for policy in policies)
-        return make_plan(phase, policies, standings, registered=target in self._registered)
+        return make_plan(phase, policies, availabilities, registered=target in self._registered)

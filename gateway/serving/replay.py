@@ -24,9 +24,9 @@ from typing import Any, Final, NamedTuple
 import structlog
 from msgspec import Struct
 
-from gateway.engine.call import Call
 from gateway.engine.decision import Decision
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.plan import Plan
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.patching.application import apply_json_patch
@@ -66,7 +66,7 @@ before and after). As text and parsed, with what the policies make of them: less
 class Turn(NamedTuple):
     """A policy's call, with the object as the policy saw it and as it left it."""
 
-    call: Call
+    call: InvocationRecord
     before: Any
     after: Any
 
@@ -102,8 +102,8 @@ class Replay(Struct, frozen=True, kw_only=True):
 
     async def decide(self, request: Request, plan: Plan, asker: PolicyCaller) -> Decision:
         """What the policies of ``plan`` come to, called through ``asker``. Raises ReviewError."""
-        heart = Heart(request, plan, ends=self.ends, limits=self.limits)
-        driver = Driver(request.uid, heart, asker=asker, namespaces=self.configuration.namespaces)
+        engine = Engine(request, plan, ends=self.ends, limits=self.limits)
+        driver = Driver(request.uid, engine, asker=asker, namespaces=self.configuration.namespaces)
         return await driver.decide()
 
 

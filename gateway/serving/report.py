@@ -63,7 +63,7 @@ class Report:
         self._stale = None
         self._count("unchanged", errors=len(generation.configuration.errors), good=True)
 
-    def standing(self, generation: LoadedConfiguration) -> None:
+    def availability(self, generation: LoadedConfiguration) -> None:
         """Which policies of the one in force can be asked may have changed."""
         self._degradation.update(generation)
 

@@ -64,7 +64,7 @@ class Rollout:
         self._report = report
         self._asking = asking
         self._pool = WorkerPool(limits, worker_events, means)
-        self._standings_changed = asyncio.Event()
+        self._availabilities_changed = asyncio.Event()
         self._alive: set[LoadedConfiguration] = set()
         self._retiring: set[asyncio.Task[None]] = set()
         self._trial: asyncio.Task[None] | None = None
@@ -76,7 +76,7 @@ class Rollout:
     async def start(self) -> None:
         """Reach the workers of the first generation."""
         await self.current.start(wait_seconds=self._wait_seconds)
-        self._report.standing(self.current)
+        self._report.availability(self.current)
         self._watch = asyncio.create_task(self._watch_standings())
 
     async def propose(self, configuration: Configuration, texts: Sequence[SourceText]) -> None:
@@ -90,7 +90,7 @@ class Rollout:
         async with self._proposing:
             await self._withdraw()
         # If that would have renewed what is in force: it is due again.
-        self._standings_changed.set()
+        self._availabilities_changed.set()
 
     async def close(self) -> None:
         """Leave nothing behind."""
@@ -123,7 +123,7 @@ class Rollout:
             loaded=loaded,
             before=before,
             asking=self._asking,
-            changed=self._standings_changed.set,
+            changed=self._availabilities_changed.set,
         )
         self._alive.add(generation)
         return generation
@@ -156,17 +156,17 @@ class Rollout:
         task = asyncio.create_task(self._retire(before))
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
-        self._report.standing(candidate)
+        self._report.availability(candidate)
         if candidate.configuration is not before.configuration:
             self._report.adopted(candidate)
 
     async def _watch_standings(self) -> None:
         """Tell what becomes of the policies in force, and renew what is in force when that frees a version."""
         while True:
-            await self._standings_changed.wait()
-            self._standings_changed.clear()
+            await self._availabilities_changed.wait()
+            self._availabilities_changed.clear()
             try:
-                self._report.standing(self.current)
+                self._report.availability(self.current)
                 await self._renew()
             except Exception:  # noqa: BLE001 - logged; the next change may go better
                 _LOG.exception("looking after the policies in force failed inside the gateway")

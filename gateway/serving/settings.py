@@ -43,7 +43,7 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """The URL of the Redis that all replicas share, perhaps with a password; empty: each has a cache of its own."""
     seal_key_file: Path | None = None
     """The keys with which entries in Redis are sealed; None: a key of this process, so that nothing is shared."""
-    early_asks: bool = True
+    prefetch: bool = True
     """Whether mutating policies are asked before their turn."""
     patrol_share: float = 0.0
     """Which share of the mutations is put to its policies again."""

@@ -29,9 +29,9 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.engine.call import Call
 from gateway.engine.call_tracker import has_side_effects
 from gateway.engine.decision import Decision
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Deny, Failure
 from gateway.patching.equality import equal
 from gateway.policies.model import Phase, Policy
@@ -109,7 +109,7 @@ class Shadowing:
 
     # ------------------------------------------------------------------------------------------------- the log
 
-    def _log_difference(self, request: Request, call: Call, shadow: Call) -> None:
+    def _log_difference(self, request: Request, call: InvocationRecord, shadow: InvocationRecord) -> None:
         """Both verdicts, with what each changes and the texts that people would read."""
         _LOG.warning(
             "a shadow judges otherwise than its policy",
@@ -137,7 +137,7 @@ class Shadowing:
             **about(request),
         )
 
-    def _verdict(self, request: Request, call: Call) -> list[str]:
+    def _verdict(self, request: Request, call: InvocationRecord) -> list[str]:
         answer = call.answer
         assert answer is not None  # noqa: S101 - whoever is compared has judged
         verdict = f"denies ({denial_code(answer.code)}): {answer.message}" if isinstance(answer, Deny) else "allows"
@@ -146,7 +146,7 @@ class Shadowing:
         return [cut(verdict), *changes, *warnings]
 
 
-def _is_compared(call: Call, request: Request) -> bool:
+def _is_compared(call: InvocationRecord, request: Request) -> bool:
     """Whether the policy has a shadow, came to a verdict, and may be called again without changing the world."""
     return (
         call.policy.shadow is not None

@@ -7,7 +7,7 @@ is reinvoked depend on the entries.
 * Mutating: one entry after another, each on the object as those before it left it. The first refusal ends the walk.
   One further round at most: an entry under IfNeeded that was called is called again if a later one has changed the
   object; a mark that is made in the second round counts for the entries still to come. (kube-apiserver's rule, and
-  within an entry the heart's.)
+  within an entry the engine's.)
 * Validating: all entries on the same object. All are waited for. The API server answers with the refusal that came
   first in time; here that is the first in order.
 * An entry is called if a policy of it is meant. Of an isolated one the API server itself checks rules, selectors and
@@ -34,7 +34,7 @@ import msgspec
 from msgspec import Struct
 
 from gateway.engine.decision import Decision
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.plan import make_plan
 from gateway.engine.verdicts import Failure
 from gateway.patching.difference import Operation, difference
@@ -133,15 +133,15 @@ class Walker:
     Args:
         configuration: started.
         limits: of the patches that workers send.
-        early_asks: whether mutating policies are asked before their turn.
+        prefetch: whether mutating policies are asked before their turn.
     """
 
     def __init__(
-        self, configuration: LoadedConfiguration, limits: PatchLimits = DEFAULT_LIMITS, *, early_asks: bool = True
+        self, configuration: LoadedConfiguration, limits: PatchLimits = DEFAULT_LIMITS, *, prefetch: bool = True
     ) -> None:
         self._configuration = configuration
         self._limits = limits
-        self._early_asks = early_asks
+        self._prefetch = prefetch
 
     async def walk(self, phase: Phase, request: Request) -> Walk:
         """What ``request`` comes to in this phase.
@@ -187,17 +187,17 @@ class Walker:
     async def _visit(self, entry: Entry, number: int, request: Request) -> Visit:
         configuration = self._configuration
         # Not as registered: whoever checks rules, selectors and conditions of an isolated policy, here it is us.
-        plan = make_plan(entry.phase, entry.policies, configuration.workers.standings(entry.phase))
+        plan = make_plan(entry.phase, entry.policies, configuration.workers.availabilities(entry.phase))
         now = monotonic()
-        heart = Heart(
+        engine = Engine(
             request,
             plan,
             ends=now + budget(f"{entry.timeout_seconds}s"),
-            came=now,
+            received=now,
             limits=self._limits,
-            early_asks=self._early_asks,
+            prefetch=self._prefetch,
         )
-        driver = Driver(request.uid, heart, asker=configuration.asker, namespaces=configuration.namespaces)
+        driver = Driver(request.uid, engine, asker=configuration.asker, namespaces=configuration.namespaces)
         decision = await driver.decide()
         for call in decision.calls:
             if isinstance(call.answer, Failure) and call.answer.reason is Reason.WRONG_VERSION:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.engine.call import Call
 from gateway.engine.decision import Decision
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.origin import Source
 from gateway.engine.verdicts import Deny, Failure
 from gateway.reasons import Reason
@@ -45,7 +45,7 @@ class DecisionLog:
             _LOG.log(level, "review decided", **_fields(decision))
 
 
-def _level(calls: Sequence[Call]) -> int:
+def _level(calls: Sequence[InvocationRecord]) -> int:
     """Warning where a policy could not judge, info where one denied or two are in conflict, debug otherwise.
 
     A policy that is not enforced counts as well: to be seen is all that it is for. One whose stale verdict counts could
@@ -84,12 +84,12 @@ def _fields(decision: Decision) -> dict[str, Any]:
         if _said_something(call):
             fields["policies"].append(_policy(call))
     if decision.patch:
-        changed = [f"{each.op} {each.path} by {each.qualified_name}" for each in decision.blame]
+        changed = [f"{each.op} {each.path} by {each.qualified_name}" for each in decision.field_changes]
         fields.update(_bounded("changed", changed))
     return fields
 
 
-def _said_something(call: Call) -> bool:
+def _said_something(call: InvocationRecord) -> bool:
     return bool(
         call.changes
         or call.would_change
@@ -99,7 +99,7 @@ def _said_something(call: Call) -> bool:
     )
 
 
-def _policy(call: Call) -> dict[str, Any]:
+def _policy(call: InvocationRecord) -> dict[str, Any]:
     fields: dict[str, Any] = {"policy": call.policy.qualified_name, "worker": call.policy.worker}
     if not call.enforced:
         fields |= {"mode": call.policy.mode.value}

@@ -21,7 +21,6 @@ from gateway.telemetry.series import CONTENT_TYPE, HistogramSeries, Series, fami
 from gateway.telemetry.table import (
     BRIDGE_PREFIX,
     BUCKETS,
-    EARLY_ASKS,
     FAILED_OPEN,
     GATEWAY,
     LIMIT_HITS,
@@ -29,6 +28,7 @@ from gateway.telemetry.table import (
     POLICY_CONFLICTS,
     POLICY_FAILURES,
     POLICY_VERDICTS,
+    PREFETCHES,
     PREFIX,
     REVIEW_SECONDS,
     REVIEWS,
@@ -114,7 +114,7 @@ class Metrics:
         for call in decision.calls:
             if call.answer is None:
                 continue
-            used += call.early and call.source is not Source.MEMO
+            used += call.prefetched and call.source is not Source.MEMO
             name = call.policy.qualified_name
             count(POLICY_VERDICTS, phase, name, ANSWER_WORDS[type(call.answer)])
             count(POLICY_ANSWERS, phase, name, call.source)
@@ -124,11 +124,11 @@ class Metrics:
                 count(POLICY_FAILURES, phase, name, call.answer.reason)
                 if call.failed_open:
                     count(FAILED_OPEN, phase, name)
-        if decision.early_asks:
+        if decision.prefetches:
             # One answer may have served several policies that had the same question.
-            used = min(used, decision.early_asks)
-            count(EARLY_ASKS, "used", amount=used)
-            count(EARLY_ASKS, "wasted", amount=decision.early_asks - used)
+            used = min(used, decision.prefetches)
+            count(PREFETCHES, "used", amount=used)
+            count(PREFETCHES, "wasted", amount=decision.prefetches - used)
 
     # ----------------------------------------------------------------------------------------- the configuration
 

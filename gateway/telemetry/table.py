@@ -72,8 +72,8 @@ LAST_GOOD: Final = "last_good"
 REDIS_ERRORS: Final = ("connection", "garbage", "response", "timeout")
 """Why Redis was of no use: ``gateway.redis.faults`` says what each means."""
 
-EARLY: Final = ("used", "wasted")
-"""What came of asking early."""
+PREFETCH_RESULTS: Final = ("used", "wasted")
+"""Whether a prefetched answer was used."""
 
 PATROLLED: Final = ("failed", "stable", "unstable")
 """What came of asking a policy again: ``gateway.serving.patrol`` says what each means."""
@@ -160,7 +160,9 @@ POLICY_CONFLICTS: Final = _counter(
     policy=CONFIGURED,
     of=_mutating,
 )
-EARLY_ASKS: Final = _counter("early_asks_total", "Asks of mutating policies before their turn.", result=EARLY)
+PREFETCHES: Final = _counter(
+    "policy_prefetches_total", "Calls of mutating policies before their turn.", result=PREFETCH_RESULTS
+)
 PATROLS_DONE: Final = _counter("patrols_total", "Mutations put to their policies again, as a set.", result=PATROLS)
 PATROLLED_POLICIES: Final = _counter(
     "patrolled_policies_total",
@@ -263,7 +265,7 @@ GATEWAY: Final = (
     FAILED_OPEN,
     POLICY_ANSWERS,
     POLICY_CONFLICTS,
-    EARLY_ASKS,
+    PREFETCHES,
     PATROLS_DONE,
     PATROLLED_POLICIES,
     SHADOW_COMPARISONS,

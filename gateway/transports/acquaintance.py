@@ -22,7 +22,7 @@ from typing import Final, NoReturn
 
 import structlog
 
-from gateway.engine.plan import Described, Standing
+from gateway.engine.plan import Described, PolicyAvailability
 from gateway.policies.model import Phase, Policy, Worker
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
@@ -67,7 +67,7 @@ class Acquaintance:
         configured: Worker,
         policies: Sequence[Policy],
         characters: int,
-        told: Callable[[Policy, Standing], object],
+        told: Callable[[Policy, PolicyAvailability], object],
         known: Callable[[], object],
         changed: Callable[[], object],
         failed: Callable[[str], object],
@@ -81,8 +81,8 @@ class Acquaintance:
         self._known = known
         self._changed = changed
         self._failed = failed
-        self._worked: dict[Description, dict[Question, Standing]] = {}
-        self._elected: dict[_Named, Standing] = {}
+        self._worked: dict[Description, dict[Question, PolicyAvailability]] = {}
+        self._elected: dict[_Named, PolicyAvailability] = {}
         # By whether it mutates, and by name: an enum's hash costs more than both look-ups.
         self._fits: dict[bool, dict[str, dict[str, frozenset[Description]]]] = {True: {}, False: {}}
         self._woken = asyncio.Event()
@@ -95,10 +95,10 @@ class Acquaintance:
 
     def is_settled(self, policy: Policy, version: str) -> bool:
         """Whether everybody who can answer is known to be of this version."""
-        standing = self._elected.get((policy.phase, policy.qualified_name))
+        availability = self._elected.get((policy.phase, policy.qualified_name))
         return (
-            isinstance(standing, Described)
-            and standing.version == version
+            isinstance(availability, Described)
+            and availability.version == version
             and self._worker.agreement.settled
             and not self._worker.is_doubted
             and self._are_of(version, policy)
@@ -118,12 +118,12 @@ class Acquaintance:
         """An answer was of another version than was described. Whether that is news."""
         return self._worker.agreement.disagreed()
 
-    def elected(self) -> dict[Question, Standing]:
+    def elected(self) -> dict[Question, PolicyAvailability]:
         """The standing of each question."""
         return {
-            _question(policy): standing
+            _question(policy): availability
             for policy in self._policies
-            if (standing := self._elected.get((policy.phase, policy.qualified_name))) is not None
+            if (availability := self._elected.get((policy.phase, policy.qualified_name))) is not None
         }
 
     async def keep(self) -> NoReturn:
@@ -182,8 +182,8 @@ class Acquaintance:
         if description in self._worked and not missing:
             return
         asking = Describing(judge, self._configured, description.message, self._characters)
-        standings = await asking.standings(missing)
-        found = dict(zip(map(_question, missing), standings, strict=True))
+        availabilities = await asking.availabilities(missing)
+        found = dict(zip(map(_question, missing), availabilities, strict=True))
         self._worked[description] = worked | found
         _LOG.info(
             "a worker is described",
@@ -209,10 +209,10 @@ class Acquaintance:
             ]
             if said:
                 before = self._elected.get(named)
-                standing = _most(said, before)
-                if standing != before:
-                    self._elected[named] = standing
-                    self._told(policy, standing)
+                availability = _most(said, before)
+                if availability != before:
+                    self._elected[named] = availability
+                    self._told(policy, availability)
                     elected_anew = True
             self._find_fits(policy)
         if counted and all((policy.phase, policy.qualified_name) in self._elected for policy in self._policies):
@@ -230,35 +230,35 @@ class Acquaintance:
 
     def _find_fits(self, policy: Policy) -> None:
         named, question = (policy.phase, policy.qualified_name), _question(policy)
-        standings = {
-            each: standing
+        availabilities = {
+            each: availability
             for each, worked in self._worked.items()
-            if isinstance(standing := worked.get(question), Described)
+            if isinstance(availability := worked.get(question), Described)
         }
         own = self._elected.get(named)
         self._fits[policy.phase is Phase.MUTATING][policy.qualified_name] = {
-            standing.version: frozenset(
+            availability.version: frozenset(
                 each
-                for each, other in standings.items()
-                if (other.inputs, other.writes) == (standing.inputs, standing.writes)
+                for each, other in availabilities.items()
+                if (other.inputs, other.writes) == (availability.inputs, availability.writes)
             )
-            for standing in sorted(standings.values(), key=lambda each: each == own)
+            for availability in sorted(availabilities.values(), key=lambda each: each == own)
         }
 
     def _inherit(self, before: Sequence["Acquaintance"]) -> None:
         if not before:
             return
         questions = {_question(policy) for policy in self._policies}
-        old: dict[Question, Standing] = {}
+        old: dict[Question, PolicyAvailability] = {}
         for each in before:
             self._learn(each._worked, questions)  # noqa: SLF001 - one of us
             old |= {question: said for question, said in each.elected().items() if isinstance(said, Described)}
         missing = False
         for policy in self._policies:
-            standing = old.get(_question(policy))
-            if standing is not None:
-                self._elected[policy.phase, policy.qualified_name] = standing
-                self._told(policy, standing)
+            availability = old.get(_question(policy))
+            if availability is not None:
+                self._elected[policy.phase, policy.qualified_name] = availability
+                self._told(policy, availability)
                 self._find_fits(policy)
             else:
                 missing = True
@@ -266,14 +266,14 @@ class Acquaintance:
             self._known()
 
     def _learn(
-        self, worked: Mapping[Description, Mapping[Question, Standing]], questions: Collection[Question]
+        self, worked: Mapping[Description, Mapping[Question, PolicyAvailability]], questions: Collection[Question]
     ) -> None:
         """What some descriptions mean for the questions that are ours: those who can be asked."""
         for description, meanings in worked.items():
-            known: dict[Question, Standing] = {
-                question: standing
-                for question, standing in meanings.items()
-                if question in questions and isinstance(standing, Described)
+            known: dict[Question, PolicyAvailability] = {
+                question: availability
+                for question, availability in meanings.items()
+                if question in questions and isinstance(availability, Described)
             }
             if known:
                 self._worked[description] = self._worked.get(description, {}) | known
@@ -288,13 +288,17 @@ def _question(policy: Policy) -> Question:
     return policy.phase, policy.policy, policy.settings, policy.inputs, policy.writes
 
 
-def _most(standings: list[tuple[Standing, int]], before: Standing | None) -> Standing:
+def _most(
+    availabilities: list[tuple[PolicyAvailability, int]], before: PolicyAvailability | None
+) -> PolicyAvailability:
     """The standing that most connections give, the one before if it is among these; one that can be asked first."""
-    usable = [(standing, count) for standing, count in standings if isinstance(standing, Described)] or standings
-    totals: list[tuple[Standing, int]] = []
-    for standing, _ in usable:
-        if all(standing != other for other, _ in totals):
-            totals.append((standing, sum(count for other, count in usable if other == standing)))
+    usable = [
+        (availability, count) for availability, count in availabilities if isinstance(availability, Described)
+    ] or availabilities
+    totals: list[tuple[PolicyAvailability, int]] = []
+    for availability, _ in usable:
+        if all(availability != other for other, _ in totals):
+            totals.append((availability, sum(count for other, count in usable if other == availability)))
     most = max(count for _, count in totals)
-    leading = [standing for standing, count in totals if count == most]
-    return next((standing for standing in leading if standing == before), leading[0])
+    leading = [availability for availability, count in totals if count == most]
+    return next((availability for availability in leading if availability == before), leading[0])

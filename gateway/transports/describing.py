@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from gateway.engine.plan import Described, Standing, Unavailable, UnavailableReason
+from gateway.engine.plan import Described, PolicyAvailability, Unavailable, UnavailableReason
 from gateway.policies.identity import verdict_identity
 from gateway.policies.model import Policy, Worker
 from gateway.policies.suggestions import did_you_mean
@@ -37,13 +37,15 @@ verdicts are kept as long as the operator says (``cache``)."""
 
 def webhook_standing(policy: Policy, worker: Worker) -> Described:
     """The standing of a policy that is put to a webhook, which sees and changes all that is granted."""
-    late = None
+    timeout_failure = None
     if worker.webhook is not None:
         from gateway.transports.webhook import failures  # noqa: PLC0415 - nobody else needs it
         from gateway.transports.webhook.endpoint import Endpoint  # noqa: PLC0415 - nobody else needs it
 
-        late = failures.late(policy.name, Endpoint(worker.webhook).with_timeout(policy.timeout))
-    return Described(version=WEBHOOK_VERSION, identity=verdict_identity(policy, worker), late=late)
+        timeout_failure = failures.timeout_failure(policy.name, Endpoint(worker.webhook).with_timeout(policy.timeout))
+    return Described(
+        version=WEBHOOK_VERSION, identity=verdict_identity(policy, worker), timeout_failure=timeout_failure
+    )
 
 
 def undescribed(message: str) -> Unavailable:
@@ -82,13 +84,13 @@ class Describing:
         """The names of the policies that it holds, in order, for the log."""
         return sorted(one_line(name, self._characters) for name in self._held)
 
-    async def standings(self, policies: Sequence[Policy]) -> list[Standing]:
+    async def availabilities(self, policies: Sequence[Policy]) -> list[PolicyAvailability]:
         """What the worker says of each policy, or why the policy cannot be asked; some are looked at side by side.
 
         Raises:
             WorkerError: the worker cannot be asked about the settings.
         """
-        found: dict[int, Standing] = {}
+        found: dict[int, PolicyAvailability] = {}
         to_do = iter(enumerate(policies))
 
         async def work() -> None:
@@ -103,7 +105,7 @@ class Describing:
                 task.cancel()
         return [found[number] for number in range(len(policies))]
 
-    async def _standing(self, policy: Policy) -> Standing:
+    async def _standing(self, policy: Policy) -> PolicyAvailability:
         described = self._held.get(policy.policy)
         if described is None:
             return self._unknown(policy.policy)

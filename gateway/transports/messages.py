@@ -1,4 +1,4 @@
-"""admission.worker.v1 on one side, the heart's asks and answers on the other. No connection, no waiting.
+"""admission.worker.v1 on one side, the engine's asks and answers on the other. No connection, no waiting.
 
 A worker's answer is checked here, so that a worker's mistake is a named failure of that policy and never an answer that
 kube-apiserver would stumble over. Its explanations of failures go to users and logs: they are put on one line, and cut.

@@ -1,4 +1,4 @@
-"""A webhook's AdmissionReview on one side, the heart's answers on the other. No connection, no waiting.
+"""A webhook's AdmissionReview on one side, the engine's answers on the other. No connection, no waiting.
 
 What ``messages`` is for workers, this is for existing webhooks: an answer that kube-apiserver would refuse is a failure
 of the policy, in kube-apiserver's words. A denial comes first: what else it carries is not looked at, but its warnings

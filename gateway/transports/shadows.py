@@ -13,14 +13,14 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from gateway.engine.plan import Standing
+from gateway.engine.plan import PolicyAvailability
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
 from gateway.policies.model import Phase, Policy, Worker
 from gateway.policies.shadows import shadow_of
 from gateway.transports.acquaintance import Acquaintance, known_before
+from gateway.transports.availability import PolicyAvailabilities
 from gateway.transports.describing import undescribed, webhook_standing
-from gateway.transports.standings import Standings
 
 if TYPE_CHECKING:
     from gateway.transports.asked import Introduced
@@ -44,7 +44,7 @@ class Shadows:
             shadow = shadow_of(policy)
             if shadow is not None:
                 self._policies.setdefault(shadow.worker, []).append(shadow)
-        self._standings = Standings(characters, warns=True)
+        self._availabilities = PolicyAvailabilities(characters, warns=True)
         self._held: dict[str, ReachedWorker] = {}
         self._acquaintances: dict[str, Acquaintance] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -54,11 +54,11 @@ class Shadows:
         """The names of the workers that they are put to."""
         return frozenset(self._policies)
 
-    def standings(self, phase: Phase) -> Mapping[str, Standing]:
+    def availabilities(self, phase: Phase) -> Mapping[str, PolicyAvailability]:
         """The standing of each shadow of a phase, by its qualified name (``shadow_of``). One that is missing is not
         described yet.
         """
-        return self._standings.of(phase)
+        return self._availabilities.of(phase)
 
     def known(self, call: PolicyCall) -> None:
         """Nothing is: a shadow is called."""
@@ -119,12 +119,12 @@ class Shadows:
         self._acquaintances.clear()
         self._held.clear()
 
-    def _told(self, policy: Policy, standing: Standing) -> None:
-        self._standings.set(policy, standing)
+    def _told(self, policy: Policy, availability: PolicyAvailability) -> None:
+        self._availabilities.set(policy, availability)
 
     def _undescribed(self, policies: Iterable[Policy], why: str) -> None:
         """None of them can be asked, but for those that could be before."""
         for policy in policies:
-            if self._standings.described(policy) is None:
-                self._standings.set(policy, undescribed(why), told=False)
+            if self._availabilities.described(policy) is None:
+                self._availabilities.set(policy, undescribed(why), told=False)
         self._changed()

@@ -68,7 +68,7 @@ async def verified(
         unavailable = (
             each
             for phase in Phase
-            for each in unavailable_policies(configuration.policies(phase), workers.standings(phase))
+            for each in unavailable_policies(configuration.policies(phase), workers.availabilities(phase))
         )
         return Verification(
             refused=tuple(each for each in unavailable if each.answered),

@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 
-from gateway.engine.plan import Standing, Unavailable
+from gateway.engine.plan import PolicyAvailability, Unavailable
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
 from gateway.policies.model import Configuration, Phase, Policy, Worker
 from gateway.transports.acquaintance import Acquaintance, known_before
+from gateway.transports.availability import PolicyAvailabilities
 from gateway.transports.describing import undescribed, webhook_standing
 from gateway.transports.descriptions import Description
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
 from gateway.transports.pool import ReachedWorker, WorkerPool
 from gateway.transports.shadows import Shadows
-from gateway.transports.standings import Standings
 
 if TYPE_CHECKING:
     from gateway.transports.asked import Introduced
@@ -75,15 +75,15 @@ class Workers:
         self._process_listeners: dict[str, Callable[[], object]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._described: dict[str, asyncio.Event] = {name: asyncio.Event() for name in configuration.workers}
-        self._standings = Standings(self._limits.message_characters)
+        self._availabilities = PolicyAvailabilities(self._limits.message_characters)
         policies = (*configuration.mutating, *configuration.validating)
         self.shadows = Shadows(policies, self._limits.message_characters, self._tell_changed)
 
-    def standings(self, phase: Phase) -> Mapping[str, Standing]:
+    def availabilities(self, phase: Phase) -> Mapping[str, PolicyAvailability]:
         """The standing of each policy of a phase, by qualified name. Policies that are missing are not described
         yet.
         """
-        return self._standings.of(phase)
+        return self._availabilities.of(phase)
 
     def known(self, call: PolicyCall) -> None:
         """Nothing is: a worker has to be called."""
@@ -111,8 +111,8 @@ class Workers:
         acquaintance = self._acquaintances.get(call.policy.worker)
         if acquaintance is None or version == "" or acquaintance.is_known(call.policy, version):
             return
-        standing = self._standings.described(call.policy)
-        described = call.version if standing is None else standing.version
+        availability = self._availabilities.described(call.policy)
+        described = call.version if availability is None else availability.version
         if acquaintance.disagreed():
             _LOG.warning(
                 "a worker answers in two versions: is it being updated? its verdicts are not cached until it settles",
@@ -196,7 +196,7 @@ class Workers:
             configured=worker,
             policies=self._policies[name],
             characters=self._limits.message_characters,
-            told=self._standings.set,
+            told=self._availabilities.set,
             known=self._described[name].set,
             changed=self._tell_changed,
             failed=lambda why: self._not_described(name, why),
@@ -206,7 +206,7 @@ class Workers:
     def _know_webhook(self, worker: Worker) -> None:
         """It can be asked about whatever it is configured for, and sees and changes all that is granted."""
         for policy in self._policies[worker.name]:
-            self._standings.set(policy, webhook_standing(policy, worker))
+            self._availabilities.set(policy, webhook_standing(policy, worker))
         self._described[worker.name].set()
         self._changed()
 
@@ -248,7 +248,7 @@ class Workers:
             return f"{trouble.message}; {trouble.hint}"
         acquaintance, held = self._acquaintances.get(name), self._held.get(name)
         own = "" if acquaintance is None or held is None else cast("Introduced", held.connection).why
-        told = (self._standings.get(policy) for policy in self._policies[name])
+        told = (self._availabilities.get(policy) for policy in self._policies[name])
         return own or next((each.message for each in told if isinstance(each, Unavailable)), "")
 
     # ---------------------------------------------------------------------------------------------- standing
@@ -288,6 +288,6 @@ class Workers:
     def _undescribed(self, worker: str, why: str) -> None:
         """None of its policies can be asked, but for those that could be when the configuration changed."""
         for policy in self._policies[worker]:
-            if self._standings.described(policy) is None:
-                self._standings.set(policy, self._trouble(worker) or undescribed(why), told=False)
+            if self._availabilities.described(policy) is None:
+                self._availabilities.set(policy, self._trouble(worker) or undescribed(why), told=False)
         self._changed()

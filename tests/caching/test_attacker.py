@@ -100,7 +100,7 @@ async def test_nothing_can_be_altered(filled, redis):
             client.set(name, chance.choice([bytes(altered), value[:-1], value + b"\0", os.urandom(len(value))]))
     for number in range(10):
         for what in ("deny", "allow"):
-            assert await second.answer(question(number, what)) == (Deny(message="asked"), Source.ASKED)
+            assert await second.answer(question(number, what)) == (Deny(message="asked"), Source.CALLED)
     assert second.events.counts["seal_failed"] == 20
 
 
@@ -117,7 +117,7 @@ async def test_a_replay_is_as_old_as_it_is(filled, redis):
     second.clock.now += 2
     with redis.client as client:
         client.mset(stolen)
-    assert await second.answer(question(2, "allow")) == (Deny(message="asked"), Source.ASKED)
+    assert await second.answer(question(2, "allow")) == (Deny(message="asked"), Source.CALLED)
     assert first.clock.now < second.clock.now
 
 
@@ -134,7 +134,7 @@ async def test_a_replay_after_a_purge(filled, redis):
         client.mset(stolen)
     for made in (first, second):
         made.workers.verdict = Deny(message="asked")
-        assert await made.answer(question(1, "allow")) == (Deny(message="asked"), Source.ASKED)
+        assert await made.answer(question(1, "allow")) == (Deny(message="asked"), Source.CALLED)
 
 
 async def test_an_older_verdict_of_the_same_question(filled, redis):
@@ -146,13 +146,13 @@ async def test_an_older_verdict_of_the_same_question(filled, redis):
     short = Cache(ttl=10)
     first.clock.now += 11
     first.workers.verdict = Deny(message="new")
-    assert (await first.answer(question(1, "allow", cache=short)))[1] is Source.ASKED
+    assert (await first.answer(question(1, "allow", cache=short)))[1] is Source.CALLED
     with redis.client as client:
         await until(lambda: dump(redis) != stolen)
         client.mset(stolen)
     second.clock.now += 11
     second.workers.verdict = Deny(message="asked")
-    assert await second.answer(question(1, "allow", cache=short)) == (Deny(message="asked"), Source.ASKED)
+    assert await second.answer(question(1, "allow", cache=short)) == (Deny(message="asked"), Source.CALLED)
 
 
 async def test_another_question_finds_nothing(filled, redis):
@@ -174,7 +174,7 @@ async def test_another_question_finds_nothing(filled, redis):
         with redis.client as client:
             for value in stolen[:3]:
                 client.set(name, value)
-        assert await second.answer(other) == (Deny(message="asked"), Source.ASKED)
+        assert await second.answer(other) == (Deny(message="asked"), Source.CALLED)
     assert second.events.counts["seal_failed"] == len(others)
 
 
@@ -187,6 +187,6 @@ async def test_sealed_with_a_stolen_form(filled, redis):
         for name in client.scan_iter():
             client.set(name, SealKey(os.urandom(32)).seal(named(name.decode()), forged))
             assert client.get(name)
-    assert await second.answer(question(1, "deny")) == (Deny(message="asked"), Source.ASKED)
+    assert await second.answer(question(1, "deny")) == (Deny(message="asked"), Source.CALLED)
     assert second.events.counts["seal_failed"] == 1
     assert not second.events.faults[RedisFault.GARBAGE]

@@ -20,7 +20,7 @@ async def test_one_call_serves_all():
     assert len(gateway.workers.asks) == 1
     gateway.workers.answer(gateway.workers.asks[0], Deny(message="no"))
     assert [reply.only for reply in replies] == [
-        (Deny(message="no"), source) for source in (Source.ASKED, Source.SHARED, Source.SHARED)
+        (Deny(message="no"), source) for source in (Source.CALLED, Source.SHARED, Source.SHARED)
     ]
     assert gateway.events.results == {LookupResult.MISS: 1, LookupResult.SHARED: 2}
 
@@ -30,13 +30,13 @@ async def test_a_failure_is_not_shared():
     gateway = Gateway()
     first, second, third = (gateway.put(ask())[0] for _ in range(3))
     gateway.workers.answer(gateway.workers.asks[0], FAILED)
-    assert first.only == (FAILED, Source.ASKED)
+    assert first.only == (FAILED, Source.CALLED)
     assert not second.answers
     assert len(gateway.workers.asks) == 3
     gateway.workers.answer(gateway.workers.asks[1], FAILED)
     gateway.workers.answer(gateway.workers.asks[2], ALLOW)
-    assert second.only == (FAILED, Source.ASKED)
-    assert third.only == (ALLOW, Source.ASKED)
+    assert second.only == (FAILED, Source.CALLED)
+    assert third.only == (ALLOW, Source.CALLED)
     assert gateway.events.results == {LookupResult.MISS: 3}
     assert gateway.asker.known(ask()) is not None, "what was asked alone is kept too"
 
@@ -62,7 +62,7 @@ async def test_a_failure_after_the_one_that_asked_left():
     gateway.workers.answer(gateway.workers.asks[0], FAILED)
     assert not second.answers
     gateway.workers.answer(gateway.workers.asks[1], ALLOW)
-    assert second.only == (ALLOW, Source.ASKED)
+    assert second.only == (ALLOW, Source.CALLED)
 
 
 async def test_the_last_to_leave_cancels():
@@ -100,7 +100,7 @@ async def test_one_answer_makes_another_leave():
     assert not second.answers
     assert len(gateway.workers.asks) == 2, "who left does not ask for itself"
     gateway.workers.answer(gateway.workers.asks[1], ALLOW)
-    assert third.only == (ALLOW, Source.ASKED)
+    assert third.only == (ALLOW, Source.CALLED)
 
 
 async def test_a_reply_that_breaks_costs_the_others_nothing():
@@ -139,10 +139,10 @@ async def test_what_must_not_be_reused_is_not_shared(verdict):
     first, _ = gateway.put(ask())
     second, _ = gateway.put(ask())
     gateway.workers.answer(gateway.workers.asks[0], verdict)
-    assert first.only == (verdict, Source.ASKED)
+    assert first.only == (verdict, Source.CALLED)
     assert not second.answers
     gateway.workers.answer(gateway.workers.asks[1], ALLOW)
-    assert second.only == (ALLOW, Source.ASKED)
+    assert second.only == (ALLOW, Source.CALLED)
 
 
 async def test_different_questions_are_not_shared():
@@ -171,10 +171,10 @@ async def test_a_purge_splits_a_flight():
     second, _ = gateway.put(ask())
     assert len(gateway.workers.asks) == 2
     gateway.workers.answer(gateway.workers.asks[0], Deny())
-    assert first.only == (Deny(), Source.ASKED)
+    assert first.only == (Deny(), Source.CALLED)
     assert not second.answers
     gateway.workers.answer(gateway.workers.asks[1], ALLOW)
-    assert second.only == (ALLOW, Source.ASKED)
+    assert second.only == (ALLOW, Source.CALLED)
 
 
 async def test_a_follower_of_another_configuration():

@@ -79,7 +79,7 @@ async def test_tls_that_is_not_trusted(gateway, redis, certificate, logs):
         for url in (f"rediss://localhost:{port}", f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificate / 'tls.crt'}"):
             made = await gateway(ALLOW, url=url, connected=False)
             await until(lambda made=made: made.events.faults[RedisFault.CONNECTION])
-            assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+            assert await made.answer(ask()) == (ALLOW, Source.CALLED)
             await made.cache.close()
     assert "self-signed certificate" in str([entry.get("why") for entry in logs])
     assert any("not valid for '127.0.0.1'" in entry.get("why", "") for entry in logs)
@@ -117,7 +117,7 @@ async def test_a_cluster(gateway, tmp_path, monkeypatch):
         nodes[victim].kill()
         sources = [(await third.answer(ask(f"[{number}]")))[1] for number in range(60)]
         assert sources.count(Source.REDIS) == 60 - held[victim]
-        assert sources.count(Source.ASKED) == held[victim]
+        assert sources.count(Source.CALLED) == held[victim]
         await first.cache.purge(["test/p.test.example.com"])
         for node in (node for number, node in enumerate(nodes) if number != victim):
             with node.client as client:
@@ -135,7 +135,7 @@ async def test_a_failover(gateway, tmp_path):
         with replica.client as client:
             await until(client.dbsize)
         master.kill()
-        assert await second.answer(ask("[2]")) == (ALLOW, Source.ASKED), "nobody waits for a failover"
+        assert await second.answer(ask("[2]")) == (ALLOW, Source.CALLED), "nobody waits for a failover"
         await until(lambda: not second.store.up)
         with replica.client as client:
             await until(lambda: client.info("replication")["role"] == "master")
@@ -153,5 +153,5 @@ async def test_nothing_at_the_address(gateway):
     for url in ("redis+sentinel://127.0.0.1:1/main", "redis+cluster://127.0.0.1:1"):
         made = await gateway(ALLOW, url=url, connected=False)
         await until(lambda made=made: made.events.faults)
-        assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+        assert await made.answer(ask()) == (ALLOW, Source.CALLED)
         await made.cache.close()

@@ -32,7 +32,7 @@ async def test_it_reaches_the_others(gateway, redis, logs):
     assert await second.answer(ask(name="q")) == (DENY, Source.REDIS)
     assert await first.cache.purge([NAME])
     await until(lambda: second.asker.known(ask()) is None)
-    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
     assert await second.answer(ask(name="q")) == (DENY, Source.MEMORY)
     assert second.events.counts["purged"] == 1
     heard = [entry["policies"] for entry in logs if entry["event"] == "a purge by another replica is in force"]
@@ -54,10 +54,10 @@ async def test_entries_are_deleted(gateway, redis):
 async def test_several_at_once(gateway, redis):
     """Purges of one policy at the same time all hear that the others will know, and cost no connection of a lookup."""
     first, second = await gateway(DENY), await gateway(ALLOW)
-    assert await first.answer(ask()) == (DENY, Source.ASKED)
+    assert await first.answer(ask()) == (DENY, Source.CALLED)
     await until(lambda: entries(redis))
     assert await asyncio.gather(*(first.cache.purge([NAME]) for _ in range(20))) == [True] * 20
-    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
     assert not first.events.faults
 
 
@@ -69,7 +69,7 @@ async def test_a_purge_that_is_told_late(gateway, redis):
     (mark,) = {mark_of(question_of(ask()))}
     second.store._untold[mark] = late
     await until(lambda: not second.store._untold)
-    assert await third.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await third.answer(ask()) == (ALLOW, Source.CALLED)
     assert third.cache._purges.latest(mark) == first.cache._purges.latest(mark) > late
 
 
@@ -98,8 +98,8 @@ async def test_entries_that_stay_are_not_used(gateway, redis):
         content = client.get(name)
         await first.cache.purge([NAME])
         client.set(name, content)
-    assert await second.answer(ask()) == (ALLOW, Source.ASKED), "the marker is read with the first lookup"
-    assert await first.answer(ask()) == (DENY, Source.ASKED)
+    assert await second.answer(ask()) == (ALLOW, Source.CALLED), "the marker is read with the first lookup"
+    assert await first.answer(ask()) == (DENY, Source.CALLED)
 
 
 async def test_a_marker_that_cannot_be_read(gateway, redis):
@@ -116,7 +116,7 @@ async def test_a_marker_that_cannot_be_read(gateway, redis):
             client.delete(marker)
             client.rpush(marker, "of another type")
         client.set(name, content)
-    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
     # Neither does a poll of the markers know.
     second.store._watch(mark_of(question_of(ask())))
     assert await second.store._listen(list(second.store._watched)) == set()
@@ -139,7 +139,7 @@ async def test_purged_while_redis_is_away(gateway, redis):
     redis.resume()
     await until(lambda: not first.store._untold)
     await until(lambda: second.store.up)
-    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
 
 
 @pytest.mark.parametrize("missing", ["set", "getrange"])

@@ -105,7 +105,7 @@ async def test_leaving_cancels_the_lookup(gateway, redis):
     made = await gateway(ALLOW)
     reply, leave = made.put(ask())
     leave()
-    assert await made.answer(ask("[2]")) == (ALLOW, Source.ASKED)
+    assert await made.answer(ask("[2]")) == (ALLOW, Source.CALLED)
     assert len(made.workers.asks) == 1
     assert not reply.answers
 
@@ -115,7 +115,7 @@ async def test_paused(gateway, redis):
     made = await gateway(ALLOW, limits=IMPATIENT)
     redis.pause()
     for number in range(3):
-        assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.ASKED)
+        assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.CALLED)
     await until(lambda: not made.store.up)
     assert made.events.faults[RedisFault.TIMEOUT] >= 2
     for number in range(3, 10):
@@ -140,10 +140,10 @@ async def test_late_is_too_late(gateway, redis):
     await written(redis)
     redis.pause()
     reply, _ = second.put(ask())
-    assert await reply.wait() == (ALLOW, Source.ASKED)
+    assert await reply.wait() == (ALLOW, Source.CALLED)
     redis.resume()
     await until(lambda: second.store.up)
-    assert reply.only == (ALLOW, Source.ASKED)
+    assert reply.only == (ALLOW, Source.CALLED)
 
 
 async def test_killed_and_restarted(gateway, redis):
@@ -153,13 +153,13 @@ async def test_killed_and_restarted(gateway, redis):
     async def load(numbers):
         return {(await made.answer(ask(f"[{number}]")))[1] for number in numbers}
 
-    assert await load(range(20)) == {Source.ASKED}
+    assert await load(range(20)) == {Source.CALLED}
     task = asyncio.create_task(load(range(20, 400)))
     await turns(20)
     redis.kill()
-    assert await task == {Source.ASKED}
+    assert await task == {Source.CALLED}
     await until(lambda: not made.store.up)
-    assert await load(range(1000, 1010)) == {Source.ASKED}
+    assert await load(range(1000, 1010)) == {Source.CALLED}
     assert made.events.counts["write_dropped"] >= 10
     redis.start()
     await until(lambda: made.store.up)
@@ -219,7 +219,7 @@ async def test_absent_from_the_start(gateway, redis):
     """A Redis that is not there holds up neither the start nor a review, and is found when it comes."""
     redis.kill()
     made = await gateway(ALLOW, connected=False)
-    assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await made.answer(ask()) == (ALLOW, Source.CALLED)
     redis.start()
     await until(lambda: made.store.up)
     await made.answer(ask("[2]"))
@@ -234,7 +234,7 @@ async def test_full(gateway, redis):
     with redis.client as client:
         client.config_set("maxmemory-policy", "noeviction")
         client.config_set("maxmemory", 1)
-    assert await second.answer(ask("[2]")) == (DENY, Source.ASKED)
+    assert await second.answer(ask("[2]")) == (DENY, Source.CALLED)
     await until(lambda: second.events.faults[RedisFault.RESPONSE])
     assert await second.answer(ask()) == (ALLOW, Source.REDIS)
     assert second.store.up
@@ -252,7 +252,7 @@ async def test_refused(gateway, redis):
     with capture_logs() as logs:
         made = await gateway(ALLOW, url=f"redis://limited:hunter2@127.0.0.1:{redis.port}")
         for number in range(3):
-            assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.ASKED)
+            assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.CALLED)
         await until(lambda: made.events.faults[RedisFault.RESPONSE] >= 6)
     told = [(entry["command"], entry["why"]) for entry in logs if entry["log_level"] == "warning"]
     why = "NoPermissionError: its ACL does not let this user do what is needed here"
@@ -289,7 +289,7 @@ async def test_flushed(gateway, redis):
     await written(redis)
     with redis.client as client:
         client.flushall()
-    assert await second.answer(ask()) == (DENY, Source.ASKED)
+    assert await second.answer(ask()) == (DENY, Source.CALLED)
     assert not second.events.faults
 
 
@@ -315,7 +315,7 @@ async def test_garbage(gateway, redis, spoil, kind):
     await written(redis)
     with redis.client as client:
         spoil(client, names(redis)[0])
-    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
     assert second.events.counts["seal_failed"] == (kind == "seal")
     assert second.events.faults[RedisFault.GARBAGE] == (kind == "garbage")
     assert second.events.faults[RedisFault.RESPONSE] == (kind == "response")
@@ -328,7 +328,7 @@ async def test_a_replica_that_takes_no_writes(gateway, redis):
     with redis.client as client:
         client.replicaof("127.0.0.1", "1")
         try:
-            assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+            assert await made.answer(ask()) == (ALLOW, Source.CALLED)
             await until(lambda: made.events.faults[RedisFault.CONNECTION])
         finally:
             client.replicaof("NO", "ONE")
@@ -341,7 +341,7 @@ async def test_a_wrong_password(gateway, redis, logs):
         try:
             made = await gateway(ALLOW, url=f"redis://:hunter2@127.0.0.1:{redis.port}", connected=False)
             await until(lambda: made.events.faults[RedisFault.CONNECTION])
-            assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+            assert await made.answer(ask()) == (ALLOW, Source.CALLED)
         finally:
             client.config_set("requirepass", "")
     assert "AuthenticationError" in str(logs)
@@ -360,7 +360,7 @@ async def test_garbage_for_a_server(gateway):
     port = listener.sockets[0].getsockname()[1]
     made = await gateway(ALLOW, url=f"redis://127.0.0.1:{port}", connected=False)
     await until(lambda: made.events.faults)
-    assert await made.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await made.answer(ask()) == (ALLOW, Source.CALLED)
     listener.close()
 
 
@@ -404,5 +404,5 @@ async def test_strangers_share_nothing(gateway, redis, tmp_path):
     other = tmp_path / "other"
     other.write_text("2" * 43 + "=\n")
     second = await gateway(ALLOW, file=other)
-    assert await second.answer(ask()) == (ALLOW, Source.ASKED)
+    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
     assert not second.events.counts["seal_failed"]

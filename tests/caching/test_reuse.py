@@ -20,7 +20,7 @@ PATCHED = Allow(
 async def test_a_verdict_is_kept_whole(verdict):
     """Allow, deny and patch come back as they were said, from memory, with their age."""
     gateway = Gateway(verdict)
-    assert await gateway.answer(ask()) == (verdict, Source.ASKED)
+    assert await gateway.answer(ask()) == (verdict, Source.CALLED)
     gateway.clock.now += 7
     reply, _ = gateway.put(ask())
     assert reply.only == (verdict, Source.MEMORY)
@@ -37,7 +37,7 @@ async def test_what_is_never_kept(verdict):
     """A failure, a verdict that says no-store, and one of another version are asked for each time."""
     gateway = Gateway(verdict)
     for _ in range(2):
-        assert await gateway.answer(ask()) == (verdict, Source.ASKED)
+        assert await gateway.answer(ask()) == (verdict, Source.CALLED)
     assert gateway.events.sizes == (0, 0)
 
 
@@ -90,7 +90,7 @@ async def test_stale_is_a_fallback():
     assert [(verdict, origin.source, origin.age) for verdict, origin in reply.fallbacks] == [(DENY, Source.STALE, 50)]
     assert not reply.answers
     gateway.workers.answer(gateway.workers.asks[-1], ALLOW)
-    assert reply.only == (ALLOW, Source.ASKED)
+    assert reply.only == (ALLOW, Source.CALLED)
     assert gateway.asker.known(question) is not None, "the new verdict is kept"
 
 
@@ -127,7 +127,7 @@ async def test_mixed_versions_pass_the_cache_by():
     await gateway.answer(ask())
     gateway.workers.agreed = False
     for _ in range(2):
-        assert await gateway.answer(ask()) == (ALLOW, Source.ASKED)
+        assert await gateway.answer(ask()) == (ALLOW, Source.CALLED)
     gateway.workers.verdict = None
     gateway.put(ask("[1]"))
     gateway.put(ask("[1]"))
@@ -141,7 +141,7 @@ async def test_versions_that_part_while_asked():
     reply, _ = gateway.put(ask())
     gateway.workers.agreed = False
     gateway.workers.answer(gateway.workers.asks[0], ALLOW)
-    assert reply.only == (ALLOW, Source.ASKED)
+    assert reply.only == (ALLOW, Source.CALLED)
     assert gateway.events.sizes == (0, 0)
 
 
@@ -217,5 +217,5 @@ async def test_what_cannot_be_kept_is_answered_all_the_same(verdict):
     """A verdict that is too large, or that cannot be written down, reaches who asked and is not kept."""
     gateway = Gateway(verdict, limits=CacheLimits(entry_bytes=1000))
     for _ in range(2):
-        assert await gateway.answer(ask()) == (verdict, Source.ASKED)
+        assert await gateway.answer(ask()) == (verdict, Source.CALLED)
     assert gateway.events.counts == {"too_large": 2}

@@ -11,7 +11,7 @@ from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
 from gateway.documents.document import hashed
-from gateway.engine.origin import ASKED, Origin, Source
+from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Verdict
 from gateway.policies.model import Cache, Phase
@@ -95,7 +95,7 @@ class Reply:
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     then: Callable[[], object] = lambda: None
 
-    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = ASKED) -> None:
+    def answered(self, call: PolicyCall, answer: Answer, origin: Origin = CALLED) -> None:
         self.answers.append((answer, origin))
         self.arrived.set()
         self.then()

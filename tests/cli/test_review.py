@@ -142,9 +142,9 @@ def examples(patient):
 
 
 def test_early_asks_change_no_document(examples, run_process, patient):
-    """With --no-early-asks the same reviews have the same documents."""
+    """With --no-prefetch the same reviews have the same documents."""
     files = sorted((EXAMPLES / "reviews").glob("*.json"))
-    done = run_process(*patient, "--no-early-asks", "-o", "json", *files)
+    done = run_process(*patient, "--no-prefetch", "-o", "json", *files)
     assert [json.loads(line) for line in done.out.splitlines()] == list(examples[0].values())
 
 

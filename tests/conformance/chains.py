@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gateway.engine.decision import Decision
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.origin import Source
 from gateway.engine.plan import Described, make_plan
 from gateway.engine.verdicts import Answer, Failure
@@ -68,10 +68,10 @@ def run(case: Case) -> Result:
         behaviours={each.policy: _Webhook(each.name, behaviors[each.index]) for each in policies},
         latencies={str(index): member(each, "delayMs", (int, float), 0) / 1000 for index, each in enumerate(behaviors)},
     )
-    standings = {policy.qualified_name: Described(version="1") for policy in policies}
+    availabilities = {policy.qualified_name: Described(version="1") for policy in policies}
     ends = world.now + case.get("requestTimeoutSeconds", (int, float), 30)
-    plan = make_plan(Phase.MUTATING, () if is_unsent(request) else policies, standings)
-    decision = world.decide(Heart(request, plan, ends=ends))
+    plan = make_plan(Phase.MUTATING, () if is_unsent(request) else policies, availabilities)
+    decision = world.decide(Engine(request, plan, ends=ends))
     written = case.get("expected", dict)
     expected, got = _expected(written, policies, request.object), _got(decision, world)
     agrees = same(expected, {name: got[name] for name in expected})
@@ -211,7 +211,7 @@ def _got(decision: Decision, world: World) -> dict[str, Any]:
         "calls": [
             {"index": call.index, "labels": _labels(documents[call.document_key])}
             for call in decision.calls
-            if call.source is not Source.NOBODY
+            if call.source is not Source.NONE
         ],
         "object": decision.object if response.allowed else None,
         "warnings": warnings,
@@ -240,7 +240,7 @@ def _difference(written: Any, expected: Any, got: Any, decision: Decision) -> st
     The gateway went another way at one call, because of its patch; what came before, and the call itself, must be the
     same.
     """
-    called = [call for call in decision.calls if call.source is not Source.NOBODY]
+    called = [call for call in decision.calls if call.source is not Source.NONE]
     for place, call in enumerate(called):
         answer = call.answer
         if not isinstance(answer, Failure) or answer.reason is not Reason.INVALID_PATCH:

@@ -13,9 +13,9 @@ import msgspec
 
 from gateway.cel.match_conditions import compile_condition
 from gateway.cel.program import NeedsAuthorization
-from gateway.engine.call import refuses
-from gateway.engine.composing import INTERNAL_ERROR, STATUSES
-from gateway.engine.inability import undecided
+from gateway.engine.invocation_record import refuses
+from gateway.engine.match_errors import undecided
+from gateway.engine.response_builder import INTERNAL_ERROR, STATUSES
 from gateway.matching.equivalents import Equivalents, ServedResource
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NeedsNamespace, NotMatched, Undecidable, WrongVersion

@@ -1,8 +1,8 @@
-"""The mutating chain as one plain loop that asks, waits and applies, and random cases to hold the heart against it.
+"""The mutating chain as one plain loop that asks, waits and applies, and random cases to hold the engine against it.
 
-The reference knows no memo, no early asks, no sharing, no timers and no shared structure; it deep-copies and uses the
-jsonpatch library. Where both see the same workers, whose answers are functions of what they are shown, both must come
-to the same answer. A case is made from its seed alone, in less time than it takes to decide it.
+The reference knows no memo, no prefetched calls, no sharing, no timers and no shared structure; it deep-copies and uses
+the jsonpatch library. Where both see the same workers, whose answers are functions of what they are shown, both must
+come to the same answer. A case is made from its seed alone, in less time than it takes to decide it.
 """
 
 import copy
@@ -43,8 +43,8 @@ CHECKS = {verb: AuthorizationCheck(verb=verb, resource="pods") for verb in ("get
 LATENCIES = (0.0, 0.0, 0.0, 0.3, 0.3, 0.9, 1.7, float("inf"))
 TIMEOUTS = (0.5, 1.0, 5.0)
 LOOKUP_LATENCIES = (0.0, 0.2)
-"""Two of them stay below the shortest timeout: what comes too late for the serial chain may be in time for early asks,
-as they look things up earlier."""
+"""Two of them stay below the shortest timeout: what comes too late for the serial chain may be in time for prefetched
+calls, as they look things up earlier."""
 BUDGETS = (0.0, 0.5, 1.0, 2.0, 3.1, 60.0, 60.0, 60.0)
 KINDS = ("allow", "add", "toggle", "count", "remove", "deny if", "deny", "fail", "fail if", "bad patch")
 WEIGHTS = (2, 4, 3, 3, 2, 2, 1, 1, 2, 1)
@@ -195,8 +195,8 @@ def _labels(document: Any) -> dict[str, str]:
     return document.get("object", {}).get("metadata", {}).get("labels", {})
 
 
-def run(case: Case, *, early_asks: bool) -> tuple[Decision, World]:
-    """What the heart makes of the case."""
+def run(case: Case, *, prefetch: bool) -> tuple[Decision, World]:
+    """What the engine makes of the case."""
     answers = {
         name: lambda document, behaviour=behaviour: answer(behaviour, _labels(document))
         for name, behaviour in case.behaviours.items()
@@ -210,7 +210,7 @@ def run(case: Case, *, early_asks: bool) -> tuple[Decision, World]:
         latencies=case.latencies,
         lookup_latency=case.lookup_latency,
         authorizations=case.authorizations,
-        early_asks=early_asks,
+        prefetch=prefetch,
     )
 
 

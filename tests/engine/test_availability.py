@@ -19,12 +19,12 @@ def test_who_can_be_asked_is_none_of_them():
     """All others are, in chain order: refused, not described yet, or mistaken."""
     good, bad, new = (policy(name, index=index) for index, name in enumerate(("good", "bad", "new")))
     mistaken = policy("mistaken", index=3, fault="policies[3].rules: Required value", place=PLACE)
-    standings = {
+    availabilities = {
         good.qualified_name: Described(version="1"),
         bad.qualified_name: refused(UnavailableReason.SETTINGS),
     }
-    found = unavailable_policies((good, bad, new, mistaken), standings, last_good={bad.qualified_name})
-    assert [(each.policy, each.standing.why, each.last_good) for each in found] == [
+    found = unavailable_policies((good, bad, new, mistaken), availabilities, last_good={bad.qualified_name})
+    assert [(each.policy, each.availability.why, each.last_good) for each in found] == [
         (bad, UnavailableReason.SETTINGS, True),
         (new, UnavailableReason.UNDESCRIBED, False),
         (mistaken, UnavailableReason.INVALID, False),
@@ -51,8 +51,11 @@ def test_a_line_says_who_and_what_becomes_of_it():
 def test_its_failure_is_an_ordinary_one():
     """CONFIGURATION, with the worker's words for users, and the rest for operators."""
     about = policy("judge")
-    standing = refused(UnavailableReason.UNKNOWN_POLICY, "it holds none")
-    (member,) = make_plan(Phase.MUTATING, (about,), {about.qualified_name: standing}).members
-    assert member.standing == standing.failure
-    assert (member.standing.reason, member.standing.message) == (Reason.CONFIGURATION, "worker 'labels' says no")
-    assert member.standing.hint == "it holds none"
+    availability = refused(UnavailableReason.UNKNOWN_POLICY, "it holds none")
+    (member,) = make_plan(Phase.MUTATING, (about,), {about.qualified_name: availability}).members
+    assert member.unavailable == availability.failure
+    assert (member.unavailable.reason, member.unavailable.message) == (
+        Reason.CONFIGURATION,
+        "worker 'labels' says no",
+    )
+    assert member.unavailable.hint == "it holds none"

@@ -1,7 +1,7 @@
 """Whatever happens in whatever order: answers early and late, twice and to nobody, timers that ring at odd times.
 
 The driver cannot always cancel in time, a clock may be coarse, and a cache answers before a worker. So a world that
-keeps to nothing drives the heart here, with few workers for many policies, so that their questions meet.
+keeps to nothing drives the engine here, with few workers for many policies, so that their questions meet.
 """
 
 import json
@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.documents.document import hashed
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.origin import Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.steps import NamespaceLookup
@@ -56,10 +56,10 @@ BOTH = pytest.mark.parametrize("phase", list(Phase))
 
 @dataclass(kw_only=True)
 class Chaos:
-    """One review in which anything may happen; what the heart says is checked as it says it."""
+    """One review in which anything may happen; what the engine says is checked as it says it."""
 
     rng: random.Random
-    heart: Heart
+    engine: Engine
     now: float = 0.0
     asks: dict[int, Any] = field(default_factory=dict)
     lookups: dict[int, Any] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Chaos:
     over: bool = False
 
     def run(self) -> "Chaos":
-        self.take(self.heart.start(self.now))
+        self.take(self.engine.start(self.now))
         events = [self.answer, self.answer, self.answer, self.fall_back, self.find, self.ring, self.wait]
         for _ in range(self.rng.randint(0, 25)):
             self.rng.choice(events)()
@@ -82,8 +82,8 @@ class Chaos:
             if self.over:
                 return self
             self.now = max(self.now, self.wake_at)
-            self.take(self.heart.expired(self.now))
-        raise AssertionError("the heart never decides")
+            self.take(self.engine.expired(self.now))
+        raise AssertionError("the engine never decides")
 
     def afterwards(self) -> None:
         """What comes when all is over changes nothing: ``take`` sees to it."""
@@ -116,11 +116,11 @@ class Chaos:
     def answer(self) -> None:
         ask_id = self.some(self.asks)
         ask = self.asks.get(ask_id)
-        sources = [Source.ASKED] if ask is None or ask.cache is None else [Source.ASKED, Source.MEMORY, Source.REDIS]
+        sources = [Source.CALLED] if ask is None or ask.cache is None else [Source.CALLED, Source.MEMORY, Source.REDIS]
         source = self.rng.choice(sources)
-        origin = Origin(source=source, age=0.0 if source is Source.ASKED else 3.0)
+        origin = Origin(source=source, age=0.0 if source is Source.CALLED else 3.0)
         said = self.said()
-        self.take(self.heart.answered(ask or FOREIGN, said, self.now, origin))
+        self.take(self.engine.answered(ask or FOREIGN, said, self.now, origin))
         self.answered.add(ask_id)
 
     def said(self) -> Any:
@@ -135,20 +135,20 @@ class Chaos:
         ask = self.asks.get(ask_id)
         if ask is None or ask.cache is not None:
             origin = Origin(source=Source.STALE, age=9.0)
-            self.take(self.heart.fallback(ask or FOREIGN, self.rng.choice([Allow(), label("x")]), origin, self.now))
+            self.take(self.engine.fallback(ask or FOREIGN, self.rng.choice([Allow(), label("x")]), origin, self.now))
 
     def find(self) -> None:
         lookup_id = self.some(self.lookups)
         found: Any = Authorization(allowed=self.rng.random() < 0.7)
         if isinstance(self.lookups.get(lookup_id), NamespaceLookup):
             found = self.rng.choice([None, {}, {"x": "1"}])
-        self.take(self.heart.found(lookup_id, found, self.now))
+        self.take(self.engine.found(lookup_id, found, self.now))
 
     def ring(self) -> None:
         """Too early, in time, or too late."""
         if self.wake_at is not None and self.rng.random() < 0.5:
             self.now = max(self.now, self.wake_at)
-        self.take(self.heart.expired(self.now))
+        self.take(self.engine.expired(self.now))
 
     def wait(self) -> None:
         self.now += self.rng.choice([0.0, 0.3, 1.0, 2.5])
@@ -157,8 +157,8 @@ class Chaos:
 def chaos(seed: int, phase: Phase) -> tuple[Chaos, list[Policy]]:
     rng = random.Random(seed)
     chain = [_policy(rng, index, phase) for index in range(rng.randint(1, 5))]
-    heart = Heart(_request(rng), plan(*chain), ends=ENDS, early_asks=rng.random() < 0.8)
-    return Chaos(rng=rng, heart=heart), chain
+    engine = Engine(_request(rng), plan(*chain), ends=ENDS, prefetch=rng.random() < 0.8)
+    return Chaos(rng=rng, engine=engine), chain
 
 
 def _request(rng: random.Random) -> Any:
@@ -203,7 +203,7 @@ def test_a_review_is_decided_once_whatever_happens_and_leaves_nothing_open(phase
         assert world.decision.ended <= max(ENDS, world.now)
         open_asks = world.asks.keys() - world.answered - world.cancelled
         assert not any(world.asks[ask_id].cancellable for ask_id in open_asks)
-        assert world.heart.broken("again", world.now).decision is None
+        assert world.engine.broken("again", world.now).decision is None
         world.afterwards()
 
 
@@ -251,7 +251,7 @@ def test_who_hangs_up_leaves_nothing_open_and_no_more_is_asked(phase):
         world.run()
         if world.over:
             continue
-        step = world.heart.abandoned()
+        step = world.engine.abandoned()
         left = world.asks.keys() - world.answered - world.cancelled
         assert {call.id for call in step.cancels} == {ask_id for ask_id in left if world.asks[ask_id].cancellable}
         assert (step.calls, step.lookups, step.wake_at, step.decision) == ((), (), None, None)
@@ -267,7 +267,7 @@ def test_a_mistake_of_our_own_decides_at_once(phase):
         world.run()
         if world.over:
             continue
-        world.take(world.heart.broken("a mistake", world.now))
+        world.take(world.engine.broken("a mistake", world.now))
         decision = world.decision
         assert decision is not None
         assert decision.response.allowed is not any(call.refuses for call in decision.calls)
@@ -283,9 +283,9 @@ def test_what_was_not_asked_yet_when_a_mistake_of_our_own_happens_is_not_asked_a
         raise RuntimeError("a mistake")
 
     chain = [policy("a", phase=phase), policy("b", phase=phase, index=1, match_conditions=(condition(mistake),))]
-    heart = Heart(request(), plan(*chain), ends=ENDS)
+    engine = Engine(request(), plan(*chain), ends=ENDS)
     with pytest.raises(RuntimeError):
-        heart.start(0.0)
-    step = heart.broken("a mistake", 0.0)
+        engine.start(0.0)
+    step = engine.broken("a mistake", 0.0)
     assert (step.calls, step.lookups, step.cancels) == ((), (), ())
     assert [call.answer.reason for call in step.decision.calls] == [Reason.INTERNAL] * (1 + (phase is Phase.VALIDATING))

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.engine.decision import Outcome
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.plan import Described
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy
@@ -106,9 +106,9 @@ def test_two_policies_of_the_same_name_are_told_apart():
 # ------------------------------------------------------------------------------------- not knowing is not allowing
 
 
-def run(chain, standings, on=None):
-    heart = Heart(on or request(), plan(*chain, standings=standings), ends=110.0)
-    return heart.start(100.0)
+def run(chain, availabilities, on=None):
+    engine = Engine(on or request(), plan(*chain, availabilities=availabilities), ends=110.0)
+    return engine.start(100.0)
 
 
 def test_a_policy_whose_worker_was_never_described_fails():
@@ -132,9 +132,11 @@ def test_a_failing_standing_keeps_the_chains_order():
     chain = [policy("a"), policy("b", index=1)]
     step = run(chain, {chain[0].qualified_name: Described(version="1")})
     decision = None
-    heart = Heart(request(), plan(*chain, standings={chain[0].qualified_name: Described(version="1")}), ends=110.0)
-    ask = heart.start(100.0).calls[0]
-    decision = heart.answered(ask, Deny(message="no"), 100.1).decision
+    engine = Engine(
+        request(), plan(*chain, availabilities={chain[0].qualified_name: Described(version="1")}), ends=110.0
+    )
+    ask = engine.start(100.0).calls[0]
+    decision = engine.answered(ask, Deny(message="no"), 100.1).decision
     assert step.decision is None
     assert [call.label for call in decision.calls] == ["a.test.example.com"]
 
@@ -144,7 +146,7 @@ def test_an_overloaded_plan_refuses_by_failure_policy():
     overloaded = Failure(reason=Reason.OVERLOADED, message="full")
     for fields, allowed in (({}, False), (IGNORE, True)):
         full = plan(policy("a", **fields)).failing(overloaded)
-        decision = Heart(request(), full, ends=110.0).start(100.0).decision
+        decision = Engine(request(), full, ends=110.0).start(100.0).decision
         assert decision.response.allowed is allowed
         assert decision.calls[0].answer is overloaded
 
@@ -155,10 +157,10 @@ def test_an_overloaded_plan_refuses_by_failure_policy():
 def test_when_the_heart_breaks_every_policy_not_yet_judged_fails_internal():
     """What was judged stays judged."""
     chain = [policy(name, index=index, **IGNORE) for index, name in enumerate("abc")]
-    heart = Heart(request(), plan(*chain), ends=200.0, early_asks=False)
-    first = heart.start(100.0).calls[0]
-    second = heart.answered(first, label("one"), 100.1).calls[0]
-    step = heart.broken("KeyError", 100.2)
+    engine = Engine(request(), plan(*chain), ends=200.0, prefetch=False)
+    first = engine.start(100.0).calls[0]
+    second = engine.answered(first, label("one"), 100.1).calls[0]
+    step = engine.broken("KeyError", 100.2)
     assert step.cancels == (second,)
     assert [getattr(call.answer, "reason", None) for call in step.decision.calls] == [
         None,
@@ -173,17 +175,17 @@ def test_when_the_heart_breaks_every_policy_not_yet_judged_fails_internal():
 def test_a_broken_heart_with_a_policy_under_fail_refuses(phase):
     """Never followed by an allow."""
     chain = [policy("a", phase=phase, **IGNORE), policy("b", phase=phase, index=1)]
-    heart = Heart(request(), plan(*chain), ends=200.0)
-    heart.start(100.0)
-    assert heart.broken("KeyError", 100.2).decision.outcome is Outcome.FAILED
+    engine = Engine(request(), plan(*chain), ends=200.0)
+    engine.start(100.0)
+    assert engine.broken("KeyError", 100.2).decision.outcome is Outcome.FAILED
 
 
 def test_a_heart_that_breaks_while_it_applies_a_change_has_not_judged_that_policy(monkeypatch):
     """An allow whose change was never applied is no allow."""
-    heart = Heart(request(), plan(policy("a"), policy("b", index=1, **IGNORE)), ends=200.0)
-    ask = heart.start(100.0).calls[0]
-    monkeypatch.setattr("gateway.engine.applying.apply_change", lambda *_: 1 / 0)
+    engine = Engine(request(), plan(policy("a"), policy("b", index=1, **IGNORE)), ends=200.0)
+    ask = engine.start(100.0).calls[0]
+    monkeypatch.setattr("gateway.engine.object_state.apply_change", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        heart.answered(ask, label("one"), 100.1)
-    decision = heart.broken("ZeroDivisionError", 100.2).decision
+        engine.answered(ask, label("one"), 100.1)
+    decision = engine.broken("ZeroDivisionError", 100.2).decision
     assert (decision.outcome, decision.calls[0].answer.reason) == (Outcome.FAILED, Reason.INTERNAL)

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.engine.decision import Outcome
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.origin import Source
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, Phase, SideEffects
@@ -70,7 +70,7 @@ def test_the_same_question_is_asked_once(latency):
     pair = [validating("x", **SAME), validating("y", 1, **SAME)]
     decision, world = decide(pair, {"same": Deny(message="no")}, latencies={"same": latency})
     assert len(world.asks) == 1
-    assert [call.source for call in decision.calls] == [Source.ASKED, Source.SHARED]
+    assert [call.source for call in decision.calls] == [Source.CALLED, Source.SHARED]
     assert decision.response.status.message.count("no") == 2
 
 
@@ -134,13 +134,13 @@ def test_a_follower_whose_own_ask_fails_takes_the_verdict_that_another_has_had_f
     that is there counts.
     """
     trio = [validating(name, index, timeout=5.0, **SAME) for index, name in enumerate("xyz")]
-    heart = Heart(request(), plan(*trio), ends=2.0)
-    (shared,) = heart.start(0.0).calls
-    one, _ = heart.answered(shared, BROKEN, 0.5).calls
-    heart.answered(one, Allow(), 1.0)
-    decision = heart.expired(2.0).decision
+    engine = Engine(request(), plan(*trio), ends=2.0)
+    (shared,) = engine.start(0.0).calls
+    one, _ = engine.answered(shared, BROKEN, 0.5).calls
+    engine.answered(one, Allow(), 1.0)
+    decision = engine.expired(2.0).decision
     assert [type(call.answer) for call in decision.calls] == [Failure, Allow, Allow]
-    assert [call.source for call in decision.calls] == [Source.ASKED, Source.ASKED, Source.MEMO]
+    assert [call.source for call in decision.calls] == [Source.CALLED, Source.CALLED, Source.MEMO]
 
 
 def test_policies_whose_caches_differ_ask_for_themselves():

@@ -4,8 +4,8 @@ import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.engine.decision import Outcome
-from gateway.engine.heart import Heart
-from gateway.engine.steps import AuthorizationAsk
+from gateway.engine.engine import Engine
+from gateway.engine.steps import AuthorizationLookup
 from gateway.engine.verdicts import Allow
 from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
@@ -43,7 +43,7 @@ def test_an_ask_for_an_authorization_carries_the_requests_user():
     on = request(userInfo={"username": "alice", "groups": ["dev"], "extra": {"scopes": ["x"]}})
     _, world = decide([policy("a", match_conditions=(MAY,))], {"a": Allow()}, on=on, authorizations=YES)
     (lookup,) = world.lookups
-    assert isinstance(lookup, AuthorizationAsk)
+    assert isinstance(lookup, AuthorizationLookup)
     assert (lookup.check, lookup.user.username, lookup.user.groups) == (CHECK, "alice", ["dev"])
     assert lookup.user.extra == {"scopes": ["x"]}
 
@@ -70,8 +70,8 @@ def test_other_checks_and_namespaces_are_other_facts():
     _, world = decide([chosen], {"a": Allow()}, authorizations=allowed, namespaces={"t": {"env": "prod"}})
     assert [type(lookup).__name__ for lookup in world.lookups] == [
         "NamespaceLookup",
-        "AuthorizationAsk",
-        "AuthorizationAsk",
+        "AuthorizationLookup",
+        "AuthorizationLookup",
     ]
     assert world.asked() == ["a"]
 
@@ -142,7 +142,7 @@ def test_in_the_second_round_a_late_lookup_concerns_only_who_is_marked():
     )
     world = World(behaviours={"a": Allow(), "b": label("one")}, lookup_latency=NEVER)
     chain = [policy("a", timeout=1.0, match_conditions=(now_another,), **IGNORE), policy("b", index=1)]
-    decision = world.decide(Heart(request(), plan(*chain), ends=200.0))
+    decision = world.decide(Engine(request(), plan(*chain), ends=200.0))
     assert len(world.lookups) == 1
     assert [(call.round, call.policy.policy) for call in decision.calls] == [(0, "a"), (0, "b")]
     assert decision.response.warnings == ()
@@ -150,8 +150,8 @@ def test_in_the_second_round_a_late_lookup_concerns_only_who_is_marked():
 
 def test_when_the_api_server_hangs_up_what_is_found_changes_nothing():
     """Nobody waits any more."""
-    heart = Heart(request(), plan(policy("a", match_conditions=(MAY,))), ends=200.0)
-    (lookup,) = heart.start(100.0).lookups
-    heart.abandoned()
-    step = heart.found(lookup.id, Authorization(allowed=True), 101.0)
+    engine = Engine(request(), plan(policy("a", match_conditions=(MAY,))), ends=200.0)
+    (lookup,) = engine.start(100.0).lookups
+    engine.abandoned()
+    step = engine.found(lookup.id, Authorization(allowed=True), 101.0)
     assert (step.calls, step.decision) == ((), None)

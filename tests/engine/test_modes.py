@@ -139,7 +139,7 @@ def test_a_refused_dry_run_is_not_enforced_either(mode, phase):
     decision, world = decide([chosen], {"a": Allow()}, on=request(dryRun=True))
     assert world.asked() == []
     assert decision.response.allowed
-    assert decision.calls[0].source is Source.NOBODY
+    assert decision.calls[0].source is Source.NONE
     assert decision.response.audit_annotations == {f"{NAME}_failed": "DRY_RUN_UNSUPPORTED"}
     assert len(decision.response.warnings) == (1 if mode is Mode.WARN else 0)
 

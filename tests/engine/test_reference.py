@@ -16,7 +16,7 @@ BLOCKS = 13
 
 LATE = {Reason.BUDGET_EXHAUSTED, Reason.WORKER_TIMEOUT}
 
-EARLY = pytest.mark.parametrize("early_asks", [False, True], ids=["in turn", "early"])
+EARLY = pytest.mark.parametrize("prefetch", [False, True], ids=["in turn", "early"])
 BOTH = pytest.mark.parametrize("phase", list(Phase))
 JUDGED = {Allow.__name__, Deny.__name__}
 
@@ -24,12 +24,12 @@ JUDGED = {Allow.__name__, Deny.__name__}
 @pytest.mark.property
 @EARLY
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_the_mutating_chain_is_kubernetes_serial_chain(block, early_asks):
+def test_the_mutating_chain_is_kubernetes_serial_chain(block, prefetch):
     """Same turns in the same order with the same outcome, same object, same answer, and never later, wherever the
     serial chain ends within its budget; under a smaller budget, all that the serial chain judges is judged alike.
     """
     for case in cases(block):
-        decision, _ = run(case, early_asks=early_asks)
+        decision, _ = run(case, prefetch=prefetch)
         serial = Serial(case).walk()
         got, expected = seen(decision), serial.kinds
         if serial.timely == len(expected):
@@ -50,20 +50,20 @@ def test_early_asks_change_nothing_but_the_time(block):
     within its budget; and it comes no later.
     """
     for case in cases(block):
-        serial, _ = run(case, early_asks=False)
-        early, _ = run(case, early_asks=True)
-        assert early.ended <= serial.ended + 1e-9, case
+        serial, _ = run(case, prefetch=False)
+        prefetched, _ = run(case, prefetch=True)
+        assert prefetched.ended <= serial.ended + 1e-9, case
         if serial.ended < serial.started + case.budget:
-            assert early.response == serial.response, case
-            assert [call.changes for call in early.calls] == [call.changes for call in serial.calls], case
+            assert prefetched.response == serial.response, case
+            assert [call.changes for call in prefetched.calls] == [call.changes for call in serial.calls], case
 
 
 @pytest.mark.property
 @EARLY
-def test_the_patch_gives_what_was_predicted(early_asks):
+def test_the_patch_gives_what_was_predicted(prefetch):
     """Applied by another library to what came, it gives the object that the gateway says."""
     for case in cases(0):
-        decision, _ = run(case, early_asks=early_asks)
+        decision, _ = run(case, prefetch=prefetch)
         if decision.response.patch is not None:
             patched = jsonpatch.apply_patch(case.request.object, json.loads(decision.response.patch))
             assert equal(patched, decision.object), case
@@ -74,7 +74,7 @@ def test_the_patch_gives_what_was_predicted(early_asks):
 def test_the_fan_out_judges_everybody_who_matches_at_once():
     """Each is heard or not by its own time alone, whatever the others do; unless another's verdict comes in time."""
     for case in cases(0, Phase.VALIDATING):
-        decision, _ = run(case, early_asks=True)
+        decision, _ = run(case, prefetch=True)
         turns, ends = [], [0.0]
         for index, each in enumerate(case.chain):
             own = Serial(case)
@@ -102,7 +102,7 @@ def test_the_fan_out_judges_everybody_who_matches_at_once():
 def test_a_policy_under_fail_that_denied_or_could_not_judge_is_never_followed_by_an_allow(phase):
     """And one under Ignore that could not judge is always heard of."""
     for case in cases(0, phase):
-        decision, _ = run(case, early_asks=True)
+        decision, _ = run(case, prefetch=True)
         refusing = [call for call in decision.calls if refuses(call.policy, call.answer)]
         assert decision.response.allowed is (not refusing), case
         for call in decision.calls:
@@ -114,10 +114,10 @@ def test_a_policy_under_fail_that_denied_or_could_not_judge_is_never_followed_by
 @pytest.mark.property
 @EARLY
 @BOTH
-def test_every_decision_comes_before_the_budget_ends(phase, early_asks):
+def test_every_decision_comes_before_the_budget_ends(phase, prefetch):
     """Whatever workers do. (In a budget of no time at all, at once.)"""
     for case in cases(0, phase):
-        decision, world = run(case, early_asks=early_asks)
+        decision, world = run(case, prefetch=prefetch)
         assert decision.ended <= case.budget, case
         assert all(ask.deadline <= case.budget for _, ask in world.asks), case
 
@@ -125,10 +125,10 @@ def test_every_decision_comes_before_the_budget_ends(phase, early_asks):
 @pytest.mark.property
 @EARLY
 @BOTH
-def test_every_ask_is_answered_or_cancelled_unless_it_has_side_effects(phase, early_asks):
+def test_every_ask_is_answered_or_cancelled_unless_it_has_side_effects(phase, prefetch):
     """An ask whose answer has not come when the review is decided, or when its time is over, is cancelled."""
     for case in cases(0, phase):
-        decision, world = run(case, early_asks=early_asks)
+        decision, world = run(case, prefetch=prefetch)
         cancelled = {ask_id for _, ask_id in world.cancels}
         for asked, ask in world.asks:
             done = asked + case.latencies[ask.policy.policy]
@@ -138,11 +138,11 @@ def test_every_ask_is_answered_or_cancelled_unless_it_has_side_effects(phase, ea
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("early_asks", [True])
-def test_nobody_with_side_effects_is_asked_before_its_turn_or_twice_for_one(early_asks):
+@pytest.mark.parametrize("prefetch", [True])
+def test_nobody_with_side_effects_is_asked_before_its_turn_or_twice_for_one(prefetch):
     """As many calls as turns, and each in its turn."""
     for case in cases(0):
-        decision, world = run(case, early_asks=early_asks)
+        decision, world = run(case, prefetch=prefetch)
         asks = [(when, ask.policy.index) for when, ask in world.asks if not ask.cancellable]
         turns = [
             (call.started, call.index)

@@ -141,12 +141,12 @@ def test_inputs_of_the_namespace_look_it_up_and_show_its_labels():
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-@pytest.mark.parametrize("early_asks", [False, True])
-def test_an_unknown_namespace_is_a_failure_of_the_policy_that_must_see_it(phase, early_asks):
+@pytest.mark.parametrize("prefetch", [False, True])
+def test_an_unknown_namespace_is_a_failure_of_the_policy_that_must_see_it(phase, prefetch):
     """Not knowing is not allowing; nobody is asked about a document without it."""
     ignore = {"phase": phase, "failure_policy": FailurePolicy.IGNORE}
     pair = [policy("a", **ignore), policy("b", index=1, inputs=NAMESPACE, **ignore)]
-    decision, world = decide(pair, {"a": Allow()}, namespaces={"t": None}, early_asks=early_asks)
+    decision, world = decide(pair, {"a": Allow()}, namespaces={"t": None}, prefetch=prefetch)
     assert world.asked() == ["a"]
     assert decision.calls[1].answer.reason is Reason.NAMESPACE_UNKNOWN
     assert not decision.response.allowed

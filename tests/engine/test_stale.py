@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.engine.decision import Outcome
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.origin import Origin, Source
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, Mode
@@ -59,7 +59,7 @@ def test_a_stale_denial_denies():
 def test_an_answer_in_time_is_preferred():
     """A fallback is no verdict."""
     decision, _ = decide([policy("a")], {"a": Deny(message="no")}, fallbacks=FALLBACK, latencies={"a": 1.0})
-    assert (decision.outcome, decision.calls[0].source) == (Outcome.DENIED, Source.ASKED)
+    assert (decision.outcome, decision.calls[0].source) == (Outcome.DENIED, Source.CALLED)
 
 
 def test_a_change_that_does_not_apply_has_no_fallback():
@@ -72,21 +72,21 @@ def test_a_change_that_does_not_apply_has_no_fallback():
 def test_an_early_failure_with_a_fallback_is_asked_again_in_its_turn():
     """The fallback is kept for the question, and counts if that fails as well."""
     pair = [policy("b"), policy("a", index=1)]
-    told = {"early_asks": True, "fallbacks": FALLBACK, "latencies": {"b": 1.0}}
+    told = {"prefetch": True, "fallbacks": FALLBACK, "latencies": {"b": 1.0}}
     decision, world = decide(pair, {"b": Allow(), "a": BROKEN}, **told)
     assert world.asked() == ["b", "a", "a"]
     assert decision.calls[1].source is Source.STALE
     answers = iter([BROKEN, Allow()])
     decision, _ = decide(pair, {"b": Allow(), "a": lambda _: next(answers)}, **told)
-    assert decision.calls[1].source is Source.ASKED
+    assert decision.calls[1].source is Source.CALLED
 
 
 def test_a_policy_that_the_budget_leaves_no_time_to_ask_has_its_fallback_too():
-    """Its early ask had brought one."""
+    """Its prefetched call had brought one."""
     ignore = {"failure_policy": FailurePolicy.IGNORE, "timeout": 5.0}
     pair = [policy("b", **ignore), policy("a", index=1, **ignore)]
     decision, _ = decide(
-        pair, {"a": BROKEN}, early_asks=True, fallbacks=FALLBACK, latencies={"b": NEVER, "a": 0.1}, budget=2.0
+        pair, {"a": BROKEN}, prefetch=True, fallbacks=FALLBACK, latencies={"b": NEVER, "a": 0.1}, budget=2.0
     )
     assert (decision.calls[1].source, decision.calls[1].instead_of.reason) == (Source.STALE, Reason.BUDGET_EXHAUSTED)
 
@@ -94,15 +94,15 @@ def test_a_policy_that_the_budget_leaves_no_time_to_ask_has_its_fallback_too():
 def test_a_verdict_of_the_cache_has_its_source_and_age():
     """And another turn with the same question has it from the memo, as old."""
     same = {"worker": "one", "policy": "same"}
-    heart = Heart(request(), plan(policy("a", **same), policy("b", index=1, **same)), ends=200.0)
-    ask = heart.start(100.0).calls[0]
-    decision = heart.answered(ask, Allow(), 100.0, Origin(source=Source.REDIS, age=7.0)).decision
+    engine = Engine(request(), plan(policy("a", **same), policy("b", index=1, **same)), ends=200.0)
+    ask = engine.start(100.0).calls[0]
+    decision = engine.answered(ask, Allow(), 100.0, Origin(source=Source.REDIS, age=7.0)).decision
     assert [(call.source, call.age) for call in decision.calls] == [(Source.REDIS, 7.0), (Source.MEMO, 7.0)]
 
 
 def test_a_fallback_for_an_ask_that_was_given_up_changes_nothing():
     """The driver cannot always cancel in time."""
-    heart = Heart(request(), plan(policy("a", timeout=1.0, failure_policy=FailurePolicy.IGNORE)), ends=200.0)
-    ask = heart.start(100.0).calls[0]
-    assert heart.expired(101.0).decision.calls[0].instead_of is None
-    assert heart.fallback(ask, Allow(), Origin(source=Source.STALE, age=1.0), 101.1).decision is None
+    engine = Engine(request(), plan(policy("a", timeout=1.0, failure_policy=FailurePolicy.IGNORE)), ends=200.0)
+    ask = engine.start(100.0).calls[0]
+    assert engine.expired(101.0).decision.calls[0].instead_of is None
+    assert engine.fallback(ask, Allow(), Origin(source=Source.STALE, age=1.0), 101.1).decision is None

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.engine.decision import Outcome
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.plan import Described
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, Phase, Requirement, Selector, SideEffects
@@ -22,15 +22,19 @@ def test_a_slow_worker_is_a_timeout_of_its_policy_at_its_own_time():
     assert world.cancels == [(100.5, 1)]
 
 
-@pytest.mark.parametrize("first", ["heart", "transport"])
+@pytest.mark.parametrize("first", ["engine", "transport"])
 def test_a_timeout_is_said_in_the_words_of_the_workers_kind_whoever_notices_first(first):
-    """A webhook's is "context deadline exceeded" in every run: the heart and the transport keep the same deadline."""
+    """A webhook's is "context deadline exceeded" in every run: the engine and the transport keep the same deadline."""
     late = Failure(reason=Reason.WORKER_TIMEOUT, message="context deadline exceeded")
     one = policy("a", timeout=1.0)
-    heart = Heart(request(), plan(one, standings={one.qualified_name: Described(version="1", late=late)}), ends=200.0)
-    ask = heart.start(100.0).calls[0]
+    engine = Engine(
+        request(),
+        plan(one, availabilities={one.qualified_name: Described(version="1", timeout_failure=late)}),
+        ends=200.0,
+    )
+    ask = engine.start(100.0).calls[0]
     told = Failure(reason=Reason.WORKER_TIMEOUT, message="in other words")
-    step = heart.expired(101.0) if first == "heart" else heart.answered(ask, told, 101.0)
+    step = engine.expired(101.0) if first == "engine" else engine.answered(ask, told, 101.0)
     assert step.decision.calls[0].answer == late
 
 
@@ -56,7 +60,7 @@ def test_a_policy_that_had_its_time_but_for_a_little_is_late_by_itself():
 def test_a_policy_whose_turn_came_late_is_not():
     """The budget ends a second policy that takes what a first one has left of it."""
     chain = [policy("a", timeout=3.0), policy("b", index=1, timeout=3.0)]
-    decision, _ = decide(chain, {"a": label("one")}, latencies={"a": 0.5, "b": NEVER}, budget=2.95, early_asks=False)
+    decision, _ = decide(chain, {"a": label("one")}, latencies={"a": 0.5, "b": NEVER}, budget=2.95, prefetch=False)
     assert decision.calls[1].answer.reason is Reason.BUDGET_EXHAUSTED
 
 
@@ -97,46 +101,46 @@ def test_answers_that_are_there_count_when_the_budget_ends():
 
 
 def test_an_answer_after_its_deadline_is_no_answer():
-    """Even if it reaches the heart before the timer does."""
-    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=200.0)
-    ask = heart.start(100.0).calls[0]
-    decision = heart.answered(ask, Allow(), 101.5).decision
+    """Even if it reaches the engine before the timer does."""
+    engine = Engine(request(), plan(policy("a", timeout=1.0)), ends=200.0)
+    ask = engine.start(100.0).calls[0]
+    decision = engine.answered(ask, Allow(), 101.5).decision
     assert decision.calls[0].answer.reason is Reason.WORKER_TIMEOUT
 
 
 def test_a_timer_that_comes_early_changes_nothing():
-    """A clock may be coarse: the heart says again when to wake."""
-    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=200.0)
-    wake_at = heart.start(100.0).wake_at
-    step = heart.expired(wake_at - 0.001)
+    """A clock may be coarse: the engine says again when to wake."""
+    engine = Engine(request(), plan(policy("a", timeout=1.0)), ends=200.0)
+    wake_at = engine.start(100.0).wake_at
+    step = engine.expired(wake_at - 0.001)
     assert (step.decision, step.wake_at) == (None, wake_at)
 
 
 def test_answers_to_asks_that_were_given_up_change_nothing():
     """The driver cannot always cancel in time."""
     pair = plan(policy("a", timeout=1.0, **IGNORE), policy("b", index=1))
-    heart = Heart(request(), pair, ends=200.0, early_asks=False)
-    first = heart.start(100.0).calls[0]
-    second = heart.expired(101.0).calls[0]
-    assert heart.answered(first, Deny(), 101.1).decision is None
-    assert heart.answered(second, Allow(), 101.2).decision.outcome is Outcome.ALLOWED
-    assert heart.answered(second, Deny(), 101.3).decision is None
+    engine = Engine(request(), pair, ends=200.0, prefetch=False)
+    first = engine.start(100.0).calls[0]
+    second = engine.expired(101.0).calls[0]
+    assert engine.answered(first, Deny(), 101.1).decision is None
+    assert engine.answered(second, Allow(), 101.2).decision.outcome is Outcome.ALLOWED
+    assert engine.answered(second, Deny(), 101.3).decision is None
 
 
 def test_a_policys_time_runs_from_its_turn_not_from_when_the_request_came():
     """A body that took three seconds to arrive leaves a policy of one second its second."""
-    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=110.0, came=97.0)
-    step = heart.start(100.0)
+    engine = Engine(request(), plan(policy("a", timeout=1.0)), ends=110.0, received=97.0)
+    step = engine.start(100.0)
     assert step.calls[0].deadline == 101.0
-    assert heart.expired(101.0).decision.started == 97.0
+    assert engine.expired(101.0).decision.started == 97.0
 
 
 def test_an_asks_deadline_is_the_policys_or_the_budgets_end():
     """min(asked + its timeout, end of budget)."""
-    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=100.4)
-    assert heart.start(100.0).calls[0].deadline == 100.4
-    heart = Heart(request(), plan(policy("a", timeout=1.0)), ends=200.0)
-    assert heart.start(100.0).calls[0].deadline == 101.0
+    engine = Engine(request(), plan(policy("a", timeout=1.0)), ends=100.4)
+    assert engine.start(100.0).calls[0].deadline == 100.4
+    engine = Engine(request(), plan(policy("a", timeout=1.0)), ends=200.0)
+    assert engine.start(100.0).calls[0].deadline == 101.0
 
 
 def test_a_review_that_comes_with_no_time_left_is_decided_at_once():
@@ -152,11 +156,11 @@ def test_when_the_api_server_hangs_up_all_asks_are_cancelled_but_those_with_side
         policy("a", phase=Phase.VALIDATING),
         policy("b", index=1, phase=Phase.VALIDATING, side_effects=SideEffects.NONE_ON_DRY_RUN),
     ]
-    heart = Heart(request(), plan(*pair), ends=200.0)
-    asks = heart.start(100.0).calls
-    step = heart.abandoned()
+    engine = Engine(request(), plan(*pair), ends=200.0)
+    asks = engine.start(100.0).calls
+    step = engine.abandoned()
     assert step.cancels == (asks[0],)
-    assert heart.answered(asks[1], Allow(), 101.0).decision is None
+    assert engine.answered(asks[1], Allow(), 101.0).decision is None
 
 
 # ------------------------------------------------------------------------------------------------ namespaces
@@ -166,7 +170,7 @@ PROD = Selector(requirements=(Requirement(key="env", operator="In", values=("pro
 
 @pytest.mark.parametrize(("labels", "asked"), [({"env": "prod"}, ["a"]), ({"env": "dev"}, []), ({}, [])])
 def test_a_namespace_selector_looks_up_the_namespace(labels, asked):
-    """A fact that the heart lacks is a lookup, and matching goes on when it is found."""
+    """A fact that the engine lacks is a lookup, and matching goes on when it is found."""
     decision, world = decide([policy("a", namespace_selector=PROD)], {"a": Allow()}, namespaces={"t": labels})
     assert [lookup.namespace for lookup in world.lookups] == ["t"]
     assert world.asked() == asked

@@ -78,14 +78,14 @@ class Running:
         """One request on a connection of its own, and its answer."""
         return await (await self.client()).send(content, patience=patience)
 
-    def standing(self, name):
+    def availability(self, name):
         """The standing of a policy: a version, the Failure that says why it cannot be asked, or None: not known yet."""
         qualified = f"test/{name}.test.example.com"
-        standings = {
-            **self.gateway.workers.standings(Phase.MUTATING),
-            **self.gateway.workers.standings(Phase.VALIDATING),
+        availabilities = {
+            **self.gateway.workers.availabilities(Phase.MUTATING),
+            **self.gateway.workers.availabilities(Phase.VALIDATING),
         }
-        found = standings.get(qualified)
+        found = availabilities.get(qualified)
         return found.version if isinstance(found, Described) else found
 
     def metric(self, name, **labels):

@@ -94,7 +94,7 @@ def judged(gateway, redis, key_file):
         limits = TransportLimits(queue_redis_seconds=20.0)
         means = Means(redis=redis_address(redis.url))
         async with gateway(known, means=means, transport_limits=limits, **settings) as served:
-            await until(lambda: isinstance(served.standing("judge"), str))
+            await until(lambda: isinstance(served.availability("judge"), str))
             yield served
 
     return serve

@@ -110,7 +110,7 @@ async def test_an_equal_question_is_asked_once(gateway, content):
     async with scripted("judge", review=judge) as target, gateway(known(target)) as served:
         first, second = [await served.send(about(uid)) for uid in ("u1", "u2")]
         assert judge.asked == 1
-        assert (origin(served, "u1"), origin(served, "u2")) == (Source.ASKED, Source.MEMORY)
+        assert (origin(served, "u1"), origin(served, "u2")) == (Source.CALLED, Source.MEMORY)
         assert first.response | {"uid": ""} == second.response | {"uid": ""}
         labels = {"phase": "mutating", "policy": POLICY}
         assert served.metric("cache_lookups_total", **labels, result="miss") == 1
@@ -128,7 +128,7 @@ async def test_what_is_not_declared_is_another_review_and_the_same_question(gate
     ):
         for uid, metadata in (("u1", {}), ("u2", {"name": "other"}), ("u3", {"labels": {"a": "b"}})):
             await served.send(about(uid, **metadata))
-        assert [origin(served, uid) for uid in ("u1", "u2", "u3")] == [Source.ASKED, Source.MEMORY, Source.ASKED]
+        assert [origin(served, uid) for uid in ("u1", "u2", "u3")] == [Source.CALLED, Source.MEMORY, Source.CALLED]
         assert judge.asked == 2
 
 
@@ -183,7 +183,7 @@ async def test_another_configuration_with_the_same_question_has_its_answer(gatew
             await served.gateway._rollout.propose(known(target, **fields), ())
             await until(lambda before=before: served.gateway.configuration is not before)
             await served.send(about(uid))
-        assert [origin(served, uid) for uid in ("u1", "u2", "u3")] == [Source.ASKED, Source.MEMORY, Source.ASKED]
+        assert [origin(served, uid) for uid in ("u1", "u2", "u3")] == [Source.CALLED, Source.MEMORY, Source.CALLED]
 
 
 async def test_a_purged_policy_is_asked_again(gateway):
@@ -238,7 +238,7 @@ async def test_a_purge_reaches_the_other_gateway(sharing, redis):
         assert (status, json.loads(text)) == (200, {"purged": [POLICY], "replicasTold": True})
         await until(lambda: two.metric("cache_purged_policies_total") == 1)
         await two.send(about("u3"))
-        assert origin(two, "u3") is Source.ASKED
+        assert origin(two, "u3") is Source.CALLED
 
 
 async def test_a_redis_that_refuses_is_noted(sharing, redis):
@@ -317,7 +317,7 @@ async def test_a_process_with_redis(serve, redis, keys, tmp_path):
         0,
         "--reload-interval",
         0,
-        "--no-early-asks",
+        "--no-prefetch",
     )
     process = serve(*arguments, "--seal-key-file", keys, env={"ADMISSION_GATEWAY_REDIS": password}).ready()
     admin = f"http://127.0.0.1:{process.admin_port}"

@@ -186,7 +186,7 @@ async def test_its_version_is_the_hooks_content(gateway, hook_worker, tmp_path):
     """So the cache never gives one hook's verdict for another's."""
     bash_hook(tmp_path / "hooks", "")
     async with gateway(of_worker(hook_worker(tmp_path / "hooks"))) as served:
-        assert re.fullmatch("[0-9a-f]{16}", served.standing("judge"))
+        assert re.fullmatch("[0-9a-f]{16}", served.availability("judge"))
 
 
 async def test_it_gives_hooks_their_snapshots(gateway, hook_worker, tmp_path):

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.policies.model import Phase
 from gateway.serving import driver, judge
 from tests.integration.client import message
@@ -83,7 +83,7 @@ async def test_an_answer_that_cannot_be_read(judged, monkeypatch):
 @pytest.mark.parametrize("recorded", [MUTATING, VALIDATING], ids=["mutating", "validating"])
 async def test_a_heart_that_breaks(judged, monkeypatch, recorded, event):
     """An exception while deciding is a failure INTERNAL of each policy not judged yet, and the review is decided."""
-    monkeypatch.setattr(Heart, event, broken)
+    monkeypatch.setattr(Engine, event, broken)
     async with judged(recorded) as (served, log):
         assert is_refused(await served.send(message(recorded)), recorded)
         (decision,) = served.decisions.values()
@@ -93,7 +93,7 @@ async def test_a_heart_that_breaks(judged, monkeypatch, recorded, event):
 
 async def test_what_was_judged_stays_judged(judged, monkeypatch):
     """A denial that was there before our mistake counts; an INTERNAL under Ignore lets pass what is left, loudly."""
-    real = Heart.answered
+    real = Engine.answered
     first = []
 
     def once(self, *arguments):
@@ -102,7 +102,7 @@ async def test_what_was_judged_stays_judged(judged, monkeypatch):
         first.append(arguments)
         return real(self, *arguments)
 
-    monkeypatch.setattr(Heart, "answered", once)
+    monkeypatch.setattr(Engine, "answered", once)
     async with judged(VALIDATING, always(deny("judged in time")), "one", "two", failurePolicy="Ignore") as (served, _):
         response = (await served.send(message(VALIDATING))).response
         assert not response["allowed"]
@@ -112,7 +112,7 @@ async def test_what_was_judged_stays_judged(judged, monkeypatch):
 
 async def test_a_change_that_breaks_us_changes_nothing(judged, monkeypatch):
     """An exception while a patch is applied, under Ignore: allowed without a patch, with a warning."""
-    monkeypatch.setattr("gateway.engine.applying.apply_change", broken)
+    monkeypatch.setattr("gateway.engine.object_state.apply_change", broken)
     async with judged(MUTATING, always(LABEL), failurePolicy="Ignore") as (served, log):
         response = (await served.send(message(MUTATING))).response
         assert response["allowed"]
@@ -123,7 +123,7 @@ async def test_a_change_that_breaks_us_changes_nothing(judged, monkeypatch):
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(judge, "encode"), (driver.Driver, "decide"), (judge, "Heart")],
+    [(judge, "encode"), (driver.Driver, "decide"), (judge, "Engine")],
     ids=["encode", "decide", "build"],
 )
 async def test_whatever_breaks_there_is_an_answer(judged, monkeypatch, owner, name):

@@ -73,7 +73,7 @@ async def replicas(gateway, *served, limits=None, policies=None, **fields):
         running = await stack.enter_async_context(gateway(known, transport_limits=limits))
         running.known = known
         await until(lambda: len(ring(running)) == len(served))
-        await until(lambda: running.standing(names[0]) in {"1", "2"})
+        await until(lambda: running.availability(names[0]) in {"1", "2"})
         yield running
 
 
@@ -274,7 +274,7 @@ async def test_two_versions_are_asked_only_what_they_claim(gateway):
         doing("a", one) | {"describe": claiming("1", "/object/metadata/name")},
     ]
     async with replicas(gateway, *described) as served:
-        await until(lambda: served.standing("tell") == "1")
+        await until(lambda: served.availability("tell") == "1")
         for _ in range(9):
             assert judge_of(await served.send(VALIDATING)) == "a"
         assert two.policies == []

@@ -50,7 +50,9 @@ async def test_mutating_policies_see_what_the_others_made(gateway):
         shown.append((ask_.policy, labels))
         if ask_.policy == "two":
             two_is_asked.set()
-        await two_is_asked.wait()  # or the first's answer could call back the second's early ask before it has come
+        await (
+            two_is_asked.wait()
+        )  # or the first's answer could call back the second's prefetched call before it has come
         return patch(json.dumps([{"op": "add", "path": f"/metadata/labels/{ask_.policy}", "value": "was here"}]))
 
     async with scripted("one", review=review) as first, scripted("two", review=review) as second:
@@ -59,7 +61,7 @@ async def test_mutating_policies_see_what_the_others_made(gateway):
         async with gateway(configuration(source(workers=workers, mutating=policies))) as served:
             answered = await served.send(message(MUTATING))
             assert answered.response["allowed"]
-            # Both are asked early, on the object as it came; whose document has changed since is asked again.
+            # Both are prefetched, on the object as it came; whose document has changed since is asked again.
             early, late = shown[:-1], shown[-1]
             assert sorted(early) == [("one", {"app": "x"}), ("two", {"app": "x"})]
             assert late == ("two", {"app": "x", "one": "was here"})
@@ -79,7 +81,7 @@ async def test_no_failure_is_followed_by_an_allow(gateway):
     async with scripted("first", "fails", "last", review=review) as target:
         policies = [policy(name) for name in ("first", "fails", "last")]
         known = configuration(source(workers={"scripted": target}, mutating=policies))
-        async with gateway(known, early_asks=False) as served:
+        async with gateway(known, prefetch=False) as served:
             response = (await served.send(message(MUTATING))).response
             assert not response["allowed"]
             assert "patch" not in response

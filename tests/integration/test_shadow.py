@@ -247,7 +247,7 @@ def described(served):
     chain = (*served.gateway.configuration.mutating, *served.gateway.configuration.validating)
     shadows = [shadow for each in chain if (shadow := shadow_of(each)) is not None]
     return all(
-        isinstance(served.gateway.workers.shadows.standings(each.phase).get(each.qualified_name), Described)
+        isinstance(served.gateway.workers.shadows.availabilities(each.phase).get(each.qualified_name), Described)
         for each in shadows
     )
 

@@ -46,7 +46,7 @@ def judged(gateway):
         ]
         known = configuration(source(workers={"bad": bad, "good": good}, validating=policies))
         async with gateway(known, wait=wait, transport_limits=limits or TransportLimits()) as served:
-            await until(lambda: served.standing("bystander") == "1")
+            await until(lambda: served.availability("bystander") == "1")
             yield served
 
     return serve
@@ -285,7 +285,7 @@ async def test_a_worker_with_a_wrong_certificate(judged):
     async with scripted("culprit", "other", review=review, credentials=credentials) as target, good() as well:
         tls = {"caBundle": base64.b64encode(trusted.pem).decode(), "serverName": "labels"}
         async with judged({"target": target, "tls": tls}, well, wait=0.0) as served:
-            await until(lambda: "certificate" in getattr(served.standing("culprit"), "message", ""))
+            await until(lambda: "certificate" in getattr(served.availability("culprit"), "message", ""))
             answered = await served.send(VALIDATING)
             said = failed(Reason.CONFIGURATION, "bystander") | {"other_failed-open": Reason.CONFIGURATION}
             assert annotations(answered) == said

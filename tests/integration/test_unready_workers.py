@@ -75,7 +75,7 @@ async def test_a_worker_that_cannot_be_described_is_not_asked(gateway, name):
     async with scripted("judge", **worker) as target:
         known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
         async with gateway(known, wait=0.0) as served:
-            await until(lambda: why in getattr(served.standing("judge"), "message", ""))
+            await until(lambda: why in getattr(served.availability("judge"), "message", ""))
             answered = await served.send(message(VALIDATING))
             assert answered.fails_with(Reason.CONFIGURATION), answered
 
@@ -117,7 +117,7 @@ async def test_a_worker_is_found_when_it_appears(gateway, tmp_path):
         assert answered.fails_with(Reason.CONFIGURATION), answered
         assert await served.admin("/readyz") == (200, "ok\n")
         async with scripted("judge", review=always(deny("here I am")), address=address):
-            await until(lambda: served.standing("judge") == "1")
+            await until(lambda: served.availability("judge") == "1")
             assert (await served.send(message(VALIDATING))).response["status"]["message"] == "here I am"
 
 
@@ -131,10 +131,10 @@ async def test_a_worker_that_goes_is_unavailable_until_it_is_back(gateway, tmp_p
     try:
         answered = await served.send(message(VALIDATING))
         assert answered.fails_with(Reason.WORKER_UNAVAILABLE), answered
-        assert served.standing("judge") == "1"
+        assert served.availability("judge") == "1"
         newer = {"describe": always(description("judge", version="2")), "review": always(deny("newer"))}
         async with scripted("judge", address=address, **newer):
-            await until(lambda: served.standing("judge") == "2")
+            await until(lambda: served.availability("judge") == "2")
             assert (await served.send(message(VALIDATING))).response["status"]["message"] == "newer"
     finally:
         await served_.__aexit__(None, None, None)

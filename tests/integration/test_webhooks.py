@@ -149,7 +149,7 @@ async def test_mutating_webhooks_are_a_chain(hooked, gateway):
             (decision,) = serving.decisions.values()
     paths = {each["path"] for each in json.loads(base64.b64decode(answer.response["patch"]))}
     assert {"/metadata/labels/team", "/metadata/annotations"} <= paths
-    assert {each.path: (each.qualified_name, each.worker) for each in decision.blame} == {
+    assert {each.path: (each.qualified_name, each.worker) for each in decision.field_changes} == {
         "/metadata/labels/team": (
             "native/judge-0.test.example.com",
             "MutatingWebhookConfiguration/native/judge-0.test.example.com",
@@ -237,7 +237,7 @@ async def test_a_cached_verdict_of_a_webhook_is_used_again(hooked, gateway):
                 changed["request"]["uid"] = uid
                 assert (await serving.send(message(CREATE, body=json.dumps(changed).encode()))).response["allowed"]
             sources = [serving.decisions[uid].calls[0].source for uid in ("u1", "u2")]
-    assert sources == [Source.ASKED, Source.MEMORY]
+    assert sources == [Source.CALLED, Source.MEMORY]
     assert len(hook.got) == 1
 
 

@@ -12,7 +12,7 @@ from gateway.patching import alignment
 from gateway.patching.alignment import Aligner
 from gateway.patching.application import apply_json_patch
 from gateway.patching.difference import difference, encode_patch
-from gateway.patching.numbering import Numbering
+from gateway.patching.value_interner import ValueInterner
 from tests.patching.values import SEEDS, SOME, edited, strictly_equal, values
 
 FEW = st.lists(st.sampled_from(["a", "b", "c", 1, None]), max_size=8)
@@ -78,7 +78,7 @@ def test_the_longest_rise_is_the_longest(columns):
 @given(values(), values())
 def test_equal_values_have_the_same_number(one, other):
     """Two values have the same number exactly if they are equal as JSON values; a copy has that of its original."""
-    numbering = Numbering()
+    numbering = ValueInterner()
     assert (numbering.number(one) == numbering.number(other)) is strictly_equal(one, other)
     assert numbering.equal(one, other) is strictly_equal(one, other)
     assert numbering.number(copy.deepcopy(one)) == numbering.number(one)

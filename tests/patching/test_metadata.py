@@ -6,7 +6,7 @@ import json
 import pytest
 from hypothesis import given
 
-from gateway.engine.applying import Scope, apply_change
+from gateway.engine.object_state import Scope, apply_change
 from gateway.engine.verdicts import Change, ChangeKind, Failure
 from gateway.patching.limits import DEFAULT_LIMITS
 from gateway.patching.metadata import OBJECT_META, object_fault
@@ -121,7 +121,7 @@ def test_a_fault_is_a_failure_of_the_policy():
         ChangeKind.OBJECT: after(labels={"tier": 1}),
         ChangeKind.KUBERNETES_PATCH: [{"op": "replace", "path": "/metadata/labels/tier", "value": 1}],
     }
-    scope = Scope(sight=None, writes=Writes.EVERYTHING, sub_resource="", limits=DEFAULT_LIMITS)
+    scope = Scope(visibility=None, writes=Writes.EVERYTHING, sub_resource="", limits=DEFAULT_LIMITS)
     for kind, content in changes.items():
         failure = apply_change(BEFORE, Change(kind=kind, content=text(content)), scope)
         assert isinstance(failure, Failure)

@@ -17,7 +17,7 @@ def as_text(value):
     return "NOTHING" if value is NOTHING else json.dumps(value)
 
 
-def standing(value, pointer):
+def availability(value, pointer):
     """What stands at a pointer."""
     for token in pointer:
         value = value[token] if isinstance(value, dict) else value[int(token)]
@@ -38,7 +38,7 @@ def test_every_declared_value_stands_where_it_stood(value, patterns):
     shown = shown_part(value, Places(patterns))
     for pointer, child in found(value):
         if inside(pointer, patterns):
-            assert standing(shown, pointer) is child
+            assert availability(shown, pointer) is child
 
 
 @pytest.mark.property
@@ -47,7 +47,7 @@ def test_arrays_keep_length_and_nothing_is_made_up(value, patterns):
     """Whatever stands in the part stands in the whole: a container of its kind and, an array, of its length."""
     shown = shown_part(value, Places(patterns))
     for pointer, child in found(shown) if shown is not NOTHING else []:
-        whole = standing(value, pointer)
+        whole = availability(value, pointer)
         assert child is None or type(child) is type(whole)
         if isinstance(child, list) and not inside(pointer, patterns) and child:
             assert len(child) == len(whole)
@@ -61,7 +61,7 @@ def test_what_is_not_declared_cannot_be_found(value, patterns):
     changed = copy.deepcopy(value)
     for pointer, child in found(changed):
         if pointer and not isinstance(child, (dict, list)) and not inside(pointer, patterns):
-            above = standing(changed, pointer[:-1])
+            above = availability(changed, pointer[:-1])
             above[pointer[-1] if isinstance(above, dict) else int(pointer[-1])] = "marked"
     assert as_text(shown_part(changed, Places(patterns))) == before
 
@@ -123,8 +123,8 @@ def test_the_deepest_value_that_is_let_in_is_shown(token):
     for _ in range(DEEPEST):
         value = {"a": value, "b": 1}
     shown = shown_part(value, Places([(token,) * DEEPEST]))
-    assert standing(shown, ("a",) * DEEPEST) == "text"
+    assert availability(shown, ("a",) * DEEPEST) == "text"
     array = "text"
     for _ in range(DEEPEST):
         array = [array]
-    assert standing(shown_part(array, Places([("*",) * DEEPEST])), ("0",) * DEEPEST) == "text"
+    assert availability(shown_part(array, Places([("*",) * DEEPEST])), ("0",) * DEEPEST) == "text"

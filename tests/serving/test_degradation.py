@@ -14,7 +14,9 @@ from tests.world import policy
 
 
 def refused(name, why=UnavailableReason.SETTINGS, *, last_good=False, message="no"):
-    return UnavailablePolicy(policy=policy(name), standing=Unavailable(why=why, message=message), last_good=last_good)
+    return UnavailablePolicy(
+        policy=policy(name), availability=Unavailable(why=why, message=message), last_good=last_good
+    )
 
 
 def loaded(*unavailable, configured=True):

@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.origin import Origin, Source
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, ReinvocationPolicy, Requirement, Selector
@@ -87,8 +87,8 @@ def uncollected():
 
 
 def driver(asker, on, *, authorizer=None, **fields):
-    heart = Heart(on, plan(policy("one", **fields)), ends=monotonic() + 9)
-    return Driver("u1", heart, asker=asker, namespaces={}, authorizer=authorizer)
+    engine = Engine(on, plan(policy("one", **fields)), ends=monotonic() + 9)
+    return Driver("u1", engine, asker=asker, namespaces={}, authorizer=authorizer)
 
 
 async def test_a_decided_review_is_freed(uncollected):
@@ -127,7 +127,7 @@ async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
     """The first policy denies; the others, and the timer of their asks, are gone with that."""
     asker = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
-    driving = Driver("u1", Heart(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     assert asker.open == {1, 2, 3}
@@ -138,10 +138,10 @@ async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
 
 
 async def test_the_timer_is_set_anew_only_where_its_time_is_another():
-    """An answer to an early ask that nobody waits for yet changes nothing."""
+    """An answer to a prefetched call that nobody waits for yet changes nothing."""
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
     asker = Silent()
-    driving = Driver("u1", Heart(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     alarm = driving._alarm
@@ -158,7 +158,7 @@ async def test_an_answer_in_another_version_is_told_to_whoever_called():
     """Also where the review is decided by it, or was before; a failure, and an answer that names none, are of none."""
     asker = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three", "four"))))
-    driving = Driver("u1", Heart(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     driving.answered(asker.calls[3], Allow())
@@ -193,16 +193,16 @@ class Half(Silent):
 
 
 async def test_what_is_known_spares_the_other_asks():
-    """A denial that is at hand is told before anybody is asked early, so nobody behind it is asked at all."""
+    """A denial that is at hand is told before anybody is prefetched, so nobody behind it is asked at all."""
     asker = Half("one")
-    heart = Heart(request(), plan(policy("one"), policy("two", index=1)), ends=monotonic() + 9)
-    decision = await Driver("u1", heart, asker=asker, namespaces={}).decide()
+    engine = Engine(request(), plan(policy("one"), policy("two", index=1)), ends=monotonic() + 9)
+    decision = await Driver("u1", engine, asker=asker, namespaces={}).decide()
     assert not decision.response.allowed
     assert asker.asked == []
 
 
 async def test_a_stale_verdict_stands_in_for_a_failure():
-    """What the cache falls back on reaches the heart."""
+    """What the cache falls back on reaches the engine."""
     decision = await driver(Tardy(), request()).decide()
     assert decision.response.allowed
     assert decision.calls[0].source is Source.STALE
@@ -223,9 +223,9 @@ async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(asker, logs):
     """INTERNAL, in one pass: never an endless one, never a hung review."""
     fields = {"failure_policy": FailurePolicy.IGNORE, "reinvocation_policy": ReinvocationPolicy.IF_NEEDED}
     chain = plan(*(policy(name, index=index, **fields) for index, name in enumerate(("one", "two", "three"))))
-    heart = Heart(request(), chain, ends=monotonic() + 9)
+    engine = Engine(request(), chain, ends=monotonic() + 9)
     async with asyncio.timeout(PATIENCE):
-        decision = await Driver("u1", heart, asker=asker, namespaces={}).decide()
+        decision = await Driver("u1", engine, asker=asker, namespaces={}).decide()
     assert [call.answer.reason for call in decision.calls] == [Reason.INTERNAL] * 3
     assert {entry["log_level"] for entry in logs} == {"error"}
 

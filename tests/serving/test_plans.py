@@ -19,7 +19,7 @@ class Standings:
 
     def __call__(self, phase):
         self.asked += 1
-        return InForce(standings=self.known, versions=self.versions)
+        return InForce(availabilities=self.known, versions=self.versions)
 
 
 def plans_of(*policies):
@@ -32,7 +32,7 @@ def test_a_change_of_standings_makes_no_plan():
     in_force = Standings()
     plans = plans_of(policy("a", phase=PHASE), policy("b", phase=PHASE))
     for _ in range(100):
-        plans.standings_changed()
+        plans.availabilities_changed()
     assert in_force.asked == 0
     first = plans.of(Target(PHASE), in_force)
     assert plans.of(Target(PHASE), in_force) is first
@@ -44,9 +44,9 @@ def test_a_plan_has_the_standings_of_its_moment():
     in_force = Standings()
     (one,) = policies = (policy("a", phase=PHASE),)
     plans = plans_of(*policies)
-    assert plans.of(Target(PHASE), in_force).members[0].standing is not None
+    assert plans.of(Target(PHASE), in_force).members[0].unavailable is not None
     in_force.known = {one.qualified_name: Described(version="7")}
-    plans.standings_changed()
+    plans.availabilities_changed()
     assert plans.of(Target(PHASE), in_force).members[0].version == "7"
 
 

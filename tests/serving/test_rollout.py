@@ -27,9 +27,9 @@ class Told:
         self.events = []
         self.degraded = {}
 
-    def standing(self, configuration):
+    def availability(self, configuration):
         self.degraded = {
-            each.policy.policy: (str(each.standing.why), each.last_good) for each in configuration.unavailable()
+            each.policy.policy: (str(each.availability.why), each.last_good) for each in configuration.unavailable()
         }
 
     def adopted(self, generation):
@@ -52,24 +52,24 @@ def judging(name, **fields):
     return policy(name, phase=Phase.VALIDATING, worker="labels", **fields)
 
 
-def stand(loaded, workers=None, **standings):
+def stand(loaded, workers=None, **availabilities):
     """Their worker has described itself: of the policies as they are configured, or of those of other workers."""
     workers = workers or loaded.workers
     for name, acquaintance in workers._acquaintances.items():
         for about in workers._policies[name]:
-            if about.policy in standings:
-                standing = standings[about.policy]
-                described = Described(version=standing) if isinstance(standing, str) else standing
+            if about.policy in availabilities:
+                availability = availabilities[about.policy]
+                described = Described(version=availability) if isinstance(availability, str) else availability
                 acquaintance._elected[about.phase, about.qualified_name] = described
                 acquaintance._told(about, described)
         acquaintance._known()
-    loaded._standings_changed()
+    loaded._availabilities_changed()
 
 
 def members(loaded):
     """Who judges: each policy's name, its settings, and whether it can be asked."""
     plan = loaded.plan(Target(Phase.VALIDATING))
-    return [(each.policy.policy, each.policy.settings, each.standing is None) for each in plan.members]
+    return [(each.policy.policy, each.policy.settings, each.unavailable is None) for each in plan.members]
 
 
 async def settled():
@@ -108,12 +108,12 @@ async def test_what_loses_no_policy_is_adopted(rollout):
 ONE, TWO, THREE = b'{"n":1}', b'{"n":2}', b'{"n":3}'
 
 
-async def reloaded(rollout, *policies, worker=NOWHERE, **standings):
+async def reloaded(rollout, *policies, worker=NOWHERE, **availabilities):
     """Follow by a chain of these policies, described so before it is in force; the configuration that is in force."""
     await rollout.propose(replace(chain(*policies), workers={"labels": worker}), ())
     await settled()
     if rollout.candidate is not None:  # else all of them had a standing already
-        stand(rollout.candidate, **standings)
+        stand(rollout.candidate, **availabilities)
         await settled()
     return rollout.current
 

@@ -39,10 +39,10 @@ class Configuration:
     ``asked`` are those names with the documents, in order; ``held`` counts who holds it. Also counts, as Events.
     """
 
-    def __init__(self, policies, behaviours, standing=None):
+    def __init__(self, policies, behaviours, availability=None):
         self.policies = policies
         self.behaviours = behaviours
-        self.standing = standing or Described(version="2")
+        self.availability = availability or Described(version="2")
         self.namespaces = {}
         self.asked = []
         self.cancelled = 0
@@ -57,7 +57,7 @@ class Configuration:
         if not any(each is about for each in self.policies):
             return None
         shadow = shadow_of(about)
-        return make_plan(about.phase, (shadow,), {shadow.qualified_name: self.standing}, registered=True)
+        return make_plan(about.phase, (shadow,), {shadow.qualified_name: self.availability}, registered=True)
 
     def begin(self):
         self.held += 1
@@ -103,10 +103,10 @@ async def compare(decision, loaded, *, patch_limits=DEFAULT_LIMITS, **fields):
     assert loaded.held == 0
 
 
-async def compared(policies, behaviours, shadows, *, on=None, in_force=None, standing=None, **fields):
+async def compared(policies, behaviours, shadows, *, on=None, in_force=None, availability=None, **fields):
     """Decide a review, and compare."""
     decision, _ = decide(policies, behaviours, on=on)
-    loaded = Configuration(policies if in_force is None else in_force, shadows, standing)
+    loaded = Configuration(policies if in_force is None else in_force, shadows, availability)
     await compare(decision, loaded, **fields)
     return loaded
 
@@ -205,7 +205,7 @@ async def test_a_shadow_sees_as_much_as_it_claims():
         inputs=Inputs(places=Places([("object", "metadata", "labels")])),
         writes=Writes(granted=Places([("metadata", "labels", "b")])),
     )
-    loaded = await compared([shadowed("a")], {"a": label("a")}, {"a-next": label("a")}, standing=narrow)
+    loaded = await compared([shadowed("a")], {"a": label("a")}, {"a-next": label("a")}, availability=narrow)
     ((_, document),) = loaded.asked
     assert document["object"] == {"metadata": {"labels": {}}}
     assert loaded.results == [("a", FAILED)]
@@ -353,10 +353,10 @@ async def test_what_is_known_of_failures_is_bounded(logs, monkeypatch):
 
 async def test_a_shadow_that_cannot_be_asked_fails(logs):
     """One that is not described, or whose settings are refused, is a failure of the shadow alone."""
-    standing = Unavailable(why=UnavailableReason.SETTINGS, message="worker 'next' refuses the settings")
-    loaded = await compared([shadowed("a")], {"a": Allow()}, {}, standing=standing)
+    availability = Unavailable(why=UnavailableReason.SETTINGS, message="worker 'next' refuses the settings")
+    loaded = await compared([shadowed("a")], {"a": Allow()}, {}, availability=availability)
     assert (loaded.asked, loaded.results) == ([], [("a", FAILED)])
-    assert logged(logs, FAILS)[0]["why"] == standing.message
+    assert logged(logs, FAILS)[0]["why"] == availability.message
 
 
 async def test_a_shadow_that_hangs_ends_with_its_policys_timeout():

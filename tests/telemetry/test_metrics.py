@@ -197,14 +197,14 @@ def test_a_write_outside_of_the_scope_is_a_failure_that_starts_at_zero(metrics):
 
 
 def test_early_asks_are_used_or_wasted(metrics):
-    """Each early ask counts once: its answer counted for somebody, or for nobody."""
+    """Each prefetched call counts once: its answer counted for somebody, or for nobody."""
     sees_no_label = Inputs(places=Places([("object", "metadata", "name")]))
     chain = [policy("one"), policy("two", index=1, inputs=sees_no_label), policy("three", index=2)]
-    decision, _ = decide(chain, {"one": label("x"), "two": Allow(), "three": Allow()}, early_asks=True)
+    decision, _ = decide(chain, {"one": label("x"), "two": Allow(), "three": Allow()}, prefetch=True)
     # The first one's turn has come: it is not early.
-    assert decision.early_asks == 2
+    assert decision.prefetches == 2
     metrics.decided(decision)
-    assert [value(metrics, "early_asks_total", result=word) for word in ("used", "wasted")] == [1, 1]
+    assert [value(metrics, "policy_prefetches_total", result=word) for word in ("used", "wasted")] == [1, 1]
 
 
 def test_a_lookup_is_counted_for_its_policy(metrics):

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from gateway.documents.document import hashed
-from gateway.engine.origin import ASKED
+from gateway.engine.origin import CALLED
 from gateway.engine.plan import Described
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Failure
@@ -48,8 +48,8 @@ async def working(configuration, *, wait=PATIENCE, changed=lambda: None, **limit
         await pool.close()
 
 
-def standing(workers, name="judge"):
-    found = workers.standings(Phase.VALIDATING).get(f"test/{name}.test.example.com")
+def availability(workers, name="judge"):
+    found = workers.availabilities(Phase.VALIDATING).get(f"test/{name}.test.example.com")
     return found.version if isinstance(found, Described) else found
 
 
@@ -67,8 +67,8 @@ class Reply:
         self.answers = []
         self._came = asyncio.Event()
 
-    def answered(self, call, answer, origin=ASKED):
-        assert origin is ASKED
+    def answered(self, call, answer, origin=CALLED):
+        assert origin is CALLED
         self.answers.append(answer)
         self._came.set()
 

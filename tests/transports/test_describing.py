@@ -45,8 +45,8 @@ def changing(target, **fields):
     return Configuration(workers={"labels": worker}, mutating=(change(**fields),))
 
 
-def standing(workers, about):
-    return workers.standings(about.phase).get(about.qualified_name)
+def availability(workers, about):
+    return workers.availabilities(about.phase).get(about.qualified_name)
 
 
 async def test_a_policy_without_claims_stands_as_granted():
@@ -54,7 +54,7 @@ async def test_a_policy_without_claims_stands_as_granted():
     async with scripted("judge") as target, working(configured(judge(), labels=target)) as workers:
         worker = Worker(name="labels", grpc=GrpcTarget(target=target))
         identity = verdict_identity(judge(), worker)
-        assert standing(workers, judge()) == Described(version="1", identity=identity)
+        assert availability(workers, judge()) == Described(version="1", identity=identity)
     assert len(identity) == 32
 
 
@@ -62,7 +62,7 @@ async def test_claims_narrow_what_a_policy_is_shown_and_may_change():
     """The standing holds the claimed part of each grant."""
     claims = {"inputs": [LABELS], "writes": ["/metadata/labels"]}
     async with claiming(**claims) as target, working(changing(target)) as workers:
-        found = standing(workers, change())
+        found = availability(workers, change())
     assert found.inputs == inputs(LABELS)
     assert found.writes == Writes.DEFAULT.narrowed_to(Places([("metadata", "labels")]))
 
@@ -74,20 +74,20 @@ async def test_a_claim_beyond_the_grant_is_a_configuration_failure():
     narrow = judge(inputs=inputs("/object/spec"))
     wide = judge("wide", index=1, policy="judge")
     async with claiming(inputs=[LABELS]) as target, working(configured(narrow, wide, labels=target)) as workers:
-        assert standing(workers, narrow) == Unavailable(
+        assert availability(workers, narrow) == Unavailable(
             why=UnavailableReason.CLAIMS,
             message="worker 'labels' cannot be asked: it claims inputs for policy 'judge' that are not granted: "
             f"{LABELS}; granted is /object/spec; grant them in the policy's inputs, or use a version of the worker "
             "that claims less",
             field="inputs",
         )
-        assert isinstance(standing(workers, wide), Described)
+        assert isinstance(availability(workers, wide), Described)
 
 
 async def test_a_claim_that_is_no_pointer_is_a_configuration_failure():
     """As if it stood in the configuration."""
     async with claiming(inputs=["object"]) as target, working(configured(judge(), labels=target)) as workers:
-        failure = standing(workers, judge())
+        failure = availability(workers, judge())
     assert failure.failure.reason is Reason.CONFIGURATION
     assert "worker 'labels' cannot be asked: what it claims for policy 'judge' is no set of places: " in failure.message
     assert "inputs[0]" in failure.message
@@ -123,9 +123,9 @@ async def test_another_grant_is_another_question(tmp_path):
         await until(lambda: not before._held["labels"].connection.is_connected)
         await same.start()
         await other.start()
-        assert isinstance(standing(same, judge()), Described)
-        await until(lambda: standing(other, judge()) is not None)
-        assert standing(other, judge()).failure.reason is Reason.CONFIGURATION
+        assert isinstance(availability(same, judge()), Described)
+        await until(lambda: availability(other, judge()) is not None)
+        assert availability(other, judge()).failure.reason is Reason.CONFIGURATION
     finally:
         for workers in (same, other, before):
             await workers.close()

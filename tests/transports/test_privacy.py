@@ -73,7 +73,7 @@ async def test_only_what_is_declared_leaves_the_process(claimed):
     grant = Inputs.EVERYTHING if claimed else Inputs(places=Places([parse_pointer("/object/metadata/labels")]))
     about = judge(inputs=grant)
     async with recorder.served() as target, working(configured(about, labels=target)) as workers:
-        described = workers.standings(Phase.VALIDATING)[about.qualified_name]
+        described = workers.availabilities(Phase.VALIDATING)[about.qualified_name]
         inputs = about.inputs if described.inputs is None else described.inputs
         for recording in recordings():
             body, labels = _planted(recording)

@@ -1,4 +1,4 @@
-"""A webhook's answer, as the heart hears it: allow, deny or failure, in kube-apiserver's words."""
+"""A webhook's answer, as the engine hears it: allow, deny or failure, in kube-apiserver's words."""
 
 import base64
 import json

@@ -47,7 +47,7 @@ def policies(count, texts):
 async def test_settings_are_put_side_by_side_and_each_text_once():
     """Of a hundred policies with forty texts, forty are put, as many at once as may be, and all have a standing."""
     judge = Judge()
-    found = await describing(judge).standings(policies(100, 40))
+    found = await describing(judge).availabilities(policies(100, 40))
     assert all(isinstance(each, Described) for each in found)
     assert len(found) == 100
     assert sorted(judge.put) == sorted(set(judge.put))
@@ -59,7 +59,7 @@ async def test_the_standings_are_in_the_policies_order():
     """Whoever is judged first."""
     wanted = policies(40, 40)
     wanted[7] = policy("unknown", policy="nobody", worker="one")
-    found = await describing(Judge()).standings(wanted)
+    found = await describing(Judge()).availabilities(wanted)
     assert [n for n, each in enumerate(found) if not isinstance(each, Described)] == [7]
 
 
@@ -67,7 +67,7 @@ async def test_a_worker_that_breaks_is_not_asked_on():
     """Its failure is told, and no more settings are put to it."""
     judge = Judge(breaks_at=b'{"n":20}')
     with pytest.raises(WorkerError, match="gone"):
-        await describing(judge).standings(policies(100, 100))
+        await describing(judge).availabilities(policies(100, 100))
     await asyncio.sleep(0)
     assert len(judge.put) < 100
     assert judge.open <= AT_ONCE

@@ -19,7 +19,7 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.workers import Workers
 from tests.integration.running import until
 from tests.integration.workers import Hanging, always, answer, description, scripted
-from tests.transports.reaching import Reply, asked, configured, judge, question, standing, working
+from tests.transports.reaching import Reply, asked, availability, configured, judge, question, working
 
 NOBODY = "127.0.0.1:1"
 """Where nobody listens: tcpmux is of 1988."""
@@ -35,7 +35,7 @@ def quick(monkeypatch):
 
 
 def shadow_standing(workers, policy):
-    return workers.shadows.standings(Phase.VALIDATING).get(shadow_of(policy).qualified_name)
+    return workers.shadows.availabilities(Phase.VALIDATING).get(shadow_of(policy).qualified_name)
 
 
 def described(workers, policy):
@@ -62,8 +62,8 @@ async def test_a_shadow_stands_with_its_own_version_and_claims():
         await until(lambda: described(workers, policy))
         found = shadow_standing(workers, policy)
         assert (found.version, found.inputs) == ("2", Inputs(places=Places([("object", "metadata")])))
-        assert workers.standings(Phase.VALIDATING).keys() == {policy.qualified_name}
-        assert standing(workers) == "1"
+        assert workers.availabilities(Phase.VALIDATING).keys() == {policy.qualified_name}
+        assert availability(workers) == "1"
 
 
 async def test_a_shadow_is_asked_as_it_is_configured():
@@ -94,7 +94,7 @@ async def test_nobody_waits_for_a_shadow():
         scripted("judge") as labels,
         working(configured(policy, labels=labels, next=NOBODY), wait=1_000_000) as workers,
     ):
-        assert standing(workers) == "1"
+        assert availability(workers) == "1"
         assert not described(workers, policy)
         await until(lambda: isinstance(shadow_standing(workers, policy), Unavailable))
         assert shadow_standing(workers, policy).failure.reason is Reason.CONFIGURATION
@@ -109,7 +109,7 @@ async def test_a_worker_of_policies_and_shadows_is_waited_for():
         scripted("judge", "other") as both,
         working(configured(one, other, labels=labels, next=both)) as workers,
     ):
-        assert (standing(workers), standing(workers, "other")) == ("1", "1")
+        assert (availability(workers), availability(workers, "other")) == ("1", "1")
 
 
 async def test_settings_that_hang_for_a_shadow_hold_up_no_policy_of_that_worker():
@@ -126,7 +126,7 @@ async def test_settings_that_hang_for_a_shadow_hold_up_no_policy_of_that_worker(
         scripted("judge", "other", validate=validate) as target,
         working(configured(policy, labels=target), describe_seconds=1000.0) as workers,
     ):
-        assert standing(workers) == "1"
+        assert availability(workers) == "1"
         await asyncio.wait_for(hanging.asked.wait(), 10)
         assert await asked(workers, policy) == Allow()
         assert not described(workers, policy)
@@ -144,7 +144,7 @@ async def test_settings_that_are_refused_are_the_shadows_trouble():
         refusal = "worker 'next' refuses the settings: settings/a: is odd"
         await until(lambda: getattr(shadow_standing(workers, policy), "why", None) is UnavailableReason.SETTINGS)
         assert shadow_standing(workers, policy).message == refusal
-        assert standing(workers) == "1"
+        assert availability(workers) == "1"
 
 
 async def test_what_a_shadow_answers_unsettles_no_worker():
@@ -177,9 +177,9 @@ async def test_a_shadow_that_comes_and_goes_changes_no_standing():
             workers = Workers(configuration, limits, pool=pool, before=alive[-1:])
             await workers.start(wait_seconds=0.0 if alive else 10.0)
             alive.append(workers)
-            found = workers.standings(Phase.VALIDATING)
+            found = workers.availabilities(Phase.VALIDATING)
             assert isinstance(found.get(bare.qualified_name), Described)
-            assert found == alive[0].standings(Phase.VALIDATING)
+            assert found == alive[0].availabilities(Phase.VALIDATING)
             if len(alive) == 2:
                 await until(lambda second=workers: described(second, shadowed))
             if len(alive) == 3:

@@ -13,7 +13,7 @@ from gateway.transports.workers import Workers
 from tests.integration.process import PATIENCE
 from tests.integration.running import until
 from tests.integration.workers import answer, description, scripted
-from tests.transports.reaching import asked, configured, judge, question, standing, working
+from tests.transports.reaching import asked, availability, configured, judge, question, working
 
 VERDICT = {"allow": pb.Allow()}
 TWO = "a worker answers in two versions"
@@ -77,7 +77,7 @@ async def test_another_version_unsettles_and_describes_again(log):
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         replicas.described = replicas.answering = "2"
         assert (await asked(workers, judge())).version == "2"
-        await until(lambda: standing(workers) == "2")
+        await until(lambda: availability(workers) == "2")
         assert not workers.settled(question(judge()))
         assert not workers.settled(question(judge(), version="2"))
         await asked(workers, judge(), version="2")
@@ -107,7 +107,7 @@ async def test_it_settles_after_a_while():
         workers._held["labels"].connection.agreement._clock = lambda: now[0]
         replicas.described = replicas.answering = "2"
         await asked(workers, judge())
-        await until(lambda: standing(workers) == "2")
+        await until(lambda: availability(workers) == "2")
         now[0] = TransportLimits().worker_settle_seconds - 0.001
         assert not workers.settled(question(judge(), version="2"))
         now[0] += 0.001
@@ -158,7 +158,7 @@ async def test_a_worker_that_is_back_is_as_described_until_it_is_described_anew(
             await asyncio.wait_for(asked_to.wait(), PATIENCE)
             assert workers.settled(question(judge()))
             told_to.set()
-            await until(lambda: standing(workers) == "2")
+            await until(lambda: availability(workers) == "2")
             await until(lambda: workers.settled(question(judge(), version="2")))
             assert not workers.settled(question(judge()))
     finally:
@@ -184,7 +184,7 @@ async def test_a_worker_that_is_back_is_away_until_it_has_judged_the_settings(tm
             await asyncio.wait_for(asked_to.wait(), PATIENCE)
             assert workers.settled(question(policy))
             told_to.set()
-            await until(lambda: standing(workers) == "2")
+            await until(lambda: availability(workers) == "2")
             assert workers.settled(question(policy, version="2"))
             assert not workers.settled(question(policy))
     finally:
@@ -206,7 +206,7 @@ async def test_the_next_configuration_knows_of_the_disagreement():
             replicas.described = replicas.answering = "2"
             await asked(first, judge())
             assert not second.settled(question(judge()))
-            await until(lambda: (standing(first), standing(second)) == ("2", "2"))
+            await until(lambda: (availability(first), availability(second)) == ("2", "2"))
         finally:
             await second.close()
             await first.close()
@@ -221,7 +221,7 @@ async def test_a_worker_that_cannot_be_described_again_is_not_settled(log):
         replicas.answering, replicas.fails = "2", True
         await asked(workers, judge())
         await until(lambda: [entry for entry in log if entry["event"] == "a worker cannot be described"])
-        assert standing(workers) == "1"
+        assert availability(workers) == "1"
         assert not workers.settled(question(judge()))
         replicas.fails = False
         await until(lambda: workers.settled(question(judge())))

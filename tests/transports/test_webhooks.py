@@ -18,11 +18,13 @@ async def test_a_webhook_can_be_asked_at_once():
     )
     try:
         await workers.start(wait_seconds=1e9)
-        standing = workers.standings(Phase.VALIDATING)[judge.qualified_name]
+        availability = workers.availabilities(Phase.VALIDATING)[judge.qualified_name]
     finally:
         await workers.close()
-    assert standing == Described(version="webhook", identity=verdict_identity(judge, worker), late=standing.late)
-    assert standing.late.message == (
+    assert availability == Described(
+        version="webhook", identity=verdict_identity(judge, worker), late=availability.late
+    )
+    assert availability.late.message == (
         'failed calling webhook "judge.test.example.com": failed to call webhook: '
         'Post "https://hooks.example.com/?timeout=5s": context deadline exceeded'
     )

@@ -21,7 +21,7 @@ from gateway.transports.workers import Workers
 from tests.integration.process import PATIENCE
 from tests.integration.running import until
 from tests.integration.workers import Gate, Hanging, always, deny, description, scripted, status
-from tests.transports.reaching import Reply, asked, configured, judge, question, standing, working
+from tests.transports.reaching import Reply, asked, availability, configured, judge, question, working
 from tests.world import policy
 
 
@@ -40,7 +40,7 @@ async def test_a_described_policy_stands_with_its_version():
         scripted(describe=always(said.SerializeToString())) as target,
         working(configured(judge(), judge("own", index=1), labels=target)) as workers,
     ):
-        assert (standing(workers), standing(workers, "own")) == ("1.4.2", "7")
+        assert (availability(workers), availability(workers, "own")) == ("1.4.2", "7")
 
 
 async def test_a_worker_is_told_who_asks():
@@ -81,7 +81,7 @@ async def test_equal_settings_of_a_policy_are_put_to_its_worker_once():
         scripted("judge", validate=validate) as target,
         working(configured(*twins, labels=target)) as workers,
     ):
-        assert [standing(workers, name) for name in "abc"] == ["1", "1", "1"]
+        assert [availability(workers, name) for name in "abc"] == ["1", "1", "1"]
     assert told == [b"{}", b'{"a":1}']
 
 
@@ -91,16 +91,16 @@ async def test_a_policy_that_is_described_twice_cannot_be_asked():
         scripted("judge", "judge", "other") as target,
         working(configured(judge(), judge("other", index=1), labels=target)) as workers,
     ):
-        assert standing(workers).failure.reason is Reason.CONFIGURATION
-        assert "more than once" in standing(workers).message
-        assert standing(workers, "other") == "1"
+        assert availability(workers).failure.reason is Reason.CONFIGURATION
+        assert "more than once" in availability(workers).message
+        assert availability(workers, "other") == "1"
 
 
 async def test_a_policy_with_a_fault_is_not_put_to_its_worker():
     """A policy that is wrong by itself has no standing: its fault says why it fails."""
     wrong = judge("wrong", index=1, fault="policies[1].timeoutSeconds: Invalid value")
     async with scripted("judge", "wrong") as target, working(configured(judge(), wrong, labels=target)) as workers:
-        assert (standing(workers), standing(workers, "wrong")) == ("1", None)
+        assert (availability(workers), availability(workers, "wrong")) == ("1", None)
 
 
 async def test_a_warning_about_settings_is_told(log):
@@ -110,7 +110,7 @@ async def test_a_warning_about_settings_is_told(log):
         scripted("judge", validate=always(accepted)) as target,
         working(configured(judge(), labels=target)) as workers,
     ):
-        assert standing(workers) == "1"
+        assert availability(workers) == "1"
     (entry,) = [entry for entry in log if entry["event"] == "a worker warns of settings"]
     assert (entry["policy"], entry["warning"]) == ("test/judge.test.example.com", "that field is old")
 
@@ -123,7 +123,7 @@ async def test_all_that_is_wrong_with_settings_is_told():
         scripted("judge", validate=always(refused)) as target,
         working(configured(judge(), labels=target)) as workers,
     ):
-        failure = standing(workers)
+        failure = availability(workers)
     assert failure.failure.reason is Reason.CONFIGURATION
     assert "refuses the settings: settings/a/0: not this; settings/a/1: not this" in failure.message
     assert failure.message.isprintable()
@@ -135,8 +135,8 @@ async def test_who_is_away_does_not_stop_the_start(log, tmp_path):
     target = f"unix:{tmp_path}/away.sock"
     why = f"worker 'labels' at {target} cannot be reached; see whether it runs: "
     async with working(configured(judge(), labels=target), wait=0.01) as workers:
-        await until(lambda: getattr(standing(workers), "message", "").startswith(why))
-        assert standing(workers).failure.reason is Reason.CONFIGURATION
+        await until(lambda: getattr(availability(workers), "message", "").startswith(why))
+        assert availability(workers).failure.reason is Reason.CONFIGURATION
     (entry,) = [entry for entry in log if entry["event"].startswith("a worker is not described yet")]
     assert (entry["worker"], entry["target"], entry["log_level"]) == ("labels", target, "warning")
 
@@ -150,7 +150,7 @@ async def test_a_worker_that_never_answers_is_asked_again(log):
     ):
         await until(lambda: len([e for e in log if e["event"] == "a worker cannot be described"]) >= 4)
         # Its server keeps the same time: now and then it is the first to say so, in other words.
-        await until(lambda: "DEADLINE_EXCEEDED" in standing(workers).message)
+        await until(lambda: "DEADLINE_EXCEEDED" in availability(workers).message)
     pauses = [entry["again_in"] for entry in log if entry["event"] == "a worker cannot be described"]
     assert pauses[:4] == [0.001, 0.002, 0.004, 0.004]
 
@@ -161,7 +161,7 @@ async def test_every_change_of_a_standing_is_told(tmp_path):
     seen = []
     workers = Workers(
         configured(judge(), labels=address),
-        changed=lambda: seen.append(getattr(standing(workers), "why", standing(workers))),
+        changed=lambda: seen.append(getattr(availability(workers), "why", availability(workers))),
     )
     try:
         await workers.start()
@@ -185,7 +185,7 @@ async def test_a_new_worker_that_cannot_be_described_is_not_asked(log, tmp_path)
     try:
         async with scripted(describe=status(grpc.StatusCode.INTERNAL, "x"), review=always(deny()), address=address):
             await until(lambda: [e for e in log if e["event"] == "a worker cannot be described"])
-            assert standing(workers) == "1"
+            assert availability(workers) == "1"
             answer = await asked(workers, judge())
             assert answer.reason is Reason.WORKER_UNAVAILABLE
             assert "answered Describe with status INTERNAL: x" in answer.message
@@ -199,7 +199,7 @@ async def test_a_socket_is_beside_its_file(tmp_path):
         scripted("judge", address=f"unix:{tmp_path}/beside.sock"),
         working(configured(judge(), labels="unix:beside.sock", directory=tmp_path)) as workers,
     ):
-        assert standing(workers) == "1"
+        assert availability(workers) == "1"
 
 
 async def test_an_answer_comes_after_the_question():
@@ -308,10 +308,10 @@ async def test_an_unchanged_question_keeps_its_standing(tmp_path):
         async with scripted("judge", "other", address=address):
             await first.start(wait_seconds=10)
         await second.start(wait_seconds=10)
-        assert (standing(second), standing(second, "other")) == ("1", "1")
+        assert (availability(second), availability(second, "other")) == ("1", "1")
         await third.start()
-        await until(lambda: standing(third, "other") is not None)
-        assert (standing(third), standing(third, "other").failure.reason) == ("1", Reason.CONFIGURATION)
+        await until(lambda: availability(third, "other") is not None)
+        assert (availability(third), availability(third, "other").failure.reason) == ("1", Reason.CONFIGURATION)
 
 
 async def test_new_settings_are_validated_anew():
@@ -327,7 +327,7 @@ async def test_new_settings_are_validated_anew():
         async with following(before, after) as (first, second):
             await first.start(wait_seconds=10)
             await second.start(wait_seconds=10)
-            assert (standing(first), standing(second).failure.reason) == ("1", Reason.CONFIGURATION)
+            assert (availability(first), availability(second).failure.reason) == ("1", Reason.CONFIGURATION)
 
 
 async def test_new_settings_that_cannot_be_validated_yet_are_tried_again():
@@ -345,10 +345,10 @@ async def test_new_settings_that_cannot_be_validated_yet_are_tried_again():
         async with following(before, after) as (first, second):
             await first.start(wait_seconds=10)
             await second.start()
-            await until(lambda: "not now" in getattr(standing(second, "other"), "message", ""))
-            assert standing(second) == "1"
+            await until(lambda: "not now" in getattr(availability(second, "other"), "message", ""))
+            assert availability(second) == "1"
             able = True
-            await until(lambda: standing(second, "other") == "1")
+            await until(lambda: availability(second, "other") == "1")
 
 
 async def test_a_worker_is_given_up_when_its_last_call_has_ended():
@@ -406,8 +406,8 @@ async def test_two_processes_of_ours_are_never_at_one_target(tmp_path):
         supervisor = first._held["labels"].supervisor
         await until(lambda: supervisor.pid)
         await second.start()
-        await until(lambda: standing(second) is not None)
-        assert "another process that the gateway started is still at" in standing(second).message
+        await until(lambda: availability(second) is not None)
+        assert "another process that the gateway started is still at" in availability(second).message
         assert "labels" not in second._held
         (tmp_path / "w.sock").unlink(missing_ok=True)
         await first.close()
@@ -444,5 +444,5 @@ async def test_a_worker_that_can_never_be_asked_is_not_waited_for():
     worker = Worker(name="labels", queue=QueueTarget(stream="q", key_file="k", directory="/nonexistent"))
     configuration = Configuration(workers={"labels": worker}, validating=(judge(),))
     async with working(configuration, wait=86_400.0) as workers:
-        assert standing(workers).failure.reason is Reason.CONFIGURATION
-        assert "--queue-redis" in standing(workers).message
+        assert availability(workers).failure.reason is Reason.CONFIGURATION
+        assert "--queue-redis" in availability(workers).message

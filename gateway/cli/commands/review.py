@@ -21,7 +21,7 @@ from gateway.cli.options import SECONDS, SectionedCommand, limit_options, option
     help="both: validate what mutate made of it.",
 )
 @reaching_options
-@option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
+@option("--no-prefetch", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
 @option("--worker-wait", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
 @option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="What is logged."

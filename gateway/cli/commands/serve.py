@@ -51,7 +51,7 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     help="Keys that seal entries in Redis: base64 of 32 bytes a line; the first seals.",
 )
 @reaching_options
-@option("--no-early-asks", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
+@option("--no-prefetch", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
 @option(
     "--patrol-share",
     type=SHARE,

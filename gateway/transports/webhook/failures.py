@@ -46,7 +46,7 @@ class CallError(Exception):
         self.untouched = untouched
 
 
-def late(name: str, url: str) -> Failure:
+def timeout_failure(name: str, url: str) -> Failure:
     """The deadline is over."""
     hint = "it did not answer in time; see what it waits for, or raise timeoutSeconds"
     return _named(Reason.WORKER_TIMEOUT, name, f"Post {_quoted(url)}: context deadline exceeded", hint)

@@ -26,7 +26,7 @@ from gateway.transports.webhook.access import Credentials, WebhookAccess
 from gateway.transports.webhook.asking import WebhookCall
 from gateway.transports.webhook.client import Client
 from gateway.transports.webhook.endpoint import Endpoint
-from gateway.transports.webhook.failures import CallError, Failures, late
+from gateway.transports.webhook.failures import CallError, Failures, timeout_failure
 from gateway.transports.webhook.places import Places
 from gateway.transports.webhook.proof import ProofError, Prover
 
@@ -135,14 +135,14 @@ class WebhookWorker:
         prover = self._line_of[ask.policy.phase].prover
         left = ask.deadline - monotonic()
         if left <= 0:
-            return late(ask.policy.name, call.url)
+            return timeout_failure(ask.policy.name, call.url)
         size = len(ask.document.content)
         self._backlog.bytes += size
         try:
             async with asyncio.timeout(left):
                 return await call.answer(await prover.current())
         except TimeoutError:
-            return late(ask.policy.name, call.url)
+            return timeout_failure(ask.policy.name, call.url)
         except ProofError as error:
             return self._failures.unusable(ask.policy.name, str(error))
         except CallError as error:

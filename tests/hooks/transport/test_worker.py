@@ -98,11 +98,11 @@ async def test_behind_the_gateway_its_policies_stand(tmp_path):
     judge = policy("judge", phase=Phase.VALIDATING, worker="hook", policy=VALIDATING)
     configured = Worker(name="hook", hook=HookTarget(path="hook.py", directory=str(path.parent)))
     async with working(Configuration(workers={"hook": configured}, validating=(judge,)), wait=30.0) as workers:
-        standing = workers.standings(Phase.VALIDATING)[judge.qualified_name]
-        assert standing == Described(version=standing.version, identity=verdict_identity(judge, configured))
+        availability = workers.availabilities(Phase.VALIDATING)[judge.qualified_name]
+        assert availability == Described(version=availability.version, identity=verdict_identity(judge, configured))
         reply = Reply()
         workers.call(question(), reply)
-        assert await reply.first() == Allow(version=standing.version)
+        assert await reply.first() == Allow(version=availability.version)
 
 
 async def test_one_that_cannot_be_described_says_why(tmp_path, hasty):

@@ -17,7 +17,7 @@ from tests.integration.conversations import Health, Streams, answering, for_ever
 from tests.integration.process import PATIENCE
 from tests.integration.running import until
 from tests.integration.workers import Gate, Hanging, always, answer, deny, description, scripted, status
-from tests.transports.reaching import Reply, asked, configured, judge, question, standing, working
+from tests.transports.reaching import Reply, asked, availability, configured, judge, question, working
 
 CULPRIT, VICTIMS = judge("culprit"), [judge(f"victim-{number}", index=number) for number in range(1, 4)]
 
@@ -359,7 +359,7 @@ async def test_who_is_not_serving_is_not_asked():
         health.become(Health.NOT_SERVING)
         await until(lambda: not connection(workers).is_serving)
         assert (await asked(workers, judge())).reason is Reason.WORKER_UNAVAILABLE
-        assert standing(workers) == "1"
+        assert availability(workers) == "1"
         gate.set()
         assert (await asyncio.wait_for(reply.first(), PATIENCE)).message == "still"
         await until(lambda: streams.last.has_half_closed)

@@ -1,61 +1,61 @@
 """Whose turn it is.
 
 * Mutating: one turn at a time, in chain order, until somebody refuses. If anything has changed the object by the end of
-  the chain, it is walked once more; who is asked then is ``reinvoking``'s to say.
+  the chain, it is walked once more; who is asked then is ``reinvocation``'s to say.
 * Validating: all turns at once, and only once.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.engine.lateness import Budget
+from gateway.engine.deadlines import Budget
+from gateway.engine.invocation import PolicyInvocation
 from gateway.engine.plan import Plan
-from gateway.engine.settling import Settling
-from gateway.engine.turn import Turn
+from gateway.engine.review_state import ReviewState
 from gateway.policies.model import Phase
 
 ROUNDS: Final = 2
 """kube-apiserver reinvokes at most once."""
 
 
-class Walk:
+class PolicyChain:
     """Where the walk is: ``active`` are the turns that have begun and are not settled."""
 
-    def __init__(self, plan: Plan, budget: Budget, settling: Settling) -> None:
+    def __init__(self, plan: Plan, budget: Budget, state: ReviewState) -> None:
         self._members = plan.members
         self._parallel = plan.phase is Phase.VALIDATING
         self._budget = budget
-        self._settling = settling
+        self._state = state
         self._round = 0
         self._position = 0
-        self.active: list[Turn] = []
+        self.active: list[PolicyInvocation] = []
 
-    def turns(self, now: float) -> Iterator[Turn]:
+    def invocations(self, now: float) -> Iterator[PolicyInvocation]:
         """The turns that can begin, each when the ones before it have; none while one must be waited for."""
-        while not self._settling.stopped and (self._parallel or not self.active):
+        while not self._state.stopped and (self._parallel or not self.active):
             if self._position == len(self._members):
-                if self._parallel or not self._settling.object.changed or self._round == ROUNDS - 1:
+                if self._parallel or not self._state.object.changed or self._round == ROUNDS - 1:
                     return
                 self._round, self._position = self._round + 1, 0
             index = self._position
             self._position += 1
             member = self._members[index]
             deadline = self._budget.deadline(member.policy, now)
-            yield Turn(member=member, index=index, round=self._round, started=now, deadline=deadline)
+            yield PolicyInvocation(member=member, index=index, round=self._round, started=now, deadline=deadline)
 
-    def end(self, turn: Turn) -> None:
+    def end(self, invocation: PolicyInvocation) -> None:
         """The turn is settled."""
-        if turn in self.active:
-            self.active.remove(turn)
+        if invocation in self.active:
+            self.active.remove(invocation)
 
     @property
     def first_to_come(self) -> int:
         """The place of the first policy whose turn in the first round is still to come; as many as there are if none
         is.
         """
-        return self._position if self._round == 0 and not self._settling.stopped else len(self._members)
+        return self._position if self._round == 0 and not self._state.stopped else len(self._members)
 
     @property
     def ends(self) -> float:
         """When the first of the active turns ends; there must be one."""
-        return min(turn.deadline for turn in self.active)
+        return min(invocation.deadline for invocation in self.active)

@@ -81,7 +81,7 @@ def shows_array(view: View | None) -> bool:
     return view is not None and (view.whole or view.covers((ANY,)))
 
 
-class Sight:
+class Visibility:
     """What is in sight of one patch, while it is applied.
 
     ``shown`` are places over the object. ``opened`` tells what stands in a container of the document, in the form in
@@ -109,7 +109,7 @@ class Sight:
                 f"{place(pointer)} was not shown, and cannot be tested, copied or moved: {missing(pointer)}"
             )
         if pointer:
-            self._check_way(root, pointer)
+            self._check_path(root, pointer)
 
     def check_write(self, root: Any, pointer: Pointer, *, replaces: bool = False) -> None:
         """Refuse, with a PatchError, to write at ``pointer`` what would lose or shift something hidden.
@@ -141,7 +141,7 @@ class Sight:
         if own is not None:
             self._own(own)
 
-    def _check_way(self, root: Any, pointer: Pointer) -> None:
+    def _check_path(self, root: Any, pointer: Pointer) -> None:
         """Refuse a pointer that names something else than what was shown, or leads through what was not.
 
         An input may call a member "-1", which kube-apiserver's library takes for an index; that was not what was shown.
@@ -230,38 +230,38 @@ class Sight:
         view.children[pointer[-1]] = _WHOLE
 
 
-class SightedDraft(Draft):
+class RestrictedDraft(Draft):
     """A draft of which only a part is in sight."""
 
-    __slots__ = ("_sight",)
+    __slots__ = ("_visibility",)
 
-    def __init__(self, document: Value, patch: bytes, limits: PatchLimits, sight: Sight) -> None:
+    def __init__(self, document: Value, patch: bytes, limits: PatchLimits, visibility: Visibility) -> None:
         super().__init__(document, patch, limits)
-        self._sight = sight
+        self._visibility = visibility
 
     def read(self, target: Pointer) -> Value:
         """The value at ``target``, if it is in sight."""
-        self._sight.check_read(self.root, target)
+        self._visibility.check_read(self.root, target)
         return super().read(target)
 
     def put(self, value: Value, target: Pointer) -> None:
         """``add``, if that loses and shifts nothing hidden."""
-        self._sight.check_write(self.root, target)
+        self._visibility.check_write(self.root, target)
         super().put(value, target)
 
     def set(self, value: Value, target: Pointer) -> None:
         """``replace``, if that loses nothing hidden."""
-        self._sight.check_write(self.root, target, replaces=True)
+        self._visibility.check_write(self.root, target, replaces=True)
         super().set(value, target)
 
     def take(self, target: Pointer) -> Value:
         """``remove``, if that loses and shifts nothing hidden."""
-        self._sight.check_write(self.root, target)
+        self._visibility.check_write(self.root, target)
         return super().take(target)
 
     def move(self, source: Pointer, target: Pointer) -> None:
         """``move``, if what is moved is in sight."""
-        self._sight.check_read(self.root, source)
+        self._visibility.check_read(self.root, source)
         super().move(source, target)
 
 

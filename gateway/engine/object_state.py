@@ -4,7 +4,7 @@ The change may be a JSON Patch, a merge patch or a whole object; what counts is 
 after. A change that changes nothing is none. A change that does not apply, or that touches what the policy may not
 touch, is a failure, never a partial change:
 
-* what the policy was not shown, its change may neither read nor replace (``sight``);
+* what the policy was not shown, its change may neither read nor replace (``visibility``);
 * what it may not write, its change may not change (``writes``), in whatever form it is said.
 """
 
@@ -14,11 +14,11 @@ from typing import Any, Final
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Change, ChangeKind, Failure
 from gateway.patching.application import apply_json_patch
-from gateway.patching.authorship import Authorship, ChangedField, Overwrite
 from gateway.patching.dialect import PatchDialect
 from gateway.patching.difference import Operation, difference
 from gateway.patching.equality import equal
 from gateway.patching.errors import PatchError, ScopeError
+from gateway.patching.field_ownership import ChangedField, FieldOwnership, Overwrite
 from gateway.patching.limits import PatchLimits
 from gateway.patching.merging import apply_merge_patch, merged_unlike
 from gateway.patching.metadata import object_fault
@@ -38,27 +38,27 @@ _NO_CHANGE: Final = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Applied:
+class AppliedChange:
     """What a change makes of the object: the object after it, and the difference; none if nothing changed."""
 
     after: Any
     operations: tuple[Operation, ...]
 
 
-class EvolvingObject:
+class ObjectState:
     """The object of one review as the policies so far have left it, and who changed what.
 
     ``changed`` says whether any of them ever changed it. ``after`` is the object, if it differs from the one that came;
     else None: then its document is the API server's own bytes.
     """
 
-    __slots__ = ("_authorship", "_limits", "_patch", "_request", "_untold", "after", "changed")
+    __slots__ = ("_field_ownership", "_limits", "_patch", "_request", "_unrecorded", "after", "changed")
 
     def __init__(self, request: Request, limits: PatchLimits) -> None:
         self._request = request
         self._limits = limits
-        self._authorship: Authorship | None = None
-        self._untold: list[tuple[int, int, Applied]] = []
+        self._field_ownership: FieldOwnership | None = None
+        self._unrecorded: list[tuple[int, int, AppliedChange]] = []
         self._patch: tuple[Operation, ...] | None = ()
         self.changed = False
         self.after: Any = None
@@ -74,10 +74,10 @@ class EvolvingObject:
         """The object as it is now."""
         return self._request.object if self.after is None else self.after
 
-    def try_out(self, change: Change, member: Member) -> Applied | Failure:
+    def preview(self, change: Change, member: Member) -> AppliedChange | Failure:
         """What this policy's change would make of it."""
         scope = Scope(
-            sight=member.inputs.object,
+            visibility=member.inputs.object,
             writes=member.writes,
             sub_resource=self._request.sub_resource,
             limits=self._limits,
@@ -86,11 +86,11 @@ class EvolvingObject:
 
     def overwritten(self, operations: tuple[Operation, ...], author: int) -> tuple[Overwrite, ...]:
         """What others have changed and these operations of ``author`` would write again, and whose it is."""
-        return self._authors().overwritten(operations, author=author) if self.changed else ()
+        return self._ownership().overwritten(operations, author=author) if self.changed else ()
 
-    def take(self, applied: Applied, *, author: int, turn: int) -> None:
-        """Change it. ``author`` is the policy's place in the plan, ``turn`` that of its turn among all turns."""
-        self._untold.append((author, turn, applied))
+    def commit(self, applied: AppliedChange, *, author: int, order: int) -> None:
+        """Change it. ``author`` is the policy's place in the plan, ``order`` that of its turn among all turns."""
+        self._unrecorded.append((author, order, applied))
         self.changed = True
         if self.after is None:
             # The first change is all that differs. A later one may have undone it.
@@ -102,29 +102,29 @@ class EvolvingObject:
 
     def fields(self) -> tuple[ChangedField, ...]:
         """Which fields differ from the object that came, and in which turns they were written."""
-        return () if self.after is None else self._authors().changes(self.after)
+        return () if self.after is None else self._ownership().changes(self.after)
 
-    def _authors(self) -> Authorship:
+    def _ownership(self) -> FieldOwnership:
         """Who wrote what. Most reviews have one change, and nobody asks: it is followed only when somebody does."""
-        if self._authorship is None:
-            self._authorship = Authorship(self._request.object)
-        for author, turn, applied in self._untold:
-            self._authorship.record(author, turn, applied.operations, applied.after)
-        self._untold.clear()
-        return self._authorship
+        if self._field_ownership is None:
+            self._field_ownership = FieldOwnership(self._request.object)
+        for author, order, applied in self._unrecorded:
+            self._field_ownership.record(author, order, applied.operations, applied.after)
+        self._unrecorded.clear()
+        return self._field_ownership
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scope:
     """Within which bounds a change is applied: what the policy was shown of the object (None: all), and may write."""
 
-    sight: Places | None
+    visibility: Places | None
     writes: Writes
     sub_resource: str
     limits: PatchLimits
 
 
-def apply_change(before: Any, change: Change, scope: Scope) -> Applied | Failure:
+def apply_change(before: Any, change: Change, scope: Scope) -> AppliedChange | Failure:
     """Apply ``change`` to the object ``before``.
 
     Returns:
@@ -134,7 +134,7 @@ def apply_change(before: Any, change: Change, scope: Scope) -> Applied | Failure
     if before is None:
         # "attempted to modify the object, which is not supported for this operation"
         if b"".join(change.content.split()) in _NO_CHANGE[change.kind]:
-            return Applied(after=None, operations=())
+            return AppliedChange(after=None, operations=())
         return _invalid("the request has no object to change (it is a DELETE); answer allow without a change")
     try:
         after = _apply(before, change, scope)
@@ -145,7 +145,7 @@ def apply_change(before: Any, change: Change, scope: Scope) -> Applied | Failure
     return _held_against(before, after, change, scope)
 
 
-def _held_against(before: Any, after: Any, change: Change, scope: Scope) -> Applied | Failure:
+def _held_against(before: Any, after: Any, change: Change, scope: Scope) -> AppliedChange | Failure:
     if not isinstance(after, dict):
         return _invalid(f"the {change.kind} leaves a {type(after).__name__} where the object was")
     if (fault := object_fault(before, after)) is not None:
@@ -155,8 +155,8 @@ def _held_against(before: Any, after: Any, change: Change, scope: Scope) -> Appl
     if outside is not None:
         return _outside(outside)
     if not operations:
-        return Applied(after=before, operations=())
-    return Applied(after=after, operations=operations)
+        return AppliedChange(after=before, operations=())
+    return AppliedChange(after=after, operations=operations)
 
 
 def _beyond_writes(
@@ -165,25 +165,25 @@ def _beyond_writes(
     """Why the policy may not write what differs; None if it may."""
     if scope.writes is Writes.EVERYTHING:
         return None
-    if change.kind is ChangeKind.MERGE_PATCH and scope.sight is not None:
+    if change.kind is ChangeKind.MERGE_PATCH and scope.visibility is not None:
         # Else "nothing differs" would tell what a hidden value is.
-        after = merged_unlike(before, change.content, limits=scope.limits, sight=scope.sight)
+        after = merged_unlike(before, change.content, limits=scope.limits, visibility=scope.visibility)
         operations = difference(before, after)
     return out_of_scope(before, after, operations, scope.writes, scope.sub_resource) if operations else None
 
 
 def _apply(before: Any, change: Change, scope: Scope) -> Any:
-    limits, sight = scope.limits, scope.sight
+    limits, visibility = scope.limits, scope.visibility
     match change.kind:
         case ChangeKind.JSON_PATCH:
-            return apply_json_patch(before, change.content, limits=limits, sight=sight)
+            return apply_json_patch(before, change.content, limits=limits, visibility=visibility)
         case ChangeKind.KUBERNETES_PATCH:
             dialect = PatchDialect.KUBERNETES
-            return apply_json_patch(before, change.content, limits=limits, dialect=dialect, sight=sight)
+            return apply_json_patch(before, change.content, limits=limits, dialect=dialect, visibility=visibility)
         case ChangeKind.MERGE_PATCH:
-            return apply_merge_patch(before, change.content, limits=limits, sight=sight)
+            return apply_merge_patch(before, change.content, limits=limits, visibility=visibility)
         case ChangeKind.OBJECT:
-            return apply_object(before, change.content, limits=limits, sight=sight)
+            return apply_object(before, change.content, limits=limits, visibility=visibility)
 
 
 def _invalid(message: str) -> Failure:

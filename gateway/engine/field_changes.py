@@ -1,8 +1,8 @@
 """Who changed what: for every field that differs in the end, the policy that wrote it last, and those before it.
 
-It is made of what ``Authorship`` has followed: array elements and not indexes, so ``path`` is where the field is in the
-object that goes on (where it was in the one that came, if it is gone). An element that one policy added and another one
-changed inside are two entries; the first has the value as it is in the end.
+It is made of what ``FieldOwnership`` has followed: array elements and not indexes, so ``path`` is where the field is in
+the object that goes on (where it was in the one that came, if it is gone). An element that one policy added and another
+one changed inside are two entries; the first has the value as it is in the end.
 
 Values may be secret. ``hidden`` says that whoever shows an entry must show ``digest`` in their place: for those of a
 Secret, and for those that the policy itself was not shown.
@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.engine.applying import EvolvingObject
-from gateway.engine.call import Call
+from gateway.engine.invocation_record import InvocationRecord
+from gateway.engine.object_state import ObjectState
 from gateway.engine.origin import Source
-from gateway.patching.authorship import ChangedField
 from gateway.patching.difference import Operation
+from gateway.patching.field_ownership import ChangedField
 from gateway.review.request import Request
 from gateway.scopes.pointer import parse_pointer
 
@@ -31,7 +31,7 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Blame:
+class FieldChange:
     """One field that changed, and whose change it is.
 
     ``path`` is a JSON Pointer over the object; ``op`` is add, replace or remove. ``before`` and ``after`` are decoded
@@ -56,26 +56,28 @@ class Blame:
     hidden: bool
 
 
-def blame(request: Request, calls: Sequence[Call], fields: Sequence[ChangedField]) -> tuple[Blame, ...]:
-    """One Blame for each of ``fields``, whose turns are places in ``calls``."""
+def field_changes(
+    request: Request, calls: Sequence[InvocationRecord], fields: Sequence[ChangedField]
+) -> tuple[FieldChange, ...]:
+    """One FieldChange for each of ``fields``, whose turns are places in ``calls``."""
     secret = _is_secret(request)
-    return tuple(_blame(calls[each.turn], each, secret=secret) for each in fields)
+    return tuple(_field_change(calls[each.order], each, secret=secret) for each in fields)
 
 
 def changed_by(
-    calls: Sequence[Call], patch: tuple[Operation, ...], evolved: EvolvingObject
+    calls: Sequence[InvocationRecord], patch: tuple[Operation, ...], object_state: ObjectState
 ) -> Mapping[str, Sequence[Operation]]:
     """What of ``patch`` each policy has written last, by its label, as operations without values."""
-    writers = [call for call in calls if call.changes]
+    writers = [record for record in calls if record.changes]
     if len(writers) == 1:
         return {writers[0].label: patch}
     changed: dict[str, list[Operation]] = {}
-    for each in evolved.fields():
-        changed.setdefault(calls[each.turn].label, []).append(Operation(op=each.op, path=each.pointer))
+    for each in object_state.fields():
+        changed.setdefault(calls[each.order].label, []).append(Operation(op=each.op, path=each.pointer))
     return changed
 
 
-def hides(request: Request, calls: Sequence[Call], operation: Operation) -> bool:
+def hides(request: Request, calls: Sequence[InvocationRecord], operation: Operation) -> bool:
     """Whether whoever shows an operation of what ``calls`` changed must show ``digest`` in its value's place.
 
     So it is for those of a Secret; and for a container at a place of which a policy was not shown all: the difference
@@ -86,8 +88,10 @@ def hides(request: Request, calls: Sequence[Call], operation: Operation) -> bool
         return True
     if type(operation.value) is not dict and type(operation.value) is not list:
         return False
-    sights = [call.inputs.object for call in calls if call.changes or call.would_change]
-    return not all(sight is None or sight.covers(parse_pointer(operation.path)) for sight in sights)
+    visibilities = [record.inputs.object for record in calls if record.changes or record.would_change]
+    return not all(
+        visibility is None or visibility.covers(parse_pointer(operation.path)) for visibility in visibilities
+    )
 
 
 def digest(value: Any, key: bytes) -> str:
@@ -103,20 +107,20 @@ def _is_secret(request: Request) -> bool:
     return request.kind.group == "" and request.kind.kind == "Secret"
 
 
-def _blame(call: Call, field: ChangedField, *, secret: bool) -> Blame:
-    sight = call.inputs.object
-    return Blame(
+def _field_change(record: InvocationRecord, field: ChangedField, *, secret: bool) -> FieldChange:
+    visibility = record.inputs.object
+    return FieldChange(
         path=field.pointer,
         op=field.op,
         before=field.before,
         after=field.after,
-        policy=call.label,
-        qualified_name=call.policy.qualified_name,
-        worker=call.policy.worker,
-        version=call.version,
-        round=call.round,
-        order=field.turn,
-        source=call.source,
+        policy=record.label,
+        qualified_name=record.policy.qualified_name,
+        worker=record.policy.worker,
+        version=record.version,
+        round=record.round,
+        order=field.order,
+        source=record.source,
         earlier=field.earlier,
-        hidden=secret or (sight is not None and not sight.covers(parse_pointer(field.pointer))),
+        hidden=secret or (visibility is not None and not visibility.covers(parse_pointer(field.pointer))),
     )

@@ -1,12 +1,12 @@
 """What asking early is worth: how long a mutating chain takes, with real workers that think for 10 ms each.
 
-Three chains, each with early asks and without (``--no-early-asks``): one policy; eight that look at nothing that
+Three chains, each with prefetched calls and without (``--no-prefetch``): one policy; eight that look at nothing that
 another one changes; eight of which each looks at what those before it changed. One review at a time, over real TLS;
 every answer is checked. The worker sleeps, in threads of its own, so that its work costs no CPU time and the latency is
 that of the walk.
 
 Told are medians of the latency and the ratio to the one policy of the same mode, and the gateway's CPU time. Repeat it
-with ``make bench-early-asks``, or ``make bench-early-asks ARGS="--seconds 5 --rounds 7 -o json"``.
+with ``make bench-prefetch``, or ``make bench-prefetch ARGS="--seconds 5 --rounds 7 -o json"``.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from served import ROOT, Load, Window, children, encoded, one_window, start
 
 RECORDING = ROOT / "tests" / "recordings" / "kubectl-run.0m.json"
 POLICIES = 8
-MODES = {"early": (), "serial": ("--no-early-asks",)}
+MODES = {"early": (), "serial": ("--no-prefetch",)}
 
 HEAD = """
 apiVersion: admission-gateway.dev/v1alpha1

@@ -8,12 +8,12 @@ from hypothesis import given
 from msgspec import UNSET
 
 from gateway.patching.application import apply_json_patch
-from gateway.patching.authorship import Authorship
 from gateway.patching.difference import Operation, difference, encode_patch
 from gateway.patching.equality import equal
+from gateway.patching.field_ownership import FieldOwnership
 from gateway.patching.placement import placed
 from gateway.patching.pointer import format_pointer, parse_pointer
-from gateway.patching.succession import succession
+from gateway.patching.sequence_diff import sequence_diff
 from tests.patching.values import SEEDS, SOME, edited, found, objects, places, strictly_equal, text, values
 
 A, B, C, D = range(4)
@@ -21,9 +21,9 @@ A, B, C, D = range(4)
 
 def told(original, *versions):
     """The authorship of an object that A, B, C and so on changed into these versions one after another."""
-    authorship, now = Authorship(original), original
-    for turn, (author, after) in enumerate(versions):
-        authorship.record(author, turn, difference(now, after), after)
+    authorship, now = FieldOwnership(original), original
+    for order, (author, after) in enumerate(versions):
+        authorship.record(author, order, difference(now, after), after)
         now = after
     return authorship
 
@@ -38,9 +38,9 @@ def overwritten(original, *versions):
 
 
 def changes(original, *versions):
-    """The changes in short: (op, place, turn, earlier)."""
+    """The changes in short: (op, place, order, earlier)."""
     return [
-        (each.op, each.pointer, each.turn, each.earlier) for each in told(original, *versions).changes(versions[-1][1])
+        (each.op, each.pointer, each.order, each.earlier) for each in told(original, *versions).changes(versions[-1][1])
     ]
 
 
@@ -171,7 +171,7 @@ FIELDS = {
 
 @pytest.mark.parametrize(("original", "versions", "expected"), FIELDS.values(), ids=FIELDS)
 def test_who_changed_a_field(original, versions, expected):
-    """Every field that differs has the last turn that wrote it, and the earlier ones; no other field appears."""
+    """Every field that differs has the last order that wrote it, and the earlier ones; no other field appears."""
     assert changes(original, *versions) == expected
 
 
@@ -188,12 +188,12 @@ def test_before_and_after():
 
 def test_nobody_changed_anything():
     """Without a change there is no entry."""
-    assert Authorship({"a": 1}).changes({"a": 1}) == ()
+    assert FieldOwnership({"a": 1}).changes({"a": 1}) == ()
 
 
 # ------------------------------------------------------------------------------------------------ properties
 def history(random, original):
-    """What several authors make of an object, in turn."""
+    """What several authors make of an object, in order."""
     versions, now = [], original
     for _ in range(random.randrange(1, 6)):
         after = random.choice([version for _, version in versions] or [original]) if random.random() < 0.15 else now
@@ -227,7 +227,7 @@ def test_the_changes_lead_from_the_original_to_the_final_object(original, random
     """Applied in order, the changes make the final object out of the original; none of them changes nothing."""
     versions = history(random, original)
     final = versions[-1][1]
-    got = list(succession(original, final, told(original, *versions)._root))
+    got = list(sequence_diff(original, final, told(original, *versions)._root))
     operations = [Operation(op=each.op, path=format_pointer(each.path), value=each.value) for each in got]
     assert strictly_equal(apply_json_patch(original, encode_patch(operations)), final)
     for each in got:
@@ -256,7 +256,7 @@ def test_the_changes_explain_the_difference(original, random):
     authorship = told(original, *versions)
     entries = [parse_pointer(entry.pointer) for entry in authorship.changes(final)]
     operations = list(placed(original, difference(original, final)))
-    steps = [*operations, *succession(original, final, authorship._root)]
+    steps = [*operations, *sequence_diff(original, final, authorship._root)]
     arrays = [container for each in steps if each.element for container in (each.old[:-1], each.path[:-1])]
     stated = [each.old if each.op == "remove" else each.path for each in operations]
     for some, others in ((stated, entries), (entries, stated)):
@@ -264,45 +264,45 @@ def test_the_changes_explain_the_difference(original, random):
             assert any(related(pointer, each) for each in [*others, *arrays])
     for entry in authorship.changes(final):
         assert not (entry.before is not UNSET and entry.after is not UNSET and equal(entry.before, entry.after))
-        assert entry.turn in range(len(versions))
-        assert all(each in range(entry.turn) for each in entry.earlier)
+        assert entry.order in range(len(versions))
+        assert all(each in range(entry.order) for each in entry.earlier)
         assert list(entry.earlier) == sorted(set(entry.earlier))
 
 
-def stamped(value, turn):
-    """A value with the turn instead of each scalar."""
+def stamped(value, order):
+    """A value with the order instead of each scalar."""
     if isinstance(value, dict):
-        return {name: stamped(child, turn) for name, child in value.items()}
+        return {name: stamped(child, order) for name, child in value.items()}
     if isinstance(value, list):
-        return [stamped(child, turn) for child in value]
-    return turn
+        return [stamped(child, order) for child in value]
+    return order
 
 
 @pytest.mark.property
 @SOME
 @given(objects(), SEEDS)
 def test_the_last_writer_is_who_wrote_last(original, random):
-    """The turn of an entry is that of a reference that stamps each scalar with its turn and applies the operations
+    """The order of an entry is that of a reference that stamps each scalar with its order and applies the operations
     to the stamps.
 
     Where the stamp says nobody, the difference has called another of several elements the new one.
     """
     versions = history(random, original)
     stamps, now = stamped(original, -1), original
-    for turn, (_, after) in enumerate(versions):
+    for order, (_, after) in enumerate(versions):
         for operation in difference(now, after):
-            written = [{"op": operation.op, "path": operation.path, "value": stamped(operation.value, turn)}]
+            written = [{"op": operation.op, "path": operation.path, "value": stamped(operation.value, order)}]
             stamps = apply_json_patch(stamps, text(written))
         now = after
     turns = {}
     for entry in told(original, *versions).changes(now):
         if entry.op != "remove":
             inside = [(*parse_pointer(entry.pointer), *pointer) for pointer in places(entry.after)]
-            turns |= dict.fromkeys(inside, entry.turn)
-    for pointer, turn in turns.items():
+            turns |= dict.fromkeys(inside, entry.order)
+    for pointer, order in turns.items():
         stamp = found(stamps, pointer)
         if isinstance(stamp, int) and stamp >= 0:
-            assert turn == stamp, (pointer, original, versions)
+            assert order == stamp, (pointer, original, versions)
 
 
 def test_the_deepest_objects_are_followed():
@@ -316,7 +316,7 @@ def test_the_deepest_objects_are_followed():
 
     versions = [(A, {}), (B, deep(1)), (C, deep({"x": 1}))]
     authorship = told(deep(0), *versions)
-    assert [each.turn for each in authorship.changes(deep({"x": 1}))] == [2]
+    assert [each.order for each in authorship.changes(deep({"x": 1}))] == [2]
     assert overwritten(deep(0), *versions, (D, {})) != {}
 
 
@@ -397,7 +397,7 @@ def test_conflicts_are_those_of_a_reference(original, random):
 
     Beyond that only what came again after it had gone: an element, or an array, is then another one to the reference.
     """
-    versions = [(turn, after) for turn, (_, after) in enumerate(history(random, original))]
+    versions = [(order, after) for order, (_, after) in enumerate(history(random, original))]
     fresh, now, writers = count(), original, {}
     document = wrapped(original, fresh)
     for author, after in versions:

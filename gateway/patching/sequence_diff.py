@@ -18,30 +18,32 @@ from msgspec import UNSET
 from gateway.patching.alignment import Aligner
 from gateway.patching.difference import difference
 from gateway.patching.equality import Value, equal
-from gateway.patching.marks import Elements, Mark
+from gateway.patching.ownership_tree import ArrayOwnership, OwnershipNode
 from gateway.patching.placement import Placed, placed
 from gateway.patching.pointer import Pointer
 
 
-def succession(before: Value, after: Value, mark: Mark | None) -> Iterator[Placed]:
+def sequence_diff(before: Value, after: Value, owners: OwnershipNode | None) -> Iterator[Placed]:
     """The operations that make ``after`` out of ``before``; applied in this order they do.
 
-    ``mark`` is what was written on the way from one to the other. Both must be at most 256 levels deep.
+    ``owners`` is what was written on the way from one to the other. Both must be at most 256 levels deep.
     """
-    return _compared(before, after, mark, (), ())
+    return _compared(before, after, owners, (), ())
 
 
-def _compared(before: Value, after: Value, mark: Mark | None, old: Pointer, path: Pointer) -> Iterator[Placed]:
+def _compared(
+    before: Value, after: Value, owners: OwnershipNode | None, old: Pointer, path: Pointer
+) -> Iterator[Placed]:
     if before is after:
         return
     if type(before) is dict and type(after) is dict:
         for name in (*before, *[name for name in after if name not in before]):
             one, other = before.get(name, UNSET), after.get(name, UNSET)
             if one is not other:
-                below = None if mark is None else mark.child(name)
+                below = None if owners is None else owners.child(name)
                 yield from _compared(one, other, below, (*old, name), (*path, name))
     elif type(before) is list and type(after) is list:
-        elements = None if mark is None else mark.elements
+        elements = None if owners is None else owners.elements
         if elements is not None and elements.inherited:
             yield from _followed(before, after, elements, old, path)
         else:
@@ -52,7 +54,7 @@ def _compared(before: Value, after: Value, mark: Mark | None, old: Pointer, path
 
 
 def _followed(
-    before: list[Value], after: list[Value], elements: Elements, old: Pointer, path: Pointer
+    before: list[Value], after: list[Value], elements: ArrayOwnership, old: Pointer, path: Pointer
 ) -> Iterator[Placed]:
     """What differs between two arrays of which some elements are known to have stayed."""
     start, end = _equal_ends(before, after)
@@ -60,13 +62,13 @@ def _followed(
     # One of them may be equal, by chance, to another one at an end.
     stayed = [each for each in elements.survivors(start, last[1]) if start <= each[0] < last[0]]
     row = column = start
-    for next_row, next_column, mark in (*stayed, (*last, None)):
+    for next_row, next_column, owners in (*stayed, (*last, None)):
         for index, at, found, value in _between(before[row:next_row], after[column:next_column]):
             places = (*old, str(row + index)), (*path, str(column + at))
             yield Placed(old=places[0], path=places[1], found=found, value=value, element=True)
-        if mark is not None and before[next_row] is not after[next_column]:
+        if owners is not None and before[next_row] is not after[next_column]:
             places = (*old, str(next_row)), (*path, str(next_column))
-            yield from _compared(before[next_row], after[next_column], mark, *places)
+            yield from _compared(before[next_row], after[next_column], owners, *places)
         row, column = next_row + 1, next_column + 1
 
 

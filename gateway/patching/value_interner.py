@@ -11,7 +11,7 @@ from gateway.patching.equality import Value
 _TRUE, _FALSE = object(), object()
 
 
-class Numbering:
+class ValueInterner:
     """The numbers of all values met so far. The containers must outlive it: they are known by their ``id``."""
 
     __slots__ = ("_by_content", "_by_id", "_contents")

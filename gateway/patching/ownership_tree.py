@@ -31,16 +31,16 @@ Writes: TypeAlias = tuple[Write, ...]
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-class Elements:
-    """What was written in one array. ``marks``: for each element its mark, or its index when nobody had written.
+class ArrayOwnership:
+    """What was written in one array. ``children``: for each element its mark, or its index when nobody had written.
 
     ``inherited``: it was there when nobody had written.
     """
 
-    __slots__ = ("_contents", "_indexes", "inherited", "inserted", "marks", "removed")
+    __slots__ = ("_contents", "_indexes", "children", "inherited", "inserted", "removed")
 
-    def __init__(self, marks: "list[int | Mark]", *, inherited: bool) -> None:
-        self.marks = marks
+    def __init__(self, children: "list[int | OwnershipNode]", *, inherited: bool) -> None:
+        self.children = children
         self.inherited = inherited
         self.inserted: Writes = ()
         self.removed: Writes = ()
@@ -49,34 +49,34 @@ class Elements:
 
     def insert(self, index: int, element: Value, write: Write) -> None:
         """An element has been added."""
-        self.marks.insert(index, _written(element, write))
+        self.children.insert(index, _written(element, write))
         self.inserted = _with(self.inserted, write)
 
     def remove(self, index: int, element: Value, write: Write) -> None:
         """An element has been removed; ``element`` as it was at last."""
-        mark = self.marks.pop(index)
-        origin = mark if isinstance(mark, int) else mark.origin
+        owners = self.children.pop(index)
+        origin = owners if isinstance(owners, int) else owners.origin
         if origin is not None:
             self._indexes[origin] = write
         content = _encode(element)
         self._contents[content] = _with(self._contents.get(content, ()), write)
         self.removed = _with(self.removed, write)
 
-    def made(self, index: int) -> "Mark":
+    def made(self, index: int) -> "OwnershipNode":
         """The mark of an element; a new one, if need be."""
-        mark = self.marks[index]
-        if isinstance(mark, int):
-            mark = self.marks[index] = Mark(origin=mark)
-        return mark
+        owners = self.children[index]
+        if isinstance(owners, int):
+            owners = self.children[index] = OwnershipNode(origin=owners)
+        return owners
 
-    def survivors(self, start: int, stop: int) -> "list[tuple[int, int, Mark]]":
+    def survivors(self, start: int, stop: int) -> "list[tuple[int, int, OwnershipNode]]":
         """Of these elements those that stayed: the index when nobody had written, the one now (both rise), the mark."""
         found = []
-        for index, mark in enumerate(self.marks[start:stop], start):
-            if isinstance(mark, int):
-                found.append((mark, index, _UNWRITTEN))
-            elif mark.origin is not None:
-                found.append((mark.origin, index, mark))
+        for index, owners in enumerate(self.children[start:stop], start):
+            if isinstance(owners, int):
+                found.append((owners, index, _UNWRITTEN))
+            elif owners.origin is not None:
+                found.append((owners.origin, index, owners))
         return found
 
     def removals_of(self, element: Value) -> Writes:
@@ -92,7 +92,7 @@ class Elements:
         return (write,) if write is not None else self.removals_of(element) or self.removed
 
 
-class Mark:
+class OwnershipNode:
     """What was written at one place.
 
     ``leaf``: the writes of the place as a leaf. ``held``: those with which a container came or went here. ``found`` is
@@ -106,8 +106,8 @@ class Mark:
         self.leaf: Writes = ()
         self.held: Writes = ()
         self.found: Value = UNSET
-        self.members: dict[str, Mark] = {}
-        self.elements: Elements | None = None
+        self.members: dict[str, OwnershipNode] = {}
+        self.elements: ArrayOwnership | None = None
         self.origin = origin
 
     @property
@@ -115,40 +115,40 @@ class Mark:
         """All writes of this very place."""
         return tuple(sorted({*self.leaf, *self.held}))
 
-    def all_of_it(self) -> Writes:
+    def all_writes(self) -> Writes:
         """Those, and the insertions and removals in the array that stands here."""
         if self.elements is None:
             return self.writes
         return tuple(sorted({*self.writes, *self.elements.inserted, *self.elements.removed}))
 
-    def child(self, token: str) -> "Mark | None":
+    def child(self, token: str) -> "OwnershipNode | None":
         """The mark of a member or element, if there is one."""
         if self.elements is None:
             return self.members.get(token)
-        index = int(token) if token.isdecimal() else len(self.elements.marks)
-        mark = self.elements.marks[index] if index < len(self.elements.marks) else None
-        return mark if isinstance(mark, Mark) else None
+        index = int(token) if token.isdecimal() else len(self.elements.children)
+        owners = self.elements.children[index] if index < len(self.elements.children) else None
+        return owners if isinstance(owners, OwnershipNode) else None
 
-    def below(self) -> Iterator[tuple[str, "Mark"]]:
+    def below(self) -> Iterator[tuple[str, "OwnershipNode"]]:
         """The marks of its members or elements."""
         if self.elements is None:
             yield from self.members.items()
         else:
-            for index, mark in enumerate(self.elements.marks):
-                if isinstance(mark, Mark):
-                    yield str(index), mark
+            for index, owners in enumerate(self.elements.children):
+                if isinstance(owners, OwnershipNode):
+                    yield str(index), owners
 
-    def opened(self, array: list[Value]) -> Elements:
+    def opened(self, array: list[Value]) -> ArrayOwnership:
         """What was written in the array that stands here; ``array`` as it was before this turn."""
         if self.elements is None:
-            self.elements = Elements(list(range(len(array))), inherited=True)
+            self.elements = ArrayOwnership(list(range(len(array))), inherited=True)
         return self.elements
 
-    def made(self, token: str, container: Value) -> "Mark":
+    def made(self, token: str, container: Value) -> "OwnershipNode":
         """The mark of a member or element of ``container``, which stands here; a new one, if need be."""
         if type(container) is list:
             return self.opened(container).made(int(token))
-        return self.members.setdefault(token, Mark())
+        return self.members.setdefault(token, OwnershipNode())
 
     def rewrite(self, found: Value, value: Value, write: Write) -> None:
         """Something else stands here now: ``value`` instead of ``found``, msgspec.UNSET for nothing."""
@@ -160,9 +160,9 @@ class Mark:
         if type(found) is list:
             self._collapse(write)
         for name in _names(found, value):
-            self.members.setdefault(name, Mark()).rewrite(member(found, name), member(value, name), write)
+            self.members.setdefault(name, OwnershipNode()).rewrite(member(found, name), member(value, name), write)
         if type(value) is list:
-            self.elements = Elements([_written(element, write) for element in value], inherited=False)
+            self.elements = ArrayOwnership([_written(element, write) for element in value], inherited=False)
 
     def _collapse(self, write: Write) -> None:
         """What was written in an array becomes what was written of it."""
@@ -171,9 +171,9 @@ class Mark:
 
     def _all(self) -> Iterator[Write]:
         """The writes here and below."""
-        yield from self.all_of_it()
-        for _, mark in self.below():
-            yield from mark._all()  # noqa: SLF001 - its own class
+        yield from self.all_writes()
+        for _, owners in self.below():
+            yield from owners._all()  # noqa: SLF001 - its own class
 
     def leaves(self, found: Value, value: Value, at: Pointer) -> Iterator[tuple[Pointer, Writes]]:
         """The leaves written already that would be written if ``value`` came to stand here instead of ``found``."""
@@ -182,15 +182,15 @@ class Mark:
         if self.leaf and (is_leaf(found) or is_leaf(value) or (type(value) is list and not array)):
             yield at, self.leaf
         if array:
-            for token, mark in self.below():
-                yield from mark.leaves(found[int(token)], UNSET, (*at, token))
-        for name, mark in self.members.items():
+            for token, owners in self.below():
+                yield from owners.leaves(found[int(token)], UNSET, (*at, token))
+        for name, owners in self.members.items():
             one, other = member(found, name), member(value, name)
             if one is not UNSET or other is not UNSET:
-                yield from mark.leaves(one, other, (*at, name))
+                yield from owners.leaves(one, other, (*at, name))
 
 
-_UNWRITTEN: Final = Mark()
+_UNWRITTEN: Final = OwnershipNode()
 """Of an element into which nobody wrote."""
 
 
@@ -212,10 +212,10 @@ def _names(*values: Value) -> dict[str, None]:
     return dict.fromkeys(name for value in values if type(value) is dict for name in value)
 
 
-def _written(value: Value, write: Write) -> Mark:
-    mark = Mark()
-    mark.rewrite(UNSET, value, write)
-    return mark
+def _written(value: Value, write: Write) -> OwnershipNode:
+    owners = OwnershipNode()
+    owners.rewrite(UNSET, value, write)
+    return owners
 
 
 def _with(writes: Writes, write: Write) -> Writes:

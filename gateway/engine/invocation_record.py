@@ -24,7 +24,7 @@ def refuses(failure: Failure, policy: Policy) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class InvocationRecord:
     """One policy's turn in one round, called or not.
 
     ``round`` is 0, or 1 when reinvoked; ``index`` is the policy's place in the plan. ``matched`` False: ``why`` names
@@ -33,8 +33,8 @@ class Call:
     ``document_key`` and ``document_size`` are the SHA-256 and the bytes of the document put to the policy, 0 where
     nobody was asked; the document itself is not kept: a chain of twenty would hold the object twenty times.
     ``source`` and ``age`` are where the answer comes from, and how many seconds before the worker had said it;
-    ``early``: it was asked before the policy's turn. ``version`` is that of the policy, as the answer says it, or else
-    as its worker described it. ``inputs`` are what it was shown.
+    ``prefetched``: it was asked before the policy's turn. ``version`` is that of the policy, as the answer says it, or
+    else as its worker described it. ``inputs`` are what it was shown.
     ``answer`` is what the turn came to, a failure found while applying included; ``instead_of`` is the failure in whose
     place a stale verdict stands. ``changes`` is what it changed, as our own difference; ``would_change`` is that of a
     policy whose mode is warn or audit, which was not applied. ``conflicts`` are the fields that it wrote, or would have
@@ -47,9 +47,9 @@ class Call:
     policy: Policy
     matched: bool
     why: str = ""
-    source: Source = Source.NOBODY
+    source: Source = Source.NONE
     age: float = 0.0
-    early: bool = False
+    prefetched: bool = False
     version: str = ""
     inputs: Inputs = Inputs.EVERYTHING
     document_key: bytes = b""

@@ -6,9 +6,9 @@ as where a namespaceSelector needs it: a document without it would be another qu
 
 from gateway.documents.document import Document
 from gateway.documents.documents import Documents
-from gateway.engine.applying import EvolvingObject
-from gateway.engine.inability import namespace_unknown
 from gateway.engine.lookups import Lookups
+from gateway.engine.match_errors import namespace_unknown
+from gateway.engine.object_state import ObjectState
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Failure
 from gateway.matching.outcomes import NeedsNamespace
@@ -16,14 +16,14 @@ from gateway.matching.selectors import Labels
 from gateway.review.request import Request
 
 
-class Documenting:
+class DocumentBuilder:
     """Makes the documents of one review."""
 
     def __init__(self, request: Request, lookups: Lookups) -> None:
         self._documents = Documents(request)
         self._facts = lookups.facts
 
-    def of(self, member: Member, obj: EvolvingObject) -> Document | NeedsNamespace | Failure:
+    def of(self, member: Member, obj: ObjectState) -> Document | NeedsNamespace | Failure:
         """What this policy is sent about the object as it now is. Raises ReviewError as Documents does."""
         labels = self._labels(member)
         if isinstance(labels, NeedsNamespace | Failure):

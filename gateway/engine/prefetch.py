@@ -1,10 +1,10 @@
-"""Early asks: every policy that matches the object that came, and can be asked, is asked at once.
+"""Prefetched calls: every policy that matches the object that came, and can be asked, is asked at once.
 
 They only warm the memo. The walk stays Kubernetes' own, one turn at a time: in its turn a policy is matched on the
-object as it then is, and asked about that; if it is the question that was asked early, the answer is there already, or
-on its way (what becomes of an early ask is told in ``call_tracker``). An answer that no turn asks for vanishes.
+object as it then is, and asked about that; if it is the question that was prefetched, the answer is there already, or
+on its way (what becomes of a prefetched call is told in ``call_tracker``). An answer that no turn asks for vanishes.
 
-Never asked early: a policy that has side effects for this request, or that cannot be asked at all. What matching and
+Never prefetched: a policy that has side effects for this request, or that cannot be asked at all. What matching and
 inputs need to know is looked up early as well. Of what was matched early, the outcome holds in the policy's turn too,
 if the object is still the one that came: facts are found once and never change.
 """
@@ -12,7 +12,7 @@ if the object is still the one that came: facts are found once and never change.
 from gateway.cel.program import NeedsAuthorization
 from gateway.documents.document import Document
 from gateway.engine.call_tracker import CallTracker, has_side_effects
-from gateway.engine.documenting import Documenting
+from gateway.engine.document_builder import DocumentBuilder
 from gateway.engine.lookups import Lookups
 from gateway.engine.plan import Plan
 from gateway.matching.outcomes import MATCHED, Matched, Matching, NeedsNamespace
@@ -21,11 +21,11 @@ from gateway.review.errors import ReviewError
 from gateway.review.request import Request
 
 
-class EarlyAsks:
-    """Who has been matched and asked early in one review. Places are those in the plan, from 0."""
+class Prefetch:
+    """Who has been matched and prefetched in one review. Places are those in the plan, from 0."""
 
     def __init__(
-        self, request: Request, plan: Plan, *, lookups: Lookups, documents: Documenting, tracker: CallTracker
+        self, request: Request, plan: Plan, *, lookups: Lookups, documents: DocumentBuilder, tracker: CallTracker
     ) -> None:
         self._request = request
         self._members = plan.members
@@ -35,14 +35,14 @@ class EarlyAsks:
         self._matchings: dict[int, Matching] = {}
         self._waiting: list[int] = []
 
-    def ask(self, first: int, now: float) -> None:
+    def start(self, first: int, now: float) -> None:
         """Ask early whoever may be asked, from place ``first`` on."""
         for index in range(first, len(self._members)):
             member = self._members[index]
-            if member.standing is None and not has_side_effects(member.policy, self._request):
+            if member.unavailable is None and not has_side_effects(member.policy, self._request):
                 self._try(index, now)
 
-    def ask_again(self, first: int, now: float) -> None:
+    def resume(self, first: int, now: float) -> None:
         """A fact was found: ask those from place ``first`` on that waited for one."""
         waiting, self._waiting = self._waiting, []
         for index in waiting:
@@ -63,10 +63,10 @@ class EarlyAsks:
             return
         for need in (matching, document):
             if isinstance(need, NeedsNamespace | NeedsAuthorization):
-                self._lookups.want(need)
+                self._lookups.prefetch(need)
                 self._waiting.append(index)
         if isinstance(document, Document):
-            self._tracker.ask_early(index, member, document, now)
+            self._tracker.prefetch(index, member, document, now)
 
     def _match(self, index: int) -> Matching:
         known = self._matchings.get(index)

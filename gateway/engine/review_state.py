@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from gateway.engine.applying import EvolvingObject
-from gateway.engine.call import Call, refuses
-from gateway.engine.call_tracker import Heard
+from gateway.engine.call_tracker import InvocationResult
 from gateway.engine.conflicts import Conflict, conflict_failure, conflicts_of
+from gateway.engine.invocation import PolicyInvocation
+from gateway.engine.invocation_record import InvocationRecord, refuses
+from gateway.engine.object_state import ObjectState
 from gateway.engine.origin import Source
 from gateway.engine.plan import Plan
-from gateway.engine.reinvoking import Reinvocation
-from gateway.engine.turn import Turn
+from gateway.engine.reinvocation import Reinvocation
 from gateway.engine.verdicts import Allow, Answer, Failure
 from gateway.patching.difference import Operation
 from gateway.patching.limits import PatchLimits
@@ -41,7 +41,7 @@ class _Effect:
     conflicts: tuple[Conflict, ...] = ()
 
 
-class Settling:
+class ReviewState:
     """The turns that are over, in the order in which they ended, and the object as they have left it.
 
     ``stopped``: a mutating policy has refused, and nobody comes after it.
@@ -51,89 +51,94 @@ class Settling:
         self._plan = plan
         self._validating = plan.phase is Phase.VALIDATING
         self._reinvocation = Reinvocation()
-        self.object = EvolvingObject(request, limits)
-        self.calls: list[Call] = []
+        self.object = ObjectState(request, limits)
+        self.records: list[InvocationRecord] = []
         self.stopped = False
 
-    def due(self, turn: Turn) -> bool:
+    def due(self, invocation: PolicyInvocation) -> bool:
         """Whether the policy is to be asked in this round, if it matches."""
-        return self._reinvocation.due(turn.index, turn.round)
+        return self._reinvocation.due(invocation.index, invocation.round)
 
-    def counts(self, failure: Failure, turn: Turn) -> bool:
+    def counts(self, failure: Failure, invocation: PolicyInvocation) -> bool:
         """Whether it matters that nobody can tell whether the policy judges."""
-        policy = turn.member.policy
+        policy = invocation.member.policy
         # Who would not be asked anyway has nothing to fail open; what refuses does so as in kube-apiserver.
-        return self.due(turn) or (policy.mode is Mode.ENFORCE and refuses(failure, policy))
+        return self.due(invocation) or (policy.mode is Mode.ENFORCE and refuses(failure, policy))
 
-    def pass_over(self, turn: Turn, why: str) -> None:
+    def skip(self, invocation: PolicyInvocation, why: str) -> None:
         """The policy does not judge."""
-        if not self.due(turn):
+        if not self.due(invocation):
             # Nobody expected it to be asked again: no news.
             return
-        member = turn.member
-        call = Call(
-            round=turn.round, index=turn.index, label=member.label, policy=member.policy, matched=False, why=why
+        member = invocation.member
+        record = InvocationRecord(
+            round=invocation.round,
+            index=invocation.index,
+            label=member.label,
+            policy=member.policy,
+            matched=False,
+            why=why,
         )
-        self.calls.append(call)
+        self.records.append(record)
 
-    def settle(self, heard: Heard, now: float) -> None:
+    def settle(self, result: InvocationResult, now: float) -> None:
         """The policy has judged, or could not."""
-        turn, member, source = heard.turn, heard.turn.member, heard.origin.source
-        effect = self._effect(turn, heard.answer)
+        invocation, member, source = result.invocation, result.invocation.member, result.origin.source
+        effect = self._effect(invocation, result.answer)
         answer, enforced = effect.answer, member.policy.mode is Mode.ENFORCE
         # What nobody was asked has no document, although one was made to look into the memo.
-        document = None if source is Source.NOBODY else turn.document
-        said = "" if isinstance(heard.answer, Failure) else heard.answer.version
-        call = Call(
-            round=turn.round,
-            index=turn.index,
+        document = None if source is Source.NONE else invocation.document
+        said = "" if isinstance(result.answer, Failure) else result.answer.version
+        record = InvocationRecord(
+            round=invocation.round,
+            index=invocation.index,
             label=member.label,
             policy=member.policy,
             matched=True,
             source=source,
-            age=heard.origin.age,
-            early=heard.early,
+            age=result.origin.age,
+            prefetched=result.prefetched,
             version=said or member.version,
             inputs=member.inputs,
             document_key=document.digest if document else b"",
             document_size=len(document.content) if document else 0,
-            started=turn.started,
+            started=invocation.started,
             ended=now,
             answer=answer,
-            instead_of=heard.instead_of,
+            instead_of=result.instead_of,
             changes=effect.changes if enforced else (),
             would_change=() if enforced else effect.changes,
             conflicts=effect.conflicts,
         )
-        self.calls.append(call)
-        self._reinvocation.settled(call)
-        if call.refuses and not self._validating:
+        self.records.append(record)
+        self._reinvocation.settled(record)
+        if record.refuses and not self._validating:
             self.stopped = True
 
-    def in_chain_order(self) -> Sequence[Call]:
+    def in_chain_order(self) -> Sequence[InvocationRecord]:
         """All calls, round by round."""
         if self._validating:
-            self.calls.sort(key=lambda call: call.index)
-        return self.calls
+            self.records.sort(key=lambda record: record.index)
+        return self.records
 
-    def _effect(self, turn: Turn, answer: Answer) -> _Effect:
+    def _effect(self, invocation: PolicyInvocation, answer: Answer) -> _Effect:
         if not isinstance(answer, Allow) or answer.change is None:
             return _Effect(answer=answer)
         if self._validating:
             return _Effect(answer=_NO_CHANGE_HERE)
-        applied = self.object.try_out(answer.change, turn.member)
+        applied = self.object.preview(answer.change, invocation.member)
         if isinstance(applied, Failure):
-            return _Effect(answer=_with_what_was_said(applied, answer))
-        if not applied.operations or turn.member.policy.mode is not Mode.ENFORCE:
+            return _Effect(answer=_with_annotations(applied, answer))
+        if not applied.operations or invocation.member.policy.mode is not Mode.ENFORCE:
             return _Effect(answer=answer, changes=applied.operations)
-        overwritten = self.object.overwritten(applied.operations, turn.index)
-        conflicts = conflicts_of(turn.index, overwritten, self._plan.members)
+        overwritten = self.object.overwritten(applied.operations, invocation.index)
+        conflicts = conflicts_of(invocation.index, overwritten, self._plan.members)
         denied = conflict_failure(conflicts)
         if denied is not None:
-            return _Effect(answer=_with_what_was_said(denied, answer), conflicts=conflicts)
-        self.object.take(applied, author=turn.index, turn=len(self.calls))
+            return _Effect(answer=_with_annotations(denied, answer), conflicts=conflicts)
+        self.object.commit(applied, author=invocation.index, order=len(self.records))
         return _Effect(answer=answer, changes=applied.operations, conflicts=conflicts)
 
 
-def _with_what_was_said(failure: Failure, answer: Allow) -> Failure:
+def _with_annotations(failure: Failure, answer: Allow) -> Failure:
     return replace(failure, warnings=answer.warnings, audit_annotations=answer.audit_annotations)

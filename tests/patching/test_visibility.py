@@ -29,17 +29,17 @@ POD = {
 DIALECTS = pytest.mark.parametrize("dialect", PatchDialect)
 
 
-def sight(*pointers):
+def visibility(*pointers):
     """What was shown."""
     return Places([parse_pointer(pointer) for pointer in pointers])
 
 
-IMAGES = sight("/metadata/labels", "/spec/containers/*/image")
+IMAGES = visibility("/metadata/labels", "/spec/containers/*/image")
 
 
 def applied(*operations, document=POD, shown=IMAGES, dialect=PatchDialect.RFC_6902):
     """The object after a JSON Patch by somebody who was shown a part."""
-    return apply_json_patch(document, text(list(operations)), sight=shown, dialect=dialect)
+    return apply_json_patch(document, text(list(operations)), visibility=shown, dialect=dialect)
 
 
 READS = {
@@ -151,7 +151,7 @@ def test_an_array_whose_elements_are_all_shown_is_shown_whole():
         {"op": "move", "from": "/spec/volumes/1", "path": "/spec/volumes/0"},
         {"op": "remove", "path": "/spec/volumes/1"},
     ]
-    assert applied(*operations, shown=sight("/spec/volumes/*")) == POD
+    assert applied(*operations, shown=visibility("/spec/volumes/*")) == POD
 
 
 def test_the_index_of_what_was_appended_to_a_hidden_array_is_hidden():
@@ -181,7 +181,7 @@ def test_an_element_in_sight_does_not_leave_an_array_that_is_not(dialect):
         applied(
             {"op": "move", "from": "/spec/containers/0", "path": "/metadata/labels/c"},
             {"op": "copy", "from": "/spec/containers/0", "path": "/metadata/labels/d"},
-            shown=sight("/spec/containers/0", "/metadata/labels"),
+            shown=visibility("/spec/containers/0", "/metadata/labels"),
             dialect=dialect,
         )
 
@@ -200,7 +200,7 @@ def test_an_array_is_not_its_own_for_what_was_appended(dialect):
 @pytest.mark.parametrize("token", ["-1", "+0", "00"])
 def test_an_index_that_only_kubernetes_reads_is_refused_where_something_is_hidden(token):
     """An index that is none in RFC 6901 is not what was shown, even if an input calls a member so."""
-    shown = sight(f"/spec/volumes/{token}", "/spec/containers/*/image")
+    shown = visibility(f"/spec/volumes/{token}", "/spec/containers/*/image")
     for operation in (
         {"op": "test", "path": f"/spec/volumes/{token}", "value": {"name": "v"}},
         {"op": "add", "path": f"/spec/containers/{token}/image", "value": "x"},
@@ -217,7 +217,7 @@ def test_kubernetes_own_corners_apply_where_all_is_shown():
         {"op": "test", "path": "/metadata/labels/none", "value": None},
         {"op": "remove", "path": "/spec/volumes/-1"},
     ]
-    got = applied(*operations, shown=sight("/metadata/labels", "/spec/volumes/*"), dialect=PatchDialect.KUBERNETES)
+    got = applied(*operations, shown=visibility("/metadata/labels", "/spec/volumes/*"), dialect=PatchDialect.KUBERNETES)
     assert got["metadata"]["annotations"] == {"token": "secret", "new": "x"}
     assert got["spec"]["volumes"] == []
 
@@ -249,13 +249,13 @@ MERGES = {
 def test_a_merge_patch_leaves_hidden_arrays_alone(patch, lacking):
     """An existing array that was not shown whole is not replaced, removed or lost, be it by an equal one."""
     with pytest.raises(PatchError, match=f"inputs lack /object{lacking}; add it"):
-        apply_merge_patch(POD, text(patch), sight=IMAGES)
+        apply_merge_patch(POD, text(patch), visibility=IMAGES)
 
 
 def test_a_merge_patch_may_set_what_it_was_not_shown():
     """Members are set and removed by name, new arrays created, and arrays shown whole replaced."""
     patch = {"metadata": {"annotations": {"token": None, "new": "x"}}, "spec": {"volumes": [1], "args": ["new"]}}
-    got = apply_merge_patch(POD, text(patch), sight=sight("/spec/volumes/*"))
+    got = apply_merge_patch(POD, text(patch), visibility=visibility("/spec/volumes/*"))
     assert got == apply_merge_patch(POD, text(patch))
 
 
@@ -263,7 +263,7 @@ def returned(change, shown=IMAGES, document=POD):
     """The object after a worker returned what it was sent, changed."""
     sent = json.loads(json.dumps(shown_part(document, shown)))
     change(sent)
-    return apply_object(document, text(sent), sight=shown)
+    return apply_object(document, text(sent), visibility=shown)
 
 
 def test_a_whole_object_is_compared_with_what_was_sent():
@@ -306,14 +306,14 @@ def test_a_whole_object_may_not_change_an_array_shown_in_part(change):
 
 def test_a_whole_object_may_change_an_array_that_was_sent_whole():
     """Then elements come and go."""
-    got = returned(lambda sent: sent["spec"]["volumes"].insert(0, 1), shown=sight("/spec/volumes/*"))
+    got = returned(lambda sent: sent["spec"]["volumes"].insert(0, 1), shown=visibility("/spec/volumes/*"))
     assert got == {**POD, "spec": {**POD["spec"], "volumes": [1, {"name": "v"}]}}
 
 
 def test_a_whole_object_by_one_who_saw_all_is_what_was_returned():
     """With nothing hidden it is the parsed text, whatever stood there."""
     assert apply_object(POD, b'{"a": [1]}') == {"a": [1]}
-    assert apply_object(POD, b'{"a": [1]}', sight=sight("")) == {"a": [1]}
+    assert apply_object(POD, b'{"a": [1]}', visibility=visibility("")) == {"a": [1]}
 
 
 # ------------------------------------------------------------------------------------------------ properties
@@ -403,7 +403,7 @@ def random_patch(random, document, shown, dialect):
     for _ in range(random.randrange(1, 9)):
         operation = random_operation(random, now, known)
         try:
-            now = apply_json_patch(document, text([*operations, operation]), sight=shown, dialect=dialect)
+            now = apply_json_patch(document, text([*operations, operation]), visibility=shown, dialect=dialect)
         except PatchError:
             if random.random() < 0.15:
                 return [*operations, operation]
@@ -416,7 +416,7 @@ def random_patch(random, document, shown, dialect):
 def outcome(apply, document, content, shown):
     """What was said, or what is shown of the result."""
     try:
-        return shown_part(apply(document, content, sight=shown), shown)
+        return shown_part(apply(document, content, visibility=shown), shown)
     except PatchError as error:
         return type(error), str(error)
 
@@ -424,14 +424,16 @@ def outcome(apply, document, content, shown):
 def result(apply, document, content, shown):
     """The object after it, and an empty message; or what was said."""
     try:
-        return apply(document, content, sight=shown), ""
+        return apply(document, content, visibility=shown), ""
     except PatchError as error:
         return None, str(error)
 
 
 def by_dialect(dialect):
     """apply_json_patch in one of them."""
-    return lambda document, content, *, sight: apply_json_patch(document, content, sight=sight, dialect=dialect)
+    return lambda document, content, *, visibility: apply_json_patch(
+        document, content, visibility=visibility, dialect=dialect
+    )
 
 
 def same(one, other):
@@ -457,7 +459,7 @@ def test_a_hidden_value_never_changes_its_place(attack):
     if not fault:
         assert markers(after) == markers(document)
         raw = msgspec.Raw(text(document)) if dialect is PatchDialect.KUBERNETES else document
-        assert strictly_equal(after, apply_json_patch(raw, content, sight=shown, dialect=dialect))
+        assert strictly_equal(after, apply_json_patch(raw, content, visibility=shown, dialect=dialect))
 
 
 @pytest.mark.property
@@ -540,4 +542,4 @@ def test_a_place_is_looked_at_once():
 
     wide = {"a": {str(number): {"b": number} for number in range(1_000)}}
     content = text([{"op": "replace", "path": "/a", "value": {}}] * 5_000)
-    assert apply_json_patch(wide, content, sight=sight("/a/*")) == {"a": {}}
+    assert apply_json_patch(wide, content, visibility=visibility("/a/*")) == {"a": {}}

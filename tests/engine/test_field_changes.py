@@ -6,8 +6,8 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from gateway.engine.blame import Blame, digest
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
+from gateway.engine.field_changes import FieldChange, digest
 from gateway.engine.origin import Source
 from gateway.engine.plan import Described, make_plan
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
@@ -28,10 +28,10 @@ SECRET = {
 def test_a_blame_names_the_policy_its_worker_and_its_version():
     """And operation, values, order, source."""
     chain = [policy("a")]
-    heart = Heart(request(), make_plan(Phase.MUTATING, chain, {"test/" + A: Described(version="7")}), ends=200.0)
-    decision = World(behaviours={"a": label("one")}).decide(heart)
-    assert decision.blame == (
-        Blame(
+    engine = Engine(request(), make_plan(Phase.MUTATING, chain, {"test/" + A: Described(version="7")}), ends=200.0)
+    decision = World(behaviours={"a": label("one")}).decide(engine)
+    assert decision.field_changes == (
+        FieldChange(
             path="/metadata/labels/one",
             op="add",
             before=UNSET,
@@ -42,7 +42,7 @@ def test_a_blame_names_the_policy_its_worker_and_its_version():
             version="7",
             round=0,
             order=0,
-            source=Source.ASKED,
+            source=Source.CALLED,
             earlier=(),
             hidden=False,
         ),
@@ -52,13 +52,13 @@ def test_a_blame_names_the_policy_its_worker_and_its_version():
 def test_the_version_is_the_answers_own_if_it_says_one():
     """The worker may have been replaced since it described itself."""
     decision, _ = decide([policy("a")], {"a": Allow(change=label("one").change, version="8")})
-    assert (decision.blame[0].version, decision.calls[0].version) == ("8", "8")
+    assert (decision.field_changes[0].version, decision.calls[0].version) == ("8", "8")
 
 
 def test_the_last_writer_is_blamed_and_the_earlier_ones_are_named():
     """By the places of their turns among the calls."""
     decision, _ = decide(PAIR, {"a": label("one"), "b": label("one", "2")})
-    (entry,) = decision.blame
+    (entry,) = decision.field_changes
     assert (entry.policy, entry.after, entry.order, entry.earlier) == (B, "2", 1, (0,))
 
 
@@ -68,7 +68,7 @@ def test_blame_follows_elements_and_not_indexes():
     image = patch({"op": "replace", "path": "/spec/containers/0/image", "value": "y"})
     front = patch({"op": "add", "path": "/spec/containers/0", "value": {"name": "front", "image": "z"}})
     decision, _ = decide(PAIR, {"a": image, "b": front}, on=request(pod))
-    assert {(entry.path, entry.policy) for entry in decision.blame} == {
+    assert {(entry.path, entry.policy) for entry in decision.field_changes} == {
         ("/spec/containers/0", B),
         ("/spec/containers/1/image", A),
     }
@@ -78,7 +78,7 @@ def test_blame_follows_elements_and_not_indexes():
 def test_nobody_is_blamed_where_nothing_is_changed_in_the_end(answers):
     """A refused review changes nothing."""
     decision, _ = decide(PAIR, answers)
-    assert decision.blame == ()
+    assert decision.field_changes == ()
     assert not any(key.endswith("_changed") for key in decision.response.audit_annotations)
 
 
@@ -112,7 +112,7 @@ def test_values_of_a_secret_are_hidden():
     secret = request({"metadata": {"name": "s", "labels": {}}}, **SECRET)
     secrets = replace(PODS, resources=("secrets",))
     decision, _ = decide([policy("a", rules=(secrets,))], {"a": label("one")}, on=secret)
-    assert decision.blame[0].hidden
+    assert decision.field_changes[0].hidden
 
 
 @pytest.mark.parametrize(("key", "hidden"), [("one", False), ("two", True)])
@@ -120,7 +120,7 @@ def test_values_that_the_policy_was_not_shown_are_hidden(key, hidden):
     """It writes beside what it sees."""
     inputs = Inputs(places=Places([("object", "metadata", "labels", "one")]))
     decision, _ = decide([policy("a", inputs=inputs)], {"a": label(key)})
-    assert decision.blame[0].hidden is hidden
+    assert decision.field_changes[0].hidden is hidden
 
 
 def test_a_digest_is_of_the_value_and_of_the_key():
@@ -139,17 +139,19 @@ def test_a_change_in_whatever_form_is_blamed_by_our_own_difference():
         )
     )
     decision, _ = decide([policy("a")], {"a": whole})
-    assert [(entry.op, entry.path) for entry in decision.blame] == [("add", "/metadata/labels/x")]
+    assert [(entry.op, entry.path) for entry in decision.field_changes] == [("add", "/metadata/labels/x")]
 
 
 @pytest.mark.property
 def test_blame_is_the_patch_and_everybody_in_it_changed_something():
     """Each operation of the patch has its entry, and each entry a turn that changed something."""
     for case in cases(3):
-        decision, _ = run(case, early_asks=True)
-        assert {(each.op, each.path) for each in decision.patch} <= {(each.op, each.path) for each in decision.blame}
-        assert bool(decision.patch) is bool(decision.blame), case
-        for entry in decision.blame:
+        decision, _ = run(case, prefetch=True)
+        assert {(each.op, each.path) for each in decision.patch} <= {
+            (each.op, each.path) for each in decision.field_changes
+        }
+        assert bool(decision.patch) is bool(decision.field_changes), case
+        for entry in decision.field_changes:
             turns = [*entry.earlier, entry.order]
             assert all(decision.calls[turn].changes for turn in turns), case
             assert decision.calls[entry.order].label == entry.policy

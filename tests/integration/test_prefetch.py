@@ -42,7 +42,7 @@ async def review(request, context):
 
 @pytest.mark.parametrize("reinvocation", ["Never", "IfNeeded"])
 async def test_early_asks_change_no_answer(gateway, reinvocation):
-    """The same recorded requests, to the same workers, with early asks and without: the same bytes."""
+    """The same recorded requests, to the same workers, with prefetched calls and without: the same bytes."""
     assert PODS
     chain = [policy(name, reinvocationPolicy=reinvocation) for name in POLICIES]
     chain[1] |= {"inputs": ["/object/metadata/labels"]}
@@ -50,10 +50,12 @@ async def test_early_asks_change_no_answer(gateway, reinvocation):
     async with scripted(*POLICIES, review=review) as target:
         known = configuration(source(workers={"scripted": target}, mutating=chain))
         for early in (True, False):
-            async with gateway(known, early_asks=early) as served:
+            async with gateway(known, prefetch=early) as served:
                 answers[early] = [(await served.send(message(each))).body for each in PODS]
-                asked = sum(decision.early_asks for decision in served.decisions.values())
+                asked = sum(decision.prefetches for decision in served.decisions.values())
                 assert bool(asked) is early
-                assert sum(served.metric("early_asks_total", result=word) for word in ("used", "wasted")) == asked
+                assert (
+                    sum(served.metric("policy_prefetches_total", result=word) for word in ("used", "wasted")) == asked
+                )
     assert answers[True] == answers[False]
     assert any(b'"patch"' in each for each in answers[True])

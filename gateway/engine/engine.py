@@ -1,4 +1,4 @@
-"""The heart: a review in, asks out, answers in, a decision out. It holds no socket and no clock, and waits for nobody.
+"""The engine: a review in, asks out, answers in, a decision out. It holds no socket and no clock, and waits for nobody.
 
 A policy's **turn** is: match the object as it now is; find a missing fact; ask; settle. Rules of the machine:
 
@@ -8,8 +8,8 @@ A policy's **turn** is: match the object as it now is; find a missing fact; ask;
   marked. If anything changed, the chain is walked again: matching comes first, then the mark; only marked policies
   are asked. Marks made in the second round count for the policies still to come. (kube-apiserver's rule: a policy
   that was not asked in the first round is never asked in the second; one that failed open counts as asked.)
-* Early asks (mutating, unless switched off): every policy that matches the object that came is asked at once, and the
-  walk stays as it is: see ``early``.
+* Prefetched calls (mutating, unless switched off): every policy that matches the object that came is asked at once, and
+  the walk stays as it is: see ``prefetch``.
 * Validating, all turns at once. All are waited for; all refusals are gathered.
 * The memo, for one review: a verdict is a function of (worker, policy, settings, document), so the same question is
   asked once. While it is open, a second turn with the same question follows it; if it fails, each follower asks for
@@ -19,15 +19,15 @@ A policy's **turn** is: match the object as it now is; find a missing fact; ask;
 * Time. A turn's deadline is min(asked + timeoutSeconds, end of the budget). When the budget ends, verdicts that are
   there count, in the turns still to come as well; every policy not yet judged is a failure ``BUDGET_EXHAUSTED``, and
   what that means is its failurePolicy's to say. An answer after its deadline is no answer.
-  (An end of the API server's own deadline is another matter: ``lateness``.)
-* Not knowing is not allowing: a member that cannot be asked fails with its standing, in its turn, if it matches.
+  (An end of the API server's own deadline is another matter: ``deadlines``.)
+* Not knowing is not allowing: a member that cannot be asked fails with its failure, in its turn, if it matches.
 * A dry run of a policy that has side effects even then is refused, whatever failurePolicy says, and nobody is asked.
 * A policy whose mode is warn or audit is asked like any other. Nothing that it says counts: it refuses nothing, changes
   nothing (what it would change is recorded), marks nobody, ends no chain.
 * A policy that has an entry of its own is asked at once: the API server has matched it.
 
 Events come one at a time: ``start``, then ``answered``, ``fallback``, ``found``, ``expired``, ``abandoned`` or
-``broken`` in any order. What the diagram can't show: an event about something that the heart has given up is legal and
+``broken`` in any order. What the diagram can't show: an event about something that the engine has given up is legal and
 changes nothing, because the driver cannot always cancel in time.
 """
 
@@ -35,23 +35,23 @@ from itertools import count
 from typing import Final
 
 from gateway.cel.program import NeedsAuthorization
-from gateway.engine.blame import changed_by
-from gateway.engine.call_tracker import NOBODY, CallTracker, Heard
-from gateway.engine.composing import compose
+from gateway.engine.call_tracker import NO_CALL, CallTracker, InvocationResult
+from gateway.engine.chain import PolicyChain
+from gateway.engine.deadlines import Budget
 from gateway.engine.decision import Decision
-from gateway.engine.documenting import Documenting
-from gateway.engine.early import EarlyAsks
-from gateway.engine.inability import dry_run_unsupported, undecided
-from gateway.engine.lateness import Budget
+from gateway.engine.document_builder import DocumentBuilder
+from gateway.engine.field_changes import changed_by
+from gateway.engine.invocation import PolicyInvocation
 from gateway.engine.lookups import Fact, Lookups
-from gateway.engine.origin import ASKED, Origin
+from gateway.engine.match_errors import dry_run_unsupported, undecided
+from gateway.engine.origin import CALLED, Origin
 from gateway.engine.plan import Plan
 from gateway.engine.policy_call import PolicyCall
-from gateway.engine.settling import Settling
+from gateway.engine.prefetch import Prefetch
+from gateway.engine.response_builder import compose
+from gateway.engine.review_state import ReviewState
 from gateway.engine.steps import Step
-from gateway.engine.turn import Turn
 from gateway.engine.verdicts import Answer, Failure, Verdict
-from gateway.engine.walking import Walk
 from gateway.matching.equivalents import EMPTY, Equivalents
 from gateway.matching.outcomes import MATCHED, Matched, Matching, NeedsNamespace, NotMatched, Undecidable, WrongVersion
 from gateway.matching.pipeline import match
@@ -64,7 +64,7 @@ from gateway.review.request import Request
 _UNMARKED: Final = "not marked for reinvocation"
 
 
-class Heart:
+class Engine:
     """Decides one review.
 
     Args:
@@ -72,10 +72,10 @@ class Heart:
             review to decide, and no further event may follow.
         plan: who judges.
         ends: when the budget ends, on the driver's clock.
-        came: when the request came, on the same clock, for the record; the moment of ``start`` if None.
+        received: when the request came, on the same clock, for the record; the moment of ``start`` if None.
         limits: of the patches that workers send.
         equivalents: which resources are the same in another version or group, as far as anybody knows.
-        early_asks: whether mutating policies may be asked before their turn.
+        prefetch: whether mutating policies may be asked before their turn.
         traceparent: of W3C Trace Context; goes with each call.
     """
 
@@ -85,29 +85,29 @@ class Heart:
         plan: Plan,
         *,
         ends: float,
-        came: float | None = None,
+        received: float | None = None,
         limits: PatchLimits = DEFAULT_LIMITS,
         equivalents: Equivalents = EMPTY,
-        early_asks: bool = True,
+        prefetch: bool = True,
         traceparent: str = "",
     ) -> None:
         self._request = request
         self._plan = plan
         self._parallel = plan.phase is Phase.VALIDATING
         self._budget = Budget(ends)
-        self._came = came
+        self._received = received
         self._finished = False
-        self._settling = Settling(request, plan, limits)
-        self._object = self._settling.object
-        self._walk = Walk(plan, self._budget, self._settling)
+        self._state = ReviewState(request, plan, limits)
+        self._object = self._state.object
+        self._chain = PolicyChain(plan, self._budget, self._state)
         # What is open, and what is known.
         ids = count(1)
         self._lookups = Lookups(request, ids, equivalents)
-        self._documents = Documenting(request, self._lookups)
+        self._documents = DocumentBuilder(request, self._lookups)
         self._tracker = CallTracker(request, self._budget, ids, traceparent)
-        self._early: EarlyAsks | None = None
-        if early_asks and not self._parallel and len(plan.members) > 1:
-            self._early = EarlyAsks(
+        self._prefetch: Prefetch | None = None
+        if prefetch and not self._parallel and len(plan.members) > 1:
+            self._prefetch = Prefetch(
                 request, plan, lookups=self._lookups, documents=self._documents, tracker=self._tracker
             )
 
@@ -115,16 +115,16 @@ class Heart:
 
     def start(self, now: float) -> Step:
         """Begin. The time of the first turns runs from ``now``, not from when the request came: a body may be slow."""
-        self._budget.started = now if self._came is None else self._came
+        self._budget.started = now if self._received is None else self._received
         self._begin_turns(now)
-        if self._early is not None and self._walk.active and not self._budget.over(now):
-            self._early.ask(self._walk.first_to_come, now)
+        if self._prefetch is not None and self._chain.active and not self._budget.over(now):
+            self._prefetch.start(self._chain.first_to_come, now)
         return self._concluded(now)
 
-    def answered(self, call: PolicyCall, answer: Answer, now: float, origin: Origin = ASKED) -> Step:
+    def answered(self, call: PolicyCall, answer: Answer, now: float, origin: Origin = CALLED) -> Step:
         """A call has its answer, or its transport says why there is none."""
-        for heard in self._tracker.answered(call, answer, origin, now):
-            self._settle(heard, now)
+        for result in self._tracker.answered(call, answer, origin, now):
+            self._settle(result, now)
         return self._step(now)
 
     def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin, now: float) -> Step:
@@ -134,19 +134,19 @@ class Heart:
 
     def found(self, lookup_id: int, fact: Fact, now: float) -> Step:
         """What was looked up: a namespace's labels, None if there is no such namespace; or an Authorization."""
-        for turn in self._lookups.found(lookup_id, fact):
-            self._match(turn, now)
+        for invocation in self._lookups.found(lookup_id, fact):
+            self._match(invocation, now)
         self._begin_turns(now)
-        if self._early is not None and not self._finished and not self._budget.over(now):
-            self._early.ask_again(self._walk.first_to_come, now)
+        if self._prefetch is not None and not self._finished and not self._budget.over(now):
+            self._prefetch.resume(self._chain.first_to_come, now)
         return self._concluded(now)
 
     def expired(self, now: float) -> Step:
         """Time has passed: ``wake_at`` has come (or nearly: a clock may be coarse, then the next Step says when)."""
-        for heard in self._tracker.expired(now):
-            self._settle(heard, now)
-        for turn, lookup in self._lookups.late(now):
-            self._cannot_tell(turn, self._budget.lookup_late(turn, lookup), now)
+        for result in self._tracker.expired(now):
+            self._settle(result, now)
+        for invocation, lookup in self._lookups.expired(now):
+            self._fail_or_skip(invocation, self._budget.lookup_timeout(invocation, lookup), now)
         return self._step(now)
 
     def abandoned(self) -> Step:
@@ -161,11 +161,11 @@ class Heart:
             return self._flush(None, None)
         failure = Failure(reason=Reason.INTERNAL, message=message)
         self._give_up()
-        for turn in list(self._walk.active):
-            self._fail(turn, failure, now)
-        for turn in self._walk.turns(now):
-            if self._settling.due(turn):
-                self._fail(turn, failure, now)
+        for invocation in list(self._chain.active):
+            self._fail(invocation, failure, now)
+        for invocation in self._chain.invocations(now):
+            if self._state.due(invocation):
+                self._fail(invocation, failure, now)
         return self._flush(self._decide(now), None)
 
     # ------------------------------------------------------------------------------------------------- turns
@@ -177,87 +177,91 @@ class Heart:
     def _concluded(self, now: float) -> Step:
         if self._finished:
             return self._flush(None, None)
-        if not self._walk.active:
+        if not self._chain.active:
             return self._flush(self._decide(now), None)
-        early = self._tracker.wake_at() if self._early is not None else None
-        return self._flush(None, self._walk.ends if early is None else min(self._walk.ends, early))
+        prefetched = self._tracker.wake_at() if self._prefetch is not None else None
+        return self._flush(None, self._chain.ends if prefetched is None else min(self._chain.ends, prefetched))
 
     def _flush(self, decision: Decision | None, wake_at: float | None) -> Step:
-        calls, cancels = self._tracker.taken()
-        return Step(calls=calls, lookups=self._lookups.taken(), cancels=cancels, wake_at=wake_at, decision=decision)
+        calls, cancels = self._tracker.take_new()
+        return Step(calls=calls, lookups=self._lookups.take_new(), cancels=cancels, wake_at=wake_at, decision=decision)
 
     def _begin_turns(self, now: float) -> None:
         if not self._finished:
-            for turn in self._walk.turns(now):
-                self._walk.active.append(turn)
-                self._match(turn, now)
+            for invocation in self._chain.invocations(now):
+                self._chain.active.append(invocation)
+                self._match(invocation, now)
 
-    def _match(self, turn: Turn, now: float) -> None:
-        match self._matching(turn):
+    def _match(self, invocation: PolicyInvocation, now: float) -> None:
+        match self._matching(invocation):
             case NotMatched(why=why):
-                self._pass_over(turn, why)
+                self._skip(invocation, why)
             case NeedsNamespace() | NeedsAuthorization() as need:
-                self._lookups.wait(turn, need)
+                self._lookups.wait(invocation, need)
             case Undecidable() as undecidable:
-                self._cannot_tell(turn, undecided(undecidable), now)
-            case _ if not self._settling.due(turn):
-                self._pass_over(turn, _UNMARKED)
+                self._fail_or_skip(invocation, undecided(undecidable), now)
+            case _ if not self._state.due(invocation):
+                self._skip(invocation, _UNMARKED)
             case WrongVersion(message=message):
-                self._fail(turn, Failure(reason=Reason.WRONG_VERSION, message=message), now)
+                self._fail(invocation, Failure(reason=Reason.WRONG_VERSION, message=message), now)
             case Matched():
-                self._judge(turn, now)
+                self._invoke(invocation, now)
 
-    def _matching(self, turn: Turn) -> Matching:
-        if turn.member.registered:
+    def _matching(self, invocation: PolicyInvocation) -> Matching:
+        if invocation.member.registered:
             return MATCHED
-        early = None if self._early is None or self._object.after is not None else self._early.matching(turn.index)
-        if early is not None:
-            return early
-        return match(turn.member.policy, self._request, self._object.now, self._lookups.facts)
+        prefetched = (
+            None
+            if self._prefetch is None or self._object.after is not None
+            else self._prefetch.matching(invocation.index)
+        )
+        if prefetched is not None:
+            return prefetched
+        return match(invocation.member.policy, self._request, self._object.now, self._lookups.facts)
 
-    def _cannot_tell(self, turn: Turn, failure: Failure, now: float) -> None:
+    def _fail_or_skip(self, invocation: PolicyInvocation, failure: Failure, now: float) -> None:
         """Whether the policy judges, or what about, is not known, and will not be."""
-        if self._settling.counts(failure, turn):
-            self._fail(turn, failure, now)
+        if self._state.counts(failure, invocation):
+            self._fail(invocation, failure, now)
         else:
-            self._pass_over(turn, _UNMARKED)
+            self._skip(invocation, _UNMARKED)
 
-    def _judge(self, turn: Turn, now: float) -> None:
-        member = turn.member
+    def _invoke(self, invocation: PolicyInvocation, now: float) -> None:
+        member = invocation.member
         if self._request.dry_run and not member.policy.side_effects.permits_dry_run:
-            self._fail(turn, dry_run_unsupported(member.policy), now)
+            self._fail(invocation, dry_run_unsupported(member.policy), now)
             return
-        if member.standing is not None:
-            self._fail(turn, member.standing, now)
+        if member.unavailable is not None:
+            self._fail(invocation, member.unavailable, now)
             return
         match self._documents.of(member, self._object):
             case Failure() as failure:
-                self._fail(turn, failure, now)
+                self._fail(invocation, failure, now)
             case NeedsNamespace() as need:
-                self._lookups.wait(turn, need)
+                self._lookups.wait(invocation, need)
             case document:
                 # What had to be looked up is not the worker's time: timeoutSeconds begins here.
-                heard = self._tracker.ask(turn, document, now)
-                if heard is not None:
-                    self._settle(heard, now)
+                result = self._tracker.invoke(invocation, document, now)
+                if result is not None:
+                    self._settle(result, now)
 
     # ------------------------------------------------------------------------------------------------ settle
 
-    def _pass_over(self, turn: Turn, why: str) -> None:
-        self._settling.pass_over(turn, why)
-        self._end(turn)
+    def _skip(self, invocation: PolicyInvocation, why: str) -> None:
+        self._state.skip(invocation, why)
+        self._end(invocation)
 
-    def _fail(self, turn: Turn, failure: Failure, now: float) -> None:
-        self._settle(Heard(turn=turn, answer=failure, origin=NOBODY), now)
+    def _fail(self, invocation: PolicyInvocation, failure: Failure, now: float) -> None:
+        self._settle(InvocationResult(invocation=invocation, answer=failure, origin=NO_CALL), now)
 
-    def _settle(self, heard: Heard, now: float) -> None:
-        self._settling.settle(heard, now)
-        # Not before: should applying a change break the heart, this turn is one that was not judged.
-        self._end(heard.turn)
+    def _settle(self, result: InvocationResult, now: float) -> None:
+        self._state.settle(result, now)
+        # Not before: should applying a change break the engine, this turn is one that was not judged.
+        self._end(result.invocation)
 
-    def _end(self, turn: Turn) -> None:
-        self._walk.end(turn)
-        self._tracker.release(turn.index)
+    def _end(self, invocation: PolicyInvocation) -> None:
+        self._chain.end(invocation)
+        self._tracker.release(invocation.index)
 
     def _give_up(self) -> None:
         self._tracker.give_up()
@@ -265,9 +269,9 @@ class Heart:
 
     def _decide(self, now: float) -> Decision:
         self._give_up()
-        settling = self._settling
-        calls = tuple(settling.in_chain_order())
-        patch = () if settling.stopped else self._object.patch
+        state = self._state
+        calls = tuple(state.in_chain_order())
+        patch = () if state.stopped else self._object.patch
         outcome, response = compose(
             calls,
             alone=len(self._plan.members) == 1,
@@ -282,8 +286,8 @@ class Heart:
             patch=patch,
             changed_object=self._object.after,
             calls=calls,
-            evolved=self._object,
-            early_asks=self._tracker.early_asks,
+            object_state=self._object,
+            prefetches=self._tracker.prefetches,
             started=self._budget.started,
             ended=now,
             ends=self._budget.ends,

@@ -12,11 +12,11 @@ CacheKey = tuple[str, str, bytes, Cache | None, bytes]
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class PolicyInvocation:
     """A policy's turn that has begun and is not settled. Times are seconds on the driver's clock.
 
-    ``asked`` is when its question was put, or when it began to follow a call that was open. ``failure`` is what that
-    call came to, if the turn has asked again since: it counts if nothing better comes until ``deadline``.
+    ``called_at`` is when its question was put, or when it began to follow a call that was open. ``failure`` is what
+    that call came to, if the turn has asked again since: it counts if nothing better comes until ``deadline``.
     """
 
     member: Member
@@ -26,5 +26,5 @@ class Turn:
     deadline: float
     document: Document | None = None
     key: CacheKey | None = None
-    asked: float = 0.0
+    called_at: float = 0.0
     failure: Failure | None = None

@@ -10,13 +10,13 @@ API server says its timeout itself, whatever was answered here.
 from typing import Final
 
 from gateway.cel.authorization import AuthorizationCheck
-from gateway.engine.steps import AuthorizationAsk, Lookup, NamespaceLookup
-from gateway.engine.turn import Turn
+from gateway.engine.invocation import PolicyInvocation
+from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
 from gateway.engine.verdicts import Failure
 from gateway.policies.model import Policy
 from gateway.reasons import Reason
 
-SPARED: Final = 0.1
+TOLERANCE: Final = 0.1
 """Seconds that may be missing of a policy's own time before it is the budget that was too short, and never more than a
 tenth of it. An entry is registered with as many whole seconds as its policies may take, and one; of these the answer
 takes 50 ms, and some pass until the first turn begins. Whoever had all the rest is late by itself."""
@@ -42,30 +42,31 @@ class Budget:
         """When the time of a policy ends that begins now."""
         return min(now + policy.timeout, self.ends)
 
-    def worker_late(self, turn: Turn, *, otherwise: Failure | None = None) -> Failure:
+    def worker_timeout(self, invocation: PolicyInvocation, *, otherwise: Failure | None = None) -> Failure:
         """The turn's time ended before its worker answered.
 
         ``otherwise`` is how the transport has put it, should it be the policy's own time. Whether the transport or this
-        notices first is chance, so what kube-apiserver has words for (``late``) is said in them whoever notices.
+        notices first is chance, so what kube-apiserver has words for (``timeout_failure``) is said in them whoever
+        notices.
         """
-        policy = turn.member.policy
-        if turn.failure is not None:
-            return turn.failure
-        missing = turn.asked + policy.timeout - self.ends
-        if turn.deadline >= self.ends and missing > min(SPARED, policy.timeout / 10) + _ROUNDING:
+        policy = invocation.member.policy
+        if invocation.failure is not None:
+            return invocation.failure
+        missing = invocation.called_at + policy.timeout - self.ends
+        if invocation.deadline >= self.ends and missing > min(TOLERANCE, policy.timeout / 10) + _ROUNDING:
             return self._exhausted(f"before worker {policy.worker!r} answered")
-        return turn.member.late or otherwise or _worker_late(policy)
+        return invocation.member.timeout_failure or otherwise or _worker_timeout(policy)
 
-    def lookup_late(self, turn: Turn, lookup: Lookup) -> Failure:
+    def lookup_timeout(self, invocation: PolicyInvocation, lookup: Lookup) -> Failure:
         """The turn's time ended before a fact was found that it needs."""
-        if turn.deadline >= self.ends:
-            return self._exhausted(f"before it was known {_wanted(lookup)}")
+        if invocation.deadline >= self.ends:
+            return self._exhausted(f"before it was known {_lookup_text(lookup)}")
         return Failure(
             reason=Reason.NAMESPACE_UNKNOWN if isinstance(lookup, NamespaceLookup) else Reason.CONDITION_ERROR,
-            message=f"it was not known within {turn.member.policy.timeout:g} s {_wanted(lookup)}",
+            message=f"it was not known within {invocation.member.policy.timeout:g} s {_lookup_text(lookup)}",
         )
 
-    def before_asked(self) -> Failure:
+    def before_call(self) -> Failure:
         """There is no time to ask."""
         return self._exhausted("before the policy was asked")
 
@@ -79,7 +80,7 @@ class Budget:
         )
 
 
-def _worker_late(policy: Policy) -> Failure:
+def _worker_timeout(policy: Policy) -> Failure:
     return Failure(
         reason=Reason.WORKER_TIMEOUT,
         message=(
@@ -89,16 +90,16 @@ def _worker_late(policy: Policy) -> Failure:
     )
 
 
-def _wanted(lookup: Lookup) -> str:
+def _lookup_text(lookup: Lookup) -> str:
     """What a lookup is to find, in a few words."""
     match lookup:
         case NamespaceLookup(namespace=namespace):
             return f"which labels namespace {namespace!r} has, for the namespaceSelector or the inputs"
-        case AuthorizationAsk(check=check):
-            return f"whether {_asked(check)} is authorized, for the matchConditions"
+        case AuthorizationLookup(check=check):
+            return f"whether {_check_text(check)} is authorized, for the matchConditions"
 
 
-def _asked(check: AuthorizationCheck) -> str:
+def _check_text(check: AuthorizationCheck) -> str:
     if check.path:
         return f"{check.verb} {check.path}"
     resource = f"{check.resource}.{check.group}" if check.group else check.resource

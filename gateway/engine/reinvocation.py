@@ -5,7 +5,7 @@ in the second round count for the policies still to come. A policy that failed o
 called is never marked.
 """
 
-from gateway.engine.call import Call
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.policies.model import ReinvocationPolicy
 
 
@@ -22,9 +22,9 @@ class Reinvocation:
         """Whether the policy is asked in this round: in the first, or marked."""
         return round_ == 0 or index in self._marked
 
-    def settled(self, call: Call) -> None:
+    def settled(self, record: InvocationRecord) -> None:
         """A turn is over."""
-        if call.changes:
+        if record.changes:
             self._marked |= self._called
-        if call.called and call.policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
-            self._called.add(call.index)
+        if record.called and record.policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
+            self._called.add(record.index)

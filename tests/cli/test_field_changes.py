@@ -63,7 +63,9 @@ def test_each_changed_field_has_its_writer():
             {"op": "remove", "path": "/metadata/labels/c"},
         ),
     }
-    blame = {each["path"]: each for each in entry_of([policy("a"), policy("b", index=1)], behaviours, on=on)["blame"]}
+    blame = {
+        each["path"]: each for each in entry_of([policy("a"), policy("b", index=1)], behaviours, on=on)["changedBy"]
+    }
     assert blame["/metadata/labels/a"] == {
         "path": "/metadata/labels/a",
         "op": "replace",
@@ -86,7 +88,7 @@ def test_each_changed_field_has_its_writer():
 def test_a_field_with_two_writers_names_both():
     """The last one, and the places of those before; in the text as a sentence."""
     chain = [policy("a"), policy("b", index=1)], {"a": label("x", "1"), "b": replacing("x", "2")}
-    (blame,) = entry_of(*chain)["blame"]
+    (blame,) = entry_of(*chain)["changedBy"]
     assert (blame["policy"], blame["order"], blame["earlier"]) == ("test/b.test.example.com", 1, [0])
     assert "/metadata/labels/x was written by a.test.example.com then b.test.example.com" in text_of(*chain)
 
@@ -108,13 +110,13 @@ def test_hidden_values_are_digests(on, fields):
     if fields:
         merge = {"a": patch({"op": "add", "path": "/data", "value": "hunter3"})}
     entry = entry_of([policy("a", **fields)], merge, on=on)
-    assert entry["blame"]
-    assert "hunter" not in json.dumps(entry["blame"])
-    assert {each["hidden"] for each in entry["blame"]} == {True}
-    digests = [each["afterDigest"] for each in entry["blame"]]
+    assert entry["changedBy"]
+    assert "hunter" not in json.dumps(entry["changedBy"])
+    assert {each["hidden"] for each in entry["changedBy"]} == {True}
+    digests = [each["afterDigest"] for each in entry["changedBy"]]
     assert all(len(digest) == 16 for digest in digests)
     assert len(set(digests)) == 1
-    assert all("before" not in each and "after" not in each for each in entry["blame"])
+    assert all("before" not in each and "after" not in each for each in entry["changedBy"])
 
 
 def test_the_text_has_no_value_of_a_secret():
@@ -173,7 +175,7 @@ def test_nothing_is_to_blame_behind_a_refusal():
     """What is refused changes nothing."""
     away = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
     entry = entry_of([policy("a"), policy("b", index=1)], {"a": label("x"), "b": away})
-    assert entry["blame"] == []
+    assert entry["changedBy"] == []
 
 
 def test_a_stale_answer_says_how_old_it_is():

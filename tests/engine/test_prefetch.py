@@ -1,10 +1,10 @@
-"""Early asks: everybody is asked at once, and nobody can tell but by the clock."""
+"""Prefetched calls: everybody is asked at once, and nobody can tell but by the clock."""
 
 import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.engine.decision import Outcome
-from gateway.engine.heart import Heart
+from gateway.engine.engine import Engine
 from gateway.engine.origin import Source
 from gateway.engine.plan import Described, make_plan
 from gateway.engine.verdicts import Allow, Deny, Failure
@@ -34,8 +34,8 @@ def sees(*keys):
     return Inputs(places=Places(("object", "metadata", "labels", key) for key in keys))
 
 
-def early(chain, behaviours, **fields):
-    return decide(chain, behaviours, early_asks=True, **fields)
+def prefetched(chain, behaviours, **fields):
+    return decide(chain, behaviours, prefetch=True, **fields)
 
 
 def chain_of_eight(inputs):
@@ -46,7 +46,7 @@ def chain_of_eight(inputs):
 def test_eight_policies_that_do_not_touch_each_others_inputs_take_as_long_as_one():
     """At most 1.3 times; in fact all answers come at the same moment."""
     chain, behaviours, latencies = chain_of_eight(lambda index: sees(f"l{index}"))
-    decision, world = early(chain, behaviours, latencies=latencies)
+    decision, world = prefetched(chain, behaviours, latencies=latencies)
     assert decision.ended - decision.started == pytest.approx(0.010)
     assert len(world.asks) == 8
     assert len(decision.object["metadata"]["labels"]) == 8
@@ -55,7 +55,7 @@ def test_eight_policies_that_do_not_touch_each_others_inputs_take_as_long_as_one
 def test_eight_policies_that_all_depend_on_each_other_take_the_serial_time():
     """Each early answer but the first is about another object than the one that counts."""
     chain, behaviours, latencies = chain_of_eight(lambda _: Inputs.EVERYTHING)
-    decision, world = early(chain, behaviours, latencies=latencies)
+    decision, world = prefetched(chain, behaviours, latencies=latencies)
     assert decision.ended - decision.started == pytest.approx(0.080)
     assert len(world.asks) == 8 + 7
     assert len(decision.object["metadata"]["labels"]) == 8
@@ -64,7 +64,7 @@ def test_eight_policies_that_all_depend_on_each_other_take_the_serial_time():
 def test_without_early_asks_the_walk_is_serial():
     """One ask at a time, whatever the inputs."""
     chain, behaviours, latencies = chain_of_eight(lambda index: sees(f"l{index}"))
-    decision, world = decide(chain, behaviours, latencies=latencies, early_asks=False)
+    decision, world = decide(chain, behaviours, latencies=latencies, prefetch=False)
     assert decision.ended - decision.started == pytest.approx(0.080)
     assert len(world.asks) == 8
 
@@ -72,35 +72,38 @@ def test_without_early_asks_the_walk_is_serial():
 def test_a_policy_that_waits_in_the_chain_follows_its_early_ask():
     """Asked at 0 and answered at 3, its turn at 1: it is settled at 3, and was asked once."""
     pair = [policy("a", inputs=sees()), policy("b", index=1, inputs=sees())]
-    decision, world = early(pair, {"a": label("one"), "b": label("two")}, latencies={"a": 1.0, "b": 3.0})
+    decision, world = prefetched(pair, {"a": label("one"), "b": label("two")}, latencies={"a": 1.0, "b": 3.0})
     assert decision.ended - decision.started == 3.0
     assert world.asked() == ["a", "b"]
-    assert [(call.source, call.early) for call in decision.calls] == [(Source.ASKED, False), (Source.ASKED, True)]
+    assert [(call.source, call.prefetched) for call in decision.calls] == [
+        (Source.CALLED, False),
+        (Source.CALLED, True),
+    ]
 
 
 def test_only_the_first_to_use_an_early_answer_has_asked():
     """The second policy with the same question has it from the memo."""
     same = {"worker": "one", "policy": "same", "inputs": sees()}
     chain = [policy("a"), policy("b", index=1, **same), policy("c", index=2, **same)]
-    decision, world = early(chain, {"a": Allow(), "same": Allow()}, latencies={"a": 1.0})
+    decision, world = prefetched(chain, {"a": Allow(), "same": Allow()}, latencies={"a": 1.0})
     assert world.asked() == ["a", "same"]
-    assert [call.source for call in decision.calls] == [Source.ASKED, Source.ASKED, Source.MEMO]
+    assert [call.source for call in decision.calls] == [Source.CALLED, Source.CALLED, Source.MEMO]
 
 
 def test_a_policy_whose_document_changed_is_asked_again_and_its_early_ask_cancelled():
     """The early answer would be about an object that is none any more."""
     pair = [policy("a"), policy("b", index=1)]
-    decision, world = early(pair, {"a": label("one"), "b": Allow()}, latencies={"a": 1.0, "b": 3.0})
+    decision, world = prefetched(pair, {"a": label("one"), "b": Allow()}, latencies={"a": 1.0, "b": 3.0})
     assert [(when, ask.policy.policy) for when, ask in world.asks] == [(100.0, "a"), (100.0, "b"), (101.0, "b")]
     assert world.cancels == [(101.0, 2)]
-    assert decision.calls[1].early is False
+    assert decision.calls[1].prefetched is False
 
 
 def test_an_early_answer_of_a_policy_that_no_longer_matches_vanishes():
     """With its warnings and annotations, and its denial."""
     pair = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE)]
     no = Deny(message="no", warnings=("oh",), audit_annotations={"k": "v"})
-    decision, world = early(pair, {"a": label("one"), "b": no}, latencies={"a": 1.0})
+    decision, world = prefetched(pair, {"a": label("one"), "b": no}, latencies={"a": 1.0})
     assert world.asked() == ["a", "b"]
     assert decision.outcome is Outcome.ALLOWED
     assert decision.response.warnings == ()
@@ -110,14 +113,14 @@ def test_an_early_answer_of_a_policy_that_no_longer_matches_vanishes():
 def test_an_open_early_ask_of_a_policy_that_no_longer_matches_is_cancelled():
     """Nobody can want it any more."""
     chain = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE), policy("c", index=2)]
-    _, world = early(chain, {"a": label("one"), "c": Allow()}, latencies={"a": 1.0, "b": NEVER, "c": 5.0})
+    _, world = prefetched(chain, {"a": label("one"), "c": Allow()}, latencies={"a": 1.0, "b": NEVER, "c": 5.0})
     assert (101.0, 2) in world.cancels
 
 
 def test_a_policy_that_matches_only_after_a_change_is_asked_in_its_turn():
     """Matching is decided on the object as it then is."""
     pair = [policy("a"), policy("b", index=1, object_selector=HAS_ONE)]
-    _, world = early(pair, {"a": label("one"), "b": Allow()}, latencies={"a": 1.0})
+    _, world = prefetched(pair, {"a": label("one"), "b": Allow()}, latencies={"a": 1.0})
     assert [(when, ask.policy.policy) for when, ask in world.asks] == [(100.0, "a"), (101.0, "b")]
 
 
@@ -125,7 +128,7 @@ def test_behind_a_refusal_all_early_asks_are_cancelled_in_the_deciding_step():
     """And what was answered already is not heard of."""
     chain = [policy("a"), policy("b", index=1), policy("c", index=2)]
     answers = {"a": Deny(message="no"), "b": Allow(warnings=("b says",))}
-    decision, world = early(chain, answers, latencies={"a": 1.0, "b": 0.5, "c": 2.0})
+    decision, world = prefetched(chain, answers, latencies={"a": 1.0, "b": 0.5, "c": 2.0})
     assert world.cancels == [(101.0, 3)]
     assert decision.response.warnings == ()
     assert [call.label for call in decision.calls] == ["a.test.example.com"]
@@ -135,7 +138,7 @@ def test_an_early_ask_that_somebody_else_can_still_want_is_not_cancelled():
     """Two policies with the same question: the first no longer matches, the second waits for the same answer."""
     same = {"worker": "one", "policy": "same", "inputs": sees()}
     chain = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE, **same), policy("c", index=2, **same)]
-    decision, world = early(chain, {"a": label("one"), "same": Allow()}, latencies={"a": 1.0, "same": 2.0})
+    decision, world = prefetched(chain, {"a": label("one"), "same": Allow()}, latencies={"a": 1.0, "same": 2.0})
     assert world.asked() == ["a", "same"]
     assert world.cancels == []
     assert decision.ended - decision.started == 2.0
@@ -149,7 +152,7 @@ def test_a_turn_does_not_follow_an_early_ask_that_was_given_less_time_than_its_p
         policy("b", index=1, object_selector=LACKS_ONE, timeout=0.5, **same),
         policy("c", index=2, timeout=5.0, **same),
     ]
-    decision, world = early(chain, {"a": label("one"), "same": Allow()}, latencies={"a": 0.25, "same": 3.0})
+    decision, world = prefetched(chain, {"a": label("one"), "same": Allow()}, latencies={"a": 0.25, "same": 3.0})
     assert [(when, ask.policy.policy) for when, ask in world.asks] == [(100, "a"), (100, "same"), (100.25, "same")]
     assert world.cancels == [(100.25, 2)]
     assert decision.ended - decision.started == 3.25
@@ -159,15 +162,15 @@ def test_an_early_failure_is_forgotten_and_the_policys_time_runs_from_its_turn()
     """It failed before its turn; in its turn it has its whole time, and judges."""
     pair = [policy("a"), policy("b", index=1, timeout=1.0)]
     answers = iter([BROKEN, Allow()])
-    decision, world = early(pair, {"a": Allow(), "b": lambda _: next(answers)}, latencies={"a": 3.0, "b": 0.5})
+    decision, world = prefetched(pair, {"a": Allow(), "b": lambda _: next(answers)}, latencies={"a": 3.0, "b": 0.5})
     assert decision.outcome is Outcome.ALLOWED
     assert [(when, ask.deadline) for when, ask in world.asks if ask.policy.policy == "b"] == [(100, 101), (103, 104)]
 
 
 def test_an_early_ask_ends_with_its_own_time_and_the_policy_is_asked_in_its_turn():
-    """The heart wakes up for it; it is cancelled, and nobody is told."""
+    """The engine wakes up for it; it is cancelled, and nobody is told."""
     pair = [policy("a"), policy("b", index=1, timeout=1.0)]
-    decision, world = early(pair, {"a": Allow()}, latencies={"a": 3.0, "b": NEVER})
+    decision, world = prefetched(pair, {"a": Allow()}, latencies={"a": 3.0, "b": NEVER})
     assert world.cancels == [(101.0, 2), (104.0, 3)]
     assert decision.calls[1].answer.reason is Reason.WORKER_TIMEOUT
 
@@ -175,7 +178,7 @@ def test_an_early_ask_ends_with_its_own_time_and_the_policy_is_asked_in_its_turn
 def test_a_turn_whose_early_ask_fails_asks_again_as_long_as_the_serial_chain_would_have_waited():
     """Asked at 0, its turn at 1, failed at 3: asked at 1, the worker would have failed at 4. It does not in between."""
     pair = [policy("a", inputs=sees()), policy("b", index=1)]
-    decision, world = early(pair, {"a": Allow(), "b": BROKEN}, latencies={"a": 1.0, "b": 3.0})
+    decision, world = prefetched(pair, {"a": Allow(), "b": BROKEN}, latencies={"a": 1.0, "b": 3.0})
     assert [(when, ask.deadline) for when, ask in world.asks if ask.policy.policy == "b"] == [(100, 105), (103, 104)]
     assert decision.calls[1].answer == BROKEN
     assert decision.ended - decision.started == 4.0
@@ -183,19 +186,19 @@ def test_a_turn_whose_early_ask_fails_asks_again_as_long_as_the_serial_chain_wou
 
 def test_a_turn_whose_early_ask_failed_takes_a_verdict_that_comes_in_that_time():
     """It may have failed only because so many were asked at once."""
-    heart = Heart(request(), plan(policy("a"), policy("b", index=1)), ends=200.0)
-    first, ahead = heart.start(100.0).calls
-    heart.answered(first, Allow(), 101.0)
-    again = heart.answered(ahead, BROKEN, 101.5).calls[0]
+    engine = Engine(request(), plan(policy("a"), policy("b", index=1)), ends=200.0)
+    first, ahead = engine.start(100.0).calls
+    engine.answered(first, Allow(), 101.0)
+    again = engine.answered(ahead, BROKEN, 101.5).calls[0]
     assert again.deadline == 102.5
-    assert heart.answered(again, Allow(), 101.6).decision.outcome is Outcome.ALLOWED
+    assert engine.answered(again, Allow(), 101.6).decision.outcome is Outcome.ALLOWED
 
 
 def test_answers_that_are_there_count_after_the_end_of_the_budget():
     """The second policy uses the whole budget up; the third has its early answer, the fourth has none."""
     chain = [policy(name, index=index, timeout=5.0, **IGNORE) for index, name in enumerate("abcd")]
     answers = {"a": Allow(), "c": label("three")}
-    decision, _ = early(chain, answers, latencies={"a": 0.1, "b": NEVER, "c": 0.2, "d": NEVER}, budget=2.0)
+    decision, _ = prefetched(chain, answers, latencies={"a": 0.1, "b": NEVER, "c": 0.2, "d": NEVER}, budget=2.0)
     reasons = [getattr(call.answer, "reason", None) for call in decision.calls]
     assert reasons == [None, Reason.BUDGET_EXHAUSTED, None, Reason.BUDGET_EXHAUSTED]
     assert decision.object["metadata"]["labels"] == {"three": "1"}
@@ -213,21 +216,23 @@ def test_answers_that_are_there_count_after_the_end_of_the_budget():
 )
 def test_who_has_side_effects_or_does_not_match_is_not_asked_early(fields):
     """Its turn may never come."""
-    _, world = early([policy("a"), policy("b", index=1, **fields)], {"a": Deny(message="no")}, latencies={"a": 1.0})
+    _, world = prefetched(
+        [policy("a"), policy("b", index=1, **fields)], {"a": Deny(message="no")}, latencies={"a": 1.0}
+    )
     assert world.asked() == ["a"]
 
 
 def test_what_has_no_side_effects_in_a_dry_run_is_asked_early_in_one():
     """That is what NoneOnDryRun promises."""
     pair = [policy("a"), policy("b", index=1, side_effects=SideEffects.NONE_ON_DRY_RUN)]
-    _, world = early(pair, {"a": Deny()}, latencies={"a": 1.0, "b": 2.0}, on=request(dryRun=True))
+    _, world = prefetched(pair, {"a": Deny()}, latencies={"a": 1.0, "b": 2.0}, on=request(dryRun=True))
     assert world.asked() == ["a", "b"]
 
 
 @pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT])
 def test_a_policy_that_is_not_enforced_is_asked_early_too(mode):
     """It is asked like any other."""
-    decision, world = early([policy("a"), policy("b", index=1, mode=mode)], {"a": Allow(), "b": Deny()})
+    decision, world = prefetched([policy("a"), policy("b", index=1, mode=mode)], {"a": Allow(), "b": Deny()})
     assert [when for when, _ in world.asks] == [100.0, 100.0]
     assert decision.outcome is Outcome.ALLOWED
 
@@ -235,10 +240,10 @@ def test_a_policy_that_is_not_enforced_is_asked_early_too(mode):
 def test_an_early_answer_serves_the_second_round_too():
     """A policy whose document is what it was costs no call."""
     a = policy("a", inputs=sees(), reinvocation_policy=ReinvocationPolicy.IF_NEEDED)
-    decision, world = early([a, policy("b", index=1)], {"a": Allow(), "b": label("one")}, latencies={"b": 1.0})
+    decision, world = prefetched([a, policy("b", index=1)], {"a": Allow(), "b": label("one")}, latencies={"b": 1.0})
     assert world.asked() == ["a", "b"]
     assert [(call.round, call.source) for call in decision.calls if call.label == "a.test.example.com"] == [
-        (0, Source.ASKED),
+        (0, Source.CALLED),
         (1, Source.MEMO),
     ]
 
@@ -252,7 +257,7 @@ def test_a_namespace_and_an_authorization_are_looked_up_early():
         policy("b", index=1, namespace_selector=prod),
         policy("c", index=2, match_conditions=(condition(when_authorized(check)),)),
     ]
-    decision, world = early(
+    decision, world = prefetched(
         chain,
         {"a": Allow(), "b": Allow(), "c": Allow()},
         latencies={"a": 3.0, "b": 1.0, "c": 1.0},
@@ -269,7 +274,7 @@ def test_a_condition_is_weighed_once_while_the_object_is_the_one_that_came():
     """What was matched early holds in the policy's turn."""
     weighed = []
     chain = [policy("a"), policy("b", index=1, match_conditions=(condition(lambda *_: weighed.append(1) or True),))]
-    early(chain, {"a": Allow(), "b": Allow()}, latencies={"a": 1.0})
+    prefetched(chain, {"a": Allow(), "b": Allow()}, latencies={"a": 1.0})
     assert len(weighed) == 1
 
 
@@ -277,31 +282,31 @@ def test_a_member_that_only_a_later_policy_reads_and_nobody_can_read_does_not_br
     """A denial before it stands: its turn never comes."""
     unreadable = request(options=7)
     reads = policy("b", index=1, match_conditions=(condition(lambda variables, _: bool(variables.request)),))
-    decision, _ = early([policy("a"), reads], {"a": Deny(message="no")}, on=unreadable, latencies={"a": 1.0})
+    decision, _ = prefetched([policy("a"), reads], {"a": Deny(message="no")}, on=unreadable, latencies={"a": 1.0})
     assert decision.outcome is Outcome.DENIED
 
 
 def test_a_chain_of_one_policy_asks_once():
     """There is nothing to be early for."""
-    decision, world = early([policy("a")], {"a": patch()})
-    assert (len(world.asks), decision.early_asks) == (1, 0)
+    decision, world = prefetched([policy("a")], {"a": patch()})
+    assert (len(world.asks), decision.prefetches) == (1, 0)
 
 
 def test_the_decision_says_how_many_asks_were_early():
     """And the calls, which of them were of use."""
     chain = [policy(name, index=index) for index, name in enumerate("abc")]
-    decision, _ = early(chain, {"a": Allow(), "b": label("one"), "c": Allow()}, latencies={"a": 1.0})
-    assert decision.early_asks == 2
-    assert [call.early for call in decision.calls] == [False, True, False]
+    decision, _ = prefetched(chain, {"a": Allow(), "b": label("one"), "c": Allow()}, latencies={"a": 1.0})
+    assert decision.prefetches == 2
+    assert [call.prefetched for call in decision.calls] == [False, True, False]
 
 
 def test_an_ask_says_which_question_it_is():
     """Version and identity are the worker's and the configuration's; a policy with side effects has no cache."""
     cache = Cache(ttl=60)
     chain = [policy("a", cache=cache), policy("b", index=1, cache=cache, side_effects=SideEffects.SOME)]
-    standings = {each.qualified_name: Described(version="7", identity=b"id") for each in chain}
-    heart = Heart(request(), make_plan(Phase.MUTATING, chain, standings), ends=200.0)
-    first = heart.start(100.0).calls[0]
-    second = heart.answered(first, Allow(), 101.0).calls[0]
+    availabilities = {each.qualified_name: Described(version="7", identity=b"id") for each in chain}
+    engine = Engine(request(), make_plan(Phase.MUTATING, chain, availabilities), ends=200.0)
+    first = engine.start(100.0).calls[0]
+    second = engine.answered(first, Allow(), 101.0).calls[0]
     assert (first.version, first.identity, first.cache) == ("7", b"id", cache)
     assert second.cache is None

@@ -27,9 +27,9 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway.engine.call import Call
 from gateway.engine.conflicts import Conflict, fields, others, places
 from gateway.engine.decision import Outcome
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.policies.model import Mode, OnConflict
@@ -59,7 +59,7 @@ WITHOUT_EXPLANATION: Final = "denied without explanation"
 
 _NOT_JUDGED: Final = "could not judge this request"
 
-CHANGES_TOLD: Final = 50
+CHANGES_LISTED: Final = 50
 """How many places an audit annotation lists: at a few hundred bytes each some 10 KB, and the API server has taken
 300."""
 
@@ -69,7 +69,7 @@ policies have one each, on every change."""
 
 
 def compose(
-    calls: Sequence[Call],
+    records: Sequence[InvocationRecord],
     *,
     alone: bool,
     patch: bytes | None,
@@ -78,25 +78,25 @@ def compose(
     """The answer to a review.
 
     Args:
-        calls: all turns, in chain order, round by round.
+        records: all turns, in chain order, round by round.
         alone: whether the plan has a single policy.
         patch: what to change if the request is allowed, or None.
         changed: which operations of it are whose, by label; their values are not looked at.
     """
-    calls = [call for call in calls if not call.silent]
-    refusing = [call for call in calls if call.refuses]
-    denials = [call for call in refusing if isinstance(call.answer, Deny)]
-    warnings = tuple(text for call in calls for text in _warnings(call))
+    records = [record for record in records if not record.silent]
+    refusing = [record for record in records if record.refuses]
+    denials = [record for record in refusing if isinstance(record.answer, Deny)]
+    warnings = tuple(text for record in records for text in _warnings(record))
     annotations: dict[str, str] = {}
     # Our own words first: no worker's annotation may stand in their place.
     for label, operations in changed.items():
         annotations[annotation_key(label, "changed")] = _places(operations, room=CHANGED_BYTES)
     for told in (_own_annotations, _workers_annotations):
-        for call in calls:
-            for key, value in told(call):
-                annotations.setdefault(annotation_key(call.label, key), value)
+        for record in records:
+            for key, value in told(record):
+                annotations.setdefault(annotation_key(record.label, key), value)
     if refusing:
-        failures = [call for call in refusing if isinstance(call.answer, Failure)]
+        failures = [record for record in refusing if isinstance(record.answer, Failure)]
         status = _refusal([*denials, *failures], alone=alone)
         refused = Response(allowed=False, status=status, warnings=warnings, audit_annotations=annotations)
         return (Outcome.DENIED if denials else Outcome.FAILED), refused
@@ -106,50 +106,50 @@ def compose(
 # ------------------------------------------------------------------------------------------------- refusals
 
 
-def _refusal(refusing: Sequence[Call], *, alone: bool) -> Status:
+def _refusal(refusing: Sequence[InvocationRecord], *, alone: bool) -> Status:
     first = _status(refusing[0])
     if alone:
         return first
-    lines = [f"{call.label}: {_text(call)}" for call in refusing]
+    lines = [f"{record.label}: {_text(record)}" for record in refusing]
     details = _details(refusing[0]) or {}
     causes = [*details.get("causes", ())]
-    causes += [_cause(call, line) for call, line in zip(refusing, lines, strict=True)]
+    causes += [_cause(record, line) for record, line in zip(refusing, lines, strict=True)]
     return Status(code=first.code, reason=first.reason, message="\n".join(lines), details={**details, "causes": causes})
 
 
-def _status(call: Call) -> Status:
+def _status(record: InvocationRecord) -> Status:
     """The refusal of a policy that is alone."""
-    details = _details(call) or {}
-    match call.answer:
+    details = _details(record) or {}
+    match record.answer:
         case Deny(code=code, message=message, reason=reason):
-            if not call.policy.is_existing:
-                details = {**details, "causes": [*details.get("causes", ()), _cause(call, _text(call))]}
+            if not record.policy.is_existing:
+                details = {**details, "causes": [*details.get("causes", ()), _cause(record, _text(record))]}
             return Status(code=denial_code(code), message=message, reason=reason, details=details or None)
         case Failure(reason=reason, message=message) as failure:
             code, status_reason = STATUSES.get(reason, INTERNAL_ERROR)
-            text = _text(call) if failure.details is None else message
-            details = {**details, "causes": [_cause(call, message)]}
+            text = _text(record) if failure.details is None else message
+            details = {**details, "causes": [_cause(record, message)]}
             return Status(code=code, reason=status_reason, message=text, details=details)
         case answer:
-            raise AssertionError(f"{call.label} does not refuse: {answer!r}")
+            raise AssertionError(f"{record.label} does not refuse: {answer!r}")
 
 
-def _details(call: Call) -> Mapping[str, Any] | None:
+def _details(record: InvocationRecord) -> Mapping[str, Any] | None:
     """A refusal's own details, before anything is said of the other ones."""
-    if isinstance(call.answer, Failure) and call.answer.reason in TRY_AGAIN:
+    if isinstance(record.answer, Failure) and record.answer.reason in TRY_AGAIN:
         return {"retryAfterSeconds": RETRY_AFTER_SECONDS}
-    return call.answer.details if isinstance(call.answer, Deny | Failure) else None
+    return record.answer.details if isinstance(record.answer, Deny | Failure) else None
 
 
-def _cause(call: Call, message: str) -> dict[str, str]:
-    if isinstance(call.answer, Failure):
-        hint = call.answer.hint
-        return {"reason": call.answer.reason, "message": f"{message}; {hint}" if hint else message}
+def _cause(record: InvocationRecord, message: str) -> dict[str, str]:
+    if isinstance(record.answer, Failure):
+        hint = record.answer.hint
+        return {"reason": record.answer.reason, "message": f"{message}; {hint}" if hint else message}
     return {"reason": Reason.DENIED, "message": message}
 
 
-def _text(call: Call) -> str:
-    match call.answer:
+def _text(record: InvocationRecord) -> str:
+    match record.answer:
         case Deny(message=message, reason=reason):
             return message or reason or WITHOUT_EXPLANATION
         case Failure() as failure:
@@ -165,47 +165,51 @@ def _failed(failure: Failure) -> str:
 # ---------------------------------------------------------------------------------- warnings and annotations
 
 
-def _warnings(call: Call) -> Iterator[str]:
-    mode = call.policy.mode
+def _warnings(record: InvocationRecord) -> Iterator[str]:
+    mode = record.policy.mode
     if mode is Mode.AUDIT:
         return
-    if call.answer is not None:
-        yield from call.answer.warnings
-    if mode is Mode.WARN and isinstance(call.answer, Deny | Failure):
-        told = _text(call) if isinstance(call.answer, Deny) else f"{_NOT_JUDGED}: {call.answer.reason}"
-        yield f"{call.label}: {told} (mode warn: not enforced)"
-    elif call.failed_open and isinstance(call.answer, Failure):
-        yield f"{call.label}: {_NOT_JUDGED}: {call.answer.reason} (failurePolicy Ignore: let pass)"
-    if call.instead_of is not None:
-        since = f"its answer from {call.age:.0f} s ago counts"
-        yield f"{call.label}: {_NOT_JUDGED}: {call.instead_of.reason} (staleIfError: {since})"
-    warned = _warned(call)
+    if record.answer is not None:
+        yield from record.answer.warnings
+    if mode is Mode.WARN and isinstance(record.answer, Deny | Failure):
+        told = _text(record) if isinstance(record.answer, Deny) else f"{_NOT_JUDGED}: {record.answer.reason}"
+        yield f"{record.label}: {told} (mode warn: not enforced)"
+    elif record.failed_open and isinstance(record.answer, Failure):
+        yield f"{record.label}: {_NOT_JUDGED}: {record.answer.reason} (failurePolicy Ignore: let pass)"
+    if record.instead_of is not None:
+        since = f"its answer from {record.age:.0f} s ago counts"
+        yield f"{record.label}: {_NOT_JUDGED}: {record.instead_of.reason} (staleIfError: {since})"
+    warned = _warned(record)
     if warned:
-        yield f"{call.label}: changes {fields(warned)}, which {others(warned)} set (onConflict warn)"
+        yield f"{record.label}: changes {fields(warned)}, which {others(warned)} set (onConflict warn)"
 
 
-def _own_annotations(call: Call) -> Iterator[tuple[str, str]]:
-    if isinstance(call.answer, Failure):
-        yield "failed-open" if call.failed_open else "failed", call.answer.reason
-    if not call.enforced and isinstance(call.answer, Deny):
-        yield "would-deny", _text(call)
-    if call.instead_of is not None:
-        yield "stale", call.instead_of.reason
-    warned = _warned(call)
+def _own_annotations(record: InvocationRecord) -> Iterator[tuple[str, str]]:
+    if isinstance(record.answer, Failure):
+        yield "failed-open" if record.failed_open else "failed", record.answer.reason
+    if not record.enforced and isinstance(record.answer, Deny):
+        yield "would-deny", _text(record)
+    if record.instead_of is not None:
+        yield "stale", record.instead_of.reason
+    warned = _warned(record)
     if warned:
         yield "conflict", f"{places(warned)} with {others(warned)}"
-    if call.would_change:
-        yield "would-change", _places(call.would_change)
+    if record.would_change:
+        yield "would-change", _places(record.would_change)
 
 
-def _warned(call: Call) -> list[Conflict]:
+def _warned(record: InvocationRecord) -> list[Conflict]:
     """The conflicts of a change that was applied all the same."""
-    return [each for each in call.conflicts if each.rule is OnConflict.WARN] if call.conflicts and call.changes else []
+    return (
+        [each for each in record.conflicts if each.rule is OnConflict.WARN]
+        if record.conflicts and record.changes
+        else []
+    )
 
 
 def _places(operations: Sequence[Operation], *, room: int | None = None) -> str:
     """``add /metadata/labels/team, replace /spec/replicas``: at most 50, in at most so many bytes."""
-    told = [f"{each.op} {shown(each.path)}" for each in operations[:CHANGES_TOLD]]
+    told = [f"{each.op} {shown(each.path)}" for each in operations[:CHANGES_LISTED]]
     if room is not None:
         ends = accumulate(len(text.encode(errors="replace")) + len(", ") for text in told)
         told = told[: sum(end <= room for end in ends)]
@@ -213,6 +217,6 @@ def _places(operations: Sequence[Operation], *, room: int | None = None) -> str:
     return ", ".join([*told, f"and {more} more"] if more else told)
 
 
-def _workers_annotations(call: Call) -> Iterator[tuple[str, str]]:
-    if call.answer is not None:
-        yield from call.answer.audit_annotations.items()
+def _workers_annotations(record: InvocationRecord) -> Iterator[tuple[str, str]]:
+    if record.answer is not None:
+        yield from record.answer.audit_annotations.items()
