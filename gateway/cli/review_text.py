@@ -1,10 +1,10 @@
 """``review``'s report for people: what each request comes to, in whose name, and who changed what."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 import click
+from msgspec.structs import replace
 
 from gateway.cli.wording import change, clean, outcome, sentences, short, title
 from gateway.engine.conflicts import CONFLICTS_KEPT

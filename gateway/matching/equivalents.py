@@ -9,9 +9,10 @@ The API server's own table is in its memory. Here it is a value: from a test's c
 empty, where nobody knows.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.review.request import GroupVersionKind, GroupVersionResource
 
@@ -19,8 +20,7 @@ GroupResource = tuple[str, str]
 """Group and resource."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ServedResource:
+class ServedResource(Struct, frozen=True, kw_only=True):
     """One registration: a resource, or a subresource of it, and the kind of its objects (None: it is not known)."""
 
     resource: GroupVersionResource
@@ -28,19 +28,18 @@ class ServedResource:
     sub_resource: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Equivalents:
     """The table. ``served`` is in order of registration; ``identities`` names groups' resources that are one."""
 
-    served: tuple[ServedResource, ...] = ()
-    identities: Mapping[GroupResource, str] = field(default_factory=dict)
-    _families: dict[tuple[str | GroupResource, str], list[ServedResource]] = field(
-        init=False, repr=False, compare=False, default_factory=dict
-    )
-    _known: set[GroupResource] = field(init=False, repr=False, compare=False, default_factory=set)
+    __slots__ = ("_families", "_identities", "_known")
 
-    def __post_init__(self) -> None:
-        for each in self.served:
+    def __init__(
+        self, *, served: Iterable[ServedResource] = (), identities: Mapping[GroupResource, str] | None = None
+    ) -> None:
+        self._identities = identities or {}
+        self._known: set[GroupResource] = set()
+        self._families: dict[tuple[str | GroupResource, str], list[ServedResource]] = {}
+        for each in served:
             self._known.add(_group_resource(each.resource))
             self._families.setdefault((self._identity(each.resource), each.sub_resource), []).append(each)
 
@@ -60,7 +59,7 @@ class Equivalents:
 
     def _identity(self, resource: GroupVersionResource) -> str | GroupResource:
         # Without a name of its own, "GroupResource#String is used as the identity".
-        return self.identities.get(_group_resource(resource)) or _group_resource(resource)
+        return self._identities.get(_group_resource(resource)) or _group_resource(resource)
 
 
 def _group_resource(resource: GroupVersionResource) -> GroupResource:

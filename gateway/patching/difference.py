@@ -16,10 +16,10 @@ that of the containers on the way to what changed, however large the rest.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from gateway.patching.alignment import Aligner, Pair
 from gateway.patching.equality import Value, equal
@@ -39,8 +39,7 @@ _ENCODER = msgspec.json.Encoder()
 _ABSENT: Any = object()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """One operation of a difference: ``op`` is add, replace or remove, ``path`` a JSON Pointer over the object.
 
     ``value`` is a decoded JSON value, shared with the object after; for remove it has no meaning.

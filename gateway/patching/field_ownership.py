@@ -18,9 +18,8 @@ removed in that array answers for what nobody wrote.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from gateway.patching.difference import Operation
 from gateway.patching.equality import Value
@@ -30,16 +29,14 @@ from gateway.patching.pointer import Pointer, format_pointer
 from gateway.patching.sequence_diff import sequence_diff
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Overwrite:
+class Overwrite(Struct, frozen=True, kw_only=True):
     """A place that a change would write again: ``pointer`` over the object as it is now, ``authors`` who wrote it."""
 
     pointer: str
     authors: frozenset[int]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChangedField:
+class ChangedField(Struct, frozen=True, kw_only=True):
     """One field in which the object differs from the original.
 
     ``pointer``: a JSON Pointer over the final object; for what was removed, where it was in the original. ``op``: add,

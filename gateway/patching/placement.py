@@ -12,17 +12,15 @@ Nothing is applied for that, so the cost is that of the paths.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from gateway.patching.difference import Operation
 from gateway.patching.equality import Value
 from gateway.patching.pointer import Pointer, parse_pointer
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True, kw_only=True):
     """One operation of a difference: ``path`` when it is applied, ``old`` in the object before all of them.
 
     ``found`` is what stood there, and ``value`` what stands there afterwards: msgspec.UNSET for nothing. ``element``:

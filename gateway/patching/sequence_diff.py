@@ -11,9 +11,9 @@ difference guesses.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from gateway.patching.alignment import Aligner
 from gateway.patching.difference import difference
