@@ -6,8 +6,8 @@ else stands in the chain as a failure CONFIGURATION under its failurePolicy."
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.engine.plan import ANSWERS, PolicyAvailability, Unavailable, availability_of
@@ -17,8 +17,7 @@ from gateway.policies.wording import one_line
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UnavailablePolicy:
+class UnavailablePolicy(Struct, frozen=True, kw_only=True):
     """A policy that cannot be asked as it is configured. ``last_good``: an earlier version of it is asked instead."""
 
     policy: Policy

@@ -16,10 +16,10 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.documents.document import Document
 from gateway.engine.deadlines import Budget

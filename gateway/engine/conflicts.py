@@ -12,8 +12,9 @@ warn or audit with nobody, since it changes nothing.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Failure
@@ -33,8 +34,7 @@ PLACES_LISTED: Final = 3
 _STRICTNESS: Final = (OnConflict.ALLOW, OnConflict.WARN, OnConflict.DENY)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True, kw_only=True):
     """A field that this policy wrote, or would have, and others before it.
 
     ``path`` is a JSON Pointer over the object, as it is at that moment. ``with_policies`` are their labels, in chain

@@ -4,9 +4,10 @@ The demonstration prints it, telemetry renders it; nothing else records. It is a
 never changed afterwards. Times are seconds on the driver's clock; only differences mean something.
 """
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from gateway.engine.annotations import kubernetes_annotations
 from gateway.engine.field_changes import FieldChange, field_changes
@@ -32,8 +33,7 @@ class Outcome(StrEnum):
     """No worker said no, but a policy that must be heard (failurePolicy Fail) could not judge."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """A decided review.
 
     ``response`` is what goes out. ``patch`` is the difference between the object that came and ``object``, empty
@@ -49,7 +49,7 @@ class Decision:
     patch: tuple[Operation, ...]
     changed_object: Any
     calls: tuple[InvocationRecord, ...]
-    object_state: ObjectState | None = field(default=None, repr=False, compare=False)
+    object_state: ObjectState | None = None
     prefetches: int = 0
     started: float
     ended: float

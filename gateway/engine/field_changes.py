@@ -11,10 +11,10 @@ Secret, and for those that the policy itself was not shown.
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.object_state import ObjectState
@@ -30,8 +30,7 @@ DIGEST_CHARACTERS: Final = 16
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FieldChange:
+class FieldChange(Struct, frozen=True, kw_only=True):
     """One field that changed, and whose change it is.
 
     ``path`` is a JSON Pointer over the object; ``op`` is add, replace or remove. ``before`` and ``after`` are decoded

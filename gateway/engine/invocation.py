@@ -1,6 +1,6 @@
 """A policy's turn in a review: who, what about, and until when."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from gateway.documents.document import Document
 from gateway.engine.plan import Member
@@ -11,8 +11,7 @@ CacheKey = tuple[str, str, bytes, Cache | None, bytes]
 """Worker, policy, settings, cache, and the document's digest: what is equal in these is the same question."""
 
 
-@dataclass(slots=True, eq=False)
-class PolicyInvocation:
+class PolicyInvocation(Struct, eq=False):
     """A policy's turn that has begun and is not settled. Times are seconds on the driver's clock.
 
     ``called_at`` is when its question was put, or when it began to follow a call that was open. ``failure`` is what

@@ -3,8 +3,9 @@
 Times are seconds on the driver's clock; only differences mean something.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.engine.conflicts import Conflict
 from gateway.engine.origin import Source
@@ -23,8 +24,7 @@ def refuses(failure: Failure, policy: Policy) -> bool:
     return policy.failure_policy is FailurePolicy.FAIL or not failure.ignorable
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InvocationRecord:
+class InvocationRecord(Struct, frozen=True, kw_only=True):
     """One policy's turn in one round, called or not.
 
     ``round`` is 0, or 1 when reinvoked; ``index`` is the policy's place in the plan. ``matched`` False: ``why`` names

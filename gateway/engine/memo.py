@@ -8,7 +8,8 @@ never shared, never kept, never made early, never cancelled.
 Beside the verdicts stand the fallbacks: verdicts past their time, which count only where calling has failed.
 """
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.engine.invocation import CacheKey
 from gateway.engine.origin import Origin, Source
@@ -16,8 +17,7 @@ from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Verdict
 
 
-@dataclass(slots=True, eq=False)
-class MemoEntry:
+class MemoEntry(Struct, eq=False):
     """A verdict. ``used``: a turn has had it; what comes after that has it from the memo."""
 
     verdict: Verdict
@@ -32,8 +32,7 @@ class MemoEntry:
         return origin
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fallback:
+class Fallback(Struct, frozen=True, kw_only=True):
     """A stale verdict, and when it was at hand: ``origin.age`` counts until then."""
 
     verdict: Verdict

@@ -8,8 +8,9 @@ touch, is a failure, never a partial change:
 * what it may not write, its change may not change (``writes``), in whatever form it is said.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Change, ChangeKind, Failure
@@ -37,8 +38,7 @@ _NO_CHANGE: Final = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AppliedChange:
+class AppliedChange(Struct, frozen=True, kw_only=True):
     """What a change makes of the object: the object after it, and the difference; none if nothing changed."""
 
     after: Any
@@ -114,8 +114,7 @@ class ObjectState:
         return self._field_ownership
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """Within which bounds a change is applied: what the policy was shown of the object (None: all), and may write."""
 
     visibility: Places | None

@@ -1,7 +1,8 @@
 """Where an answer came from."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.enums import StrEnum
 
@@ -31,8 +32,7 @@ class Source(StrEnum):
     """Nobody was asked: the failure was known without (configuration, budget, namespace, version)."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True, kw_only=True):
     """``age``: seconds since the worker said it, where it comes from a cache."""
 
     source: Source

@@ -7,8 +7,10 @@ the patch.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.engine.call_tracker import InvocationResult
 from gateway.engine.conflicts import Conflict, conflict_failure, conflicts_of
@@ -32,8 +34,7 @@ _NO_CHANGE_HERE: Final = Failure(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Effect:
+class _Effect(Struct, frozen=True, kw_only=True):
     """What an answer came to when its change was applied, or not."""
 
     answer: Answer

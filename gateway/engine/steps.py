@@ -3,8 +3,6 @@
 Steps are msgspec's structs: frozen dataclasses take five times as long to make, and every event makes one.
 """
 
-from dataclasses import dataclass
-
 from msgspec import Struct
 
 from gateway.cel.authorization import AuthorizationCheck
@@ -13,16 +11,14 @@ from gateway.engine.policy_call import PolicyCall
 from gateway.review.request import UserInfo
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NamespaceLookup:
+class NamespaceLookup(Struct, frozen=True, kw_only=True):
     """Find the labels of this namespace; tell ``found(id, labels)``, with None if there is no such namespace."""
 
     id: int
     namespace: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AuthorizationLookup:
+class AuthorizationLookup(Struct, frozen=True, kw_only=True):
     """May somebody do something? Tell ``found(id, authorization)``.
 
     It is asked of the cluster for ``authorizer`` in a matchCondition, as a SubjectAccessReview would. ``user`` is the

@@ -5,8 +5,9 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.enums import StrEnum
 from gateway.reasons import Reason
@@ -22,16 +23,14 @@ class ChangeKind(StrEnum):
     """A JSON Patch by the rules of kube-apiserver's library, not of the standard (``PatchDialect.KUBERNETES``)."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """What an allow wants changed: ``content`` is JSON text as the worker sent it, not yet looked at."""
 
     kind: ChangeKind
     content: bytes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Allow:
+class Allow(Struct, frozen=True, kw_only=True):
     """The request may pass. ``change`` only in the mutating phase.
 
     ``reuse``: for how many seconds at most the worker lets the verdict be reused, 0 for never; None: as configured.
@@ -39,13 +38,12 @@ class Allow:
 
     change: Change | None = None
     warnings: tuple[str, ...] = ()
-    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    audit_annotations: Mapping[str, str] = {}
     version: str = ""
     reuse: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Deny:
+class Deny(Struct, frozen=True, kw_only=True):
     """The request must not pass. ``details`` is a metav1.StatusDetails in its JSON shape, or None; ``reuse`` as in
     Allow.
     """
@@ -55,13 +53,12 @@ class Deny:
     reason: str = "Forbidden"
     details: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
-    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    audit_annotations: Mapping[str, str] = {}
     version: str = ""
     reuse: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """No verdict. ``message`` says who, what, limit, observed, next step, without the reason code in front.
 
     Where kube-apiserver itself has words for it, ``message`` is exactly these, ``details`` the StatusDetails that it
@@ -76,7 +73,7 @@ class Failure:
     details: Mapping[str, Any] | None = None
     ignorable: bool = True
     warnings: tuple[str, ...] = ()
-    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    audit_annotations: Mapping[str, str] = {}
 
 
 Verdict = Allow | Deny

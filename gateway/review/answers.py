@@ -27,8 +27,9 @@ nesting of up to 10,000 levels; here both are errors.)
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.cel.values.strconv import go_quoted
 from gateway.depth import too_deep
@@ -56,8 +57,7 @@ class AnswerError(Exception):
     """
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WebhookStatus:
+class WebhookStatus(Struct, frozen=True, kw_only=True):
     """The metav1.Status of an answer, as it was sent: zero where it says nothing.
 
     ``details`` is a metav1.StatusDetails in its JSON shape, without members that are unknown or null; None if absent.
@@ -70,8 +70,7 @@ class WebhookStatus:
     details: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WebhookAnswer:
+class WebhookAnswer(Struct, frozen=True, kw_only=True):
     """A verified AdmissionResponse.
 
     ``patch`` is what the base64 says, not yet looked at; None where there is none, or an empty one, or where the phase
@@ -83,7 +82,7 @@ class WebhookAnswer:
     patch_type: str = ""
     status: WebhookStatus | None = None
     warnings: tuple[str, ...] = ()
-    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    audit_annotations: Mapping[str, str] = {}
 
 
 def read_answer(body: bytes, *, uid: str, api_version: str, mutating: bool) -> WebhookAnswer:

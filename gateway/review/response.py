@@ -21,10 +21,10 @@ annotation key that is no label name   drops it with a line in its own log      
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 MIN_CODE: Final = 400
 MAX_CODE: Final = 599
@@ -44,8 +44,7 @@ _ILLEGAL_IN_KEY: Final = re.compile(r"[^-A-Za-z0-9_.]")
 _HASH_DIGITS: Final = 8
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Status:
+class Status(Struct, frozen=True, kw_only=True):
     """The metav1.Status of a refusal. ``details`` is a metav1.StatusDetails in its JSON shape."""
 
     code: int
@@ -54,15 +53,14 @@ class Status:
     details: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Response:
+class Response(Struct, frozen=True, kw_only=True):
     """An AdmissionResponse without its uid. ``patch`` is the text of a JSON Patch, or None."""
 
     allowed: bool
     status: Status | None = None
     patch: bytes | None = None
     warnings: tuple[str, ...] = ()
-    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    audit_annotations: Mapping[str, str] = {}
 
 
 class _Status(msgspec.Struct, kw_only=True, omit_defaults=True):

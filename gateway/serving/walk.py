@@ -26,12 +26,12 @@ and what a registration excludes besides (``render``).
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from time import monotonic
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine

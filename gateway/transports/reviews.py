@@ -6,8 +6,9 @@ and audit annotations count.
 """
 
 import re
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase

@@ -1,11 +1,11 @@
 """Who changed what, as ``review`` tells it: each field, its last writer, those before, and no value of a Secret."""
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 
 import click
 import pytest
+from msgspec.structs import replace
 
 from gateway.cli.decision_document import decision_document
 from gateway.cli.review_text import told

@@ -1,10 +1,10 @@
 """The mutating chain: one after another, each sees what the ones before it left."""
 
 import json
-from dataclasses import replace
 
 import jsonpatch
 import pytest
+from msgspec.structs import replace
 
 from gateway.engine.decision import Outcome
 from gateway.engine.origin import Source

@@ -2,9 +2,9 @@
 
 import io
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from gateway.engine.origin import Source

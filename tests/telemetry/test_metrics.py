@@ -1,8 +1,9 @@
 """The metrics: one table, its words, and what is counted when."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.engine.origin import Source

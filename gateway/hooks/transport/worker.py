@@ -8,8 +8,9 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure

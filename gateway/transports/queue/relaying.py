@@ -13,7 +13,6 @@ written into the outcome.
 import asyncio
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
@@ -37,15 +36,13 @@ MOST_POLICIES: Final = 1000
 _PHASES: Final[dict[int, Phase]] = {number: phase for phase, number in PHASES.items()}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Verdict(Allow):
+class _Verdict(Allow, frozen=True, kw_only=True):
     """Anything that a worker said which is no failure. To ``GrpcWorker`` all verdicts are the same."""
 
     outcome: pb.Outcome
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _NoVerdict(Failure):
+class _NoVerdict(Failure, frozen=True, kw_only=True):
     """A failure that a worker said."""
 
     outcome: pb.Outcome
