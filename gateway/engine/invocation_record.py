@@ -75,7 +75,7 @@ class InvocationRecord(Struct, frozen=True, kw_only=True):
     @property
     def failed_open(self) -> bool:
         """A failure that the policy's failurePolicy let pass."""
-        return self.enforced and isinstance(self.answer, Failure) and not self.failed_closed
+        return isinstance(self.answer, Failure) and self.enforced and not refuses(self.answer, self.policy)
 
     @property
     def failed_closed(self) -> bool:
@@ -96,4 +96,7 @@ class InvocationRecord(Struct, frozen=True, kw_only=True):
     @property
     def refuses(self) -> bool:
         """Whether this turn refuses the request."""
-        return self.failed_closed or (self.enforced and isinstance(self.answer, Deny))
+        answer = self.answer
+        if self.policy.mode is not Mode.ENFORCE or answer is None:
+            return False
+        return isinstance(answer, Deny) or (isinstance(answer, Failure) and refuses(answer, self.policy))

@@ -83,24 +83,30 @@ def compose(
         patch: what to change if the request is allowed, or None.
         changed: which operations of it are whose, by label; their values are not looked at.
     """
-    records = [record for record in records if not record.silent]
-    refusing = [record for record in records if record.refuses]
-    denials = [record for record in refusing if isinstance(record.answer, Deny)]
-    warnings = tuple(text for record in records for text in _warnings(record))
+    denials: list[InvocationRecord] = []
+    failures: list[InvocationRecord] = []
+    warnings: list[str] = []
     annotations: dict[str, str] = {}
     # Our own words first: no worker's annotation may stand in their place.
     for label, operations in changed.items():
         annotations[annotation_key(label, "changed")] = _places(operations, room=CHANGED_BYTES)
-    for told in (_own_annotations, _workers_annotations):
-        for record in records:
-            for key, value in told(record):
+    audible = [record for record in records if not record.silent]
+    for record in audible:
+        if record.refuses:
+            (denials if isinstance(record.answer, Deny) else failures).append(record)
+        warnings.extend(_warnings(record))
+        for key, value in _own_annotations(record):
+            annotations.setdefault(annotation_key(record.label, key), value)
+    for record in audible:
+        if record.answer is not None:
+            for key, value in record.answer.audit_annotations.items():
                 annotations.setdefault(annotation_key(record.label, key), value)
-    if refusing:
-        failures = [record for record in refusing if isinstance(record.answer, Failure)]
-        status = _refusal([*denials, *failures], alone=alone)
-        refused = Response(allowed=False, status=status, warnings=warnings, audit_annotations=annotations)
-        return (Outcome.DENIED if denials else Outcome.FAILED), refused
-    return Outcome.ALLOWED, Response(allowed=True, patch=patch, warnings=warnings, audit_annotations=annotations)
+    if not denials and not failures:
+        allowed = Response(allowed=True, patch=patch, warnings=tuple(warnings), audit_annotations=annotations)
+        return Outcome.ALLOWED, allowed
+    status = _refusal([*denials, *failures], alone=alone)
+    refused = Response(allowed=False, status=status, warnings=tuple(warnings), audit_annotations=annotations)
+    return (Outcome.DENIED if denials else Outcome.FAILED), refused
 
 
 # ------------------------------------------------------------------------------------------------- refusals
@@ -119,16 +125,16 @@ def _refusal(refusing: Sequence[InvocationRecord], *, alone: bool) -> Status:
 
 def _status(record: InvocationRecord) -> Status:
     """The refusal of a policy that is alone."""
-    details = _details(record) or {}
     match record.answer:
-        case Deny(code=code, message=message, reason=reason):
+        case Deny(code=code, message=message, reason=reason, details=details):
             if not record.policy.is_existing:
+                details = details or {}
                 details = {**details, "causes": [*details.get("causes", ()), _cause(record, _text(record))]}
             return Status(code=denial_code(code), message=message, reason=reason, details=details or None)
         case Failure(reason=reason, message=message) as failure:
             code, status_reason = STATUSES.get(reason, INTERNAL_ERROR)
             text = _text(record) if failure.details is None else message
-            details = {**details, "causes": [_cause(record, message)]}
+            details = {**(_details(record) or {}), "causes": [_cause(record, message)]}
             return Status(code=code, reason=status_reason, message=text, details=details)
         case answer:
             raise AssertionError(f"{record.label} does not refuse: {answer!r}")
@@ -174,25 +180,23 @@ def _warnings(record: InvocationRecord) -> Iterator[str]:
     if mode is Mode.WARN and isinstance(record.answer, Deny | Failure):
         told = _text(record) if isinstance(record.answer, Deny) else f"{_NOT_JUDGED}: {record.answer.reason}"
         yield f"{record.label}: {told} (mode warn: not enforced)"
-    elif record.failed_open and isinstance(record.answer, Failure):
+    elif isinstance(record.answer, Failure) and record.failed_open:
         yield f"{record.label}: {_NOT_JUDGED}: {record.answer.reason} (failurePolicy Ignore: let pass)"
     if record.instead_of is not None:
         since = f"its answer from {record.age:.0f} s ago counts"
         yield f"{record.label}: {_NOT_JUDGED}: {record.instead_of.reason} (staleIfError: {since})"
-    warned = _warned(record)
-    if warned:
+    if record.conflicts and (warned := _warned(record)):
         yield f"{record.label}: changes {fields(warned)}, which {others(warned)} set (onConflict warn)"
 
 
 def _own_annotations(record: InvocationRecord) -> Iterator[tuple[str, str]]:
     if isinstance(record.answer, Failure):
         yield "failed-open" if record.failed_open else "failed", record.answer.reason
-    if not record.enforced and isinstance(record.answer, Deny):
+    elif isinstance(record.answer, Deny) and not record.enforced:
         yield "would-deny", _text(record)
     if record.instead_of is not None:
         yield "stale", record.instead_of.reason
-    warned = _warned(record)
-    if warned:
+    if record.conflicts and (warned := _warned(record)):
         yield "conflict", f"{places(warned)} with {others(warned)}"
     if record.would_change:
         yield "would-change", _places(record.would_change)
@@ -200,11 +204,7 @@ def _own_annotations(record: InvocationRecord) -> Iterator[tuple[str, str]]:
 
 def _warned(record: InvocationRecord) -> list[Conflict]:
     """The conflicts of a change that was applied all the same."""
-    return (
-        [each for each in record.conflicts if each.rule is OnConflict.WARN]
-        if record.conflicts and record.changes
-        else []
-    )
+    return [each for each in record.conflicts if each.rule is OnConflict.WARN] if record.changes else []
 
 
 def _places(operations: Sequence[Operation], *, room: int | None = None) -> str:
@@ -215,8 +215,3 @@ def _places(operations: Sequence[Operation], *, room: int | None = None) -> str:
         told = told[: sum(end <= room for end in ends)]
     more = len(operations) - len(told)
     return ", ".join([*told, f"and {more} more"] if more else told)
-
-
-def _workers_annotations(record: InvocationRecord) -> Iterator[tuple[str, str]]:
-    if record.answer is not None:
-        yield from record.answer.audit_annotations.items()

@@ -106,19 +106,17 @@ def encode(response: Response, *, uid: str, api_version: str, mutating: bool) ->
             response=_Response(
                 uid=uid,
                 allowed=response.allowed,
-                status=_status(response),
+                status=None if response.allowed else _status(response),
                 patch=patch,  # msgspec writes bytes as base64, as Go does
                 patch_type=None if patch is None else "JSONPatch",
-                warnings=clean_warnings(response.warnings) or None,
+                warnings=(clean_warnings(response.warnings) or None) if response.warnings else None,
                 audit_annotations=response.audit_annotations or None,
             ),
         )
     )
 
 
-def _status(response: Response) -> _Status | None:
-    if response.allowed:
-        return None
+def _status(response: Response) -> _Status:
     status = response.status or Status(code=DEFAULT_CODE)
     return _Status(
         status="Failure",
@@ -138,8 +136,6 @@ def clean_warnings(warnings: Iterable[str]) -> list[str]:
     """The warnings as kube-apiserver will show them: no control characters, none empty, none twice, within its
     limits.
     """
-    if not warnings:
-        return []
     cleaned = list(dict.fromkeys(text for text in (_CONTROL.sub(" ", warning).strip() for warning in warnings) if text))
     if sum(map(len, cleaned)) <= WARNINGS_TOTAL:
         return cleaned
