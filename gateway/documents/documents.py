@@ -54,19 +54,17 @@ class _Draft(Struct, kw_only=True, eq=False):
         return (current is self.current or self.object is None) and (labels is self.labels or self.namespace is None)
 
 
-class Documents:
-    """The documents about one request.
+class Documents(Struct, eq=False):
+    """The documents about one request. ``drafts`` are those made so far, ``values`` the members that were decoded."""
 
-    ``namespace`` is the name of the namespace whose object is offered, "" if there is none to look up.
-    """
+    request: Request
+    drafts: dict[object, _Draft] = {}
+    values: dict[str, Any] = {}
 
-    __slots__ = ("_drafts", "_request", "_values", "namespace")
-
-    def __init__(self, request: Request) -> None:
-        self.namespace: str = namespace_of(request)
-        self._request = request
-        self._drafts: dict[object, _Draft] = {}
-        self._values: dict[str, Any] = {}
+    @property
+    def namespace(self) -> str:
+        """The name of the namespace whose object is offered, "" if there is none to look up."""
+        return namespace_of(self.request)
 
     def of(self, inputs: Inputs, current: Any, *, changed: bool, namespace: Labels | None = None) -> Document:
         """The document that shows ``inputs``.
@@ -82,9 +80,9 @@ class Documents:
         Raises:
             ReviewError: a member of which a part is to be shown cannot be read.
         """
-        draft = self._drafts.get(inputs.key)
+        draft = self.drafts.get(inputs.key)
         if draft is None:
-            draft = self._drafts[inputs.key] = self._drafted(inputs)
+            draft = self.drafts[inputs.key] = self._drafted(inputs)
         stands = current if changed else _AS_IT_CAME
         if draft.document is None or not draft.fits(stands, namespace):
             content = self._encoded(draft, stands, namespace)
@@ -94,7 +92,7 @@ class Documents:
         return draft.document
 
     def _drafted(self, inputs: Inputs) -> _Draft:
-        request = self._request
+        request = self.request
         if inputs.places is None:
             members = {name: text for name, text in request.members.items() if name != UID}
             return _Draft(members=members, object=WHOLE if OBJECT in members else None)
@@ -114,7 +112,9 @@ class Documents:
         return _Draft(
             members=members,
             object=inputs.members.get(OBJECT, inputs.others) if OBJECT in members else None,
-            namespace=inputs.members.get(NAMESPACE, inputs.others) if self.namespace else None,
+            namespace=inputs.members.get(NAMESPACE, inputs.others)
+            if inputs.needs_namespace and self.namespace
+            else None,
         )
 
     def _part(self, name: str, places: Places) -> msgspec.Raw | None:
@@ -125,19 +125,19 @@ class Documents:
     def _value(self, name: str) -> Any:
         """A member of the request but ``object``, decoded."""
         if name == _OLD_OBJECT:
-            return self._request.old_object
-        if name not in self._values:
+            return self.request.old_object
+        if name not in self.values:
             try:
-                self._values[name] = _decode(self._request.members[name])
+                self.values[name] = _decode(self.request.members[name])
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
                 raise ReviewError(f"request.{readable(name)} cannot be read: {error}") from None
-        return self._values[name]
+        return self.values[name]
 
     def _encoded(self, draft: _Draft, current: Any, labels: Labels | None) -> bytes:
         members: dict[str, Any] = draft.members
         places = draft.object
         if places is not None and not (places.whole and current is _AS_IT_CAME):
-            value = self._request.object if current is _AS_IT_CAME else current
+            value = self.request.object if current is _AS_IT_CAME else current
             members = {**members, OBJECT: shown_part(value, places)}
         if draft.namespace is not None and labels is not None:
             shown = shown_part(namespace_object(self.namespace, labels), draft.namespace)

@@ -18,7 +18,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gateway.documents.document import Document
@@ -52,79 +52,66 @@ class InvocationResult(Struct, frozen=True, kw_only=True):
     prefetched: bool = False
 
 
-class CallTracker:
+class CallTracker(Struct, eq=False):
     """Keeps which calls are open, and what they came to.
 
-    Args:
-        request: the review's.
-        budget: the review's.
-        ids: gives the next id.
-        traceparent: goes with each call.
+    ``request`` and ``budget`` are the review's, ``ids`` gives the next id, ``traceparent`` goes with each call.
+    ``prefetches`` is how many calls were made before anybody's turn, ``claims`` are those of them that wait for the
+    turns of policies, by the policy's place. ``new`` and ``cancels`` are to be carried out.
     """
 
-    def __init__(self, request: Request, budget: Budget, ids: Iterator[int], traceparent: str = "") -> None:
-        self._traceparent = traceparent
-        self._request = request
-        self._budget = budget
-        self._ids = ids
-        self._memo = Memo()
-        self._claims: dict[int, PolicyCall] = {}
-        self.prefetches = 0
-        self._new: list[PolicyCall] = []
-        self._cancels: list[PolicyCall] = []
+    request: Request
+    budget: Budget
+    ids: Iterator[int]
+    traceparent: str = ""
+    memo: Memo = field(default_factory=Memo)
+    prefetches: int = 0
+    claims: dict[int, PolicyCall] = {}
+    new: list[PolicyCall] = []
+    cancels: list[PolicyCall] = []
 
     # ---------------------------------------------------------------------------------------------- asking
 
     def invoke(self, invocation: PolicyInvocation, document: Document, now: float) -> InvocationResult | None:
         """Put a turn's question; what it has come to, if that is known at once."""
         invocation.document, invocation.called_at = document, now
-        invocation.deadline = self._budget.deadline(invocation.member.policy, now)
-        effects = has_side_effects(invocation.member.policy, self._request)
-        invocation.key = None if effects else _key(invocation.member, document)
-        known = self._memo.entry(invocation.key)
+        invocation.deadline = self.budget.deadline(invocation.member.policy, now)
+        effects = has_side_effects(invocation.member.policy, self.request)
+        key = invocation.key = None if effects else _key(invocation.member, document)
+        known = self.memo.entries.get(key)
         if known is not None:
             return InvocationResult(
                 invocation=invocation, answer=known.verdict, origin=known.use(), prefetched=known.prefetched
             )
-        if self._budget.over(now):
-            return self._failed(invocation, self._budget.before_call(), NO_CALL, now)
-        if not self._follow(invocation):
+        if now >= self.budget.ends:
+            return self._failed(invocation, self.budget.before_call(), NO_CALL, now)
+        same = self.memo.shared.get(key)
+        if same is None or not _follow(same, invocation):
             self._open(invocation, now)
-        if self._claims:
+        if self.claims:
             self.release(invocation.index)
         return None
 
     def prefetch(self, index: int, member: Member, document: Document, now: float) -> None:
         """Put the question of a policy whose turn is still to come, unless it is open, or has its verdict."""
         key = _key(member, document)
-        if self._memo.entry(key) is not None:
+        if key in self.memo.entries:
             return
-        call = self._memo.shared(key)
+        call = self.memo.shared.get(key)
         if call is None:
-            call = self._made(member, document, self._budget.deadline(member.policy, now), key, now)
+            call = self._made(member, document, self.budget.deadline(member.policy, now), key, now)
             call.prefetched = True
             self.prefetches += 1
         if call.prefetched:
             call.claims.add(index)
-            self._claims[index] = call
+            self.claims[index] = call
 
     def release(self, index: int) -> None:
         """The turn of this policy has come: it has no other claim on its prefetched call than by following it."""
-        call = self._claims.pop(index, None)
+        call = self.claims.pop(index, None)
         if call is not None:
             call.claims.discard(index)
             self._drop_unwanted(call)
-
-    def _follow(self, invocation: PolicyInvocation) -> bool:
-        call = self._memo.shared(invocation.key)
-        if call is None:
-            return False
-        policy = invocation.member.policy
-        if call.policy.timeout < policy.timeout and call.deadline < invocation.deadline:
-            # Should it end before its answer comes, asking anew would be too late for what comes in the policy's time.
-            return False
-        call.invocations.append(invocation)
-        return True
 
     def _open(self, invocation: PolicyInvocation, now: float) -> None:
         assert invocation.document is not None  # noqa: S101 - whoever asks has one
@@ -138,12 +125,12 @@ class CallTracker:
         """A new call. Without a key it has side effects."""
         policy = member.policy
         call = PolicyCall(
-            id=next(self._ids),
+            id=next(self.ids),
             policy=policy,
             document=document,
             deadline=deadline,
-            uid=self._request.uid,
-            traceparent=self._traceparent,
+            uid=self.request.uid,
+            traceparent=self.traceparent,
             cancellable=key is not None,
             version=member.version,
             identity=member.identity,
@@ -151,58 +138,57 @@ class CallTracker:
             key=key,
             called_at=now,
         )
-        self._new.append(call)
-        self._memo.open(call)
+        self.new.append(call)
+        self.memo.open(call)
         return call
 
     # -------------------------------------------------------------------------------------------- answers
 
     def answered(self, call: PolicyCall, answer: Answer, origin: Origin, now: float) -> list[InvocationResult]:
         """A call has its answer: what those who waited for it have come to."""
-        return self._close(call, answer, origin, now) if self._memo.take(call) else []
-
-    def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin, now: float) -> None:
-        """A stale verdict is at hand, should the call fail."""
-        self._memo.fall_back(call, Fallback(verdict=verdict, origin=origin, received_at=now))
-
-    def expired(self, now: float) -> list[InvocationResult]:
-        """Time has passed: those whose time is over have come to a failure."""
-        return [result for call in self._memo.calls() for result in self._expire(call, now)]
-
-    def wake_at(self) -> float | None:
-        """When the first of the early calls ends. (The others end with the turns that asked.)"""
-        return min((call.deadline for call in self._memo.calls() if call.prefetched), default=None)
-
-    def take_new(self) -> tuple[tuple[PolicyCall, ...], tuple[PolicyCall, ...]]:
-        """What is to be called and cancelled since the last time: whoever takes it does it."""
-        take_new = tuple(self._new), tuple(self._cancels)
-        self._new.clear()
-        self._cancels.clear()
-        return take_new
-
-    def give_up(self) -> None:
-        """No turn waits for anything any more; and what was not called yet need not be."""
-        new = self._new
-        self._cancels += [call for call in self._memo.give_up() if call not in new]
-        new.clear()
-        self._claims.clear()
-
-    def _close(self, call: PolicyCall, answer: Answer, origin: Origin, now: float) -> list[InvocationResult]:
-        """An open call has its answer, or will never have one."""
+        if not self.memo.take(call):
+            return []
         if isinstance(answer, Failure):
             return self._close_failed(call, answer, origin, now)
-        result = []
+        results = []
         for invocation in call.invocations:
             source = origin if invocation is call.invocations[0] else replace(origin, source=Source.SHARED)
             if now > invocation.deadline:
-                result.append(self._failed(invocation, self._budget.worker_timeout(invocation), source, now))
+                results.append(self._failed(invocation, self.budget.worker_timeout(invocation), source, now))
             else:
-                result.append(
+                results.append(
                     InvocationResult(invocation=invocation, answer=answer, origin=source, prefetched=call.prefetched)
                 )
         # Not before: for those who are late, this is no answer.
-        self._memo.keep(call, answer, origin)
-        return result
+        self.memo.keep(call, answer, origin)
+        return results
+
+    def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin, now: float) -> None:
+        """A stale verdict is at hand, should the call fail."""
+        self.memo.fall_back(call, Fallback(verdict=verdict, origin=origin, received_at=now))
+
+    def expired(self, now: float) -> list[InvocationResult]:
+        """Time has passed: those whose time is over have come to a failure."""
+        return [result for call in tuple(self.memo.calls) for result in self._expire(call, now)]
+
+    def wake_at(self) -> float | None:
+        """When the first of the early calls ends. (The others end with the turns that asked.)"""
+        return min((call.deadline for call in self.memo.calls if call.prefetched), default=None)
+
+    def take_new(self) -> tuple[tuple[PolicyCall, ...], tuple[PolicyCall, ...]]:
+        """What is to be called and cancelled since the last time: whoever takes it does it."""
+        taken = tuple(self.new), tuple(self.cancels)
+        self.new.clear()
+        self.cancels.clear()
+        return taken
+
+    def give_up(self) -> None:
+        """No turn waits for anything any more; and what was not called yet need not be."""
+        new = self.new
+        if self.memo.calls:
+            self.cancels += [call for call in self.memo.give_up() if call not in new]
+        new.clear()
+        self.claims.clear()
 
     def _close_failed(self, call: PolicyCall, failure: Failure, origin: Origin, now: float) -> list[InvocationResult]:
         timed_out = failure.reason is Reason.WORKER_TIMEOUT
@@ -211,11 +197,11 @@ class CallTracker:
         caller, *followers = call.invocations
         if timed_out:
             # The transport keeps the same deadline, and may notice first; whose time it was, the engine knows.
-            failure = self._budget.worker_timeout(caller, otherwise=failure)
+            failure = self.budget.worker_timeout(caller, otherwise=failure)
         result = [self._failed(caller, failure, origin, now)]
         for invocation in followers:
             if invocation.deadline <= now:
-                result.append(self._failed(invocation, self._budget.worker_timeout(invocation), _SHARED, now))
+                result.append(self._failed(invocation, self.budget.worker_timeout(invocation), _SHARED, now))
             else:
                 self._open(invocation, now)
         return result
@@ -228,18 +214,18 @@ class CallTracker:
             if failure is not None and serial < invocation.deadline:
                 invocation.deadline, invocation.failure = serial, failure
             if invocation.deadline <= now:
-                result.append(self._failed(invocation, self._budget.worker_timeout(invocation), CALLED, now))
+                result.append(self._failed(invocation, self.budget.worker_timeout(invocation), CALLED, now))
             else:
                 self._open(invocation, now)
         return result
 
     def _failed(self, invocation: PolicyInvocation, failure: Failure, origin: Origin, now: float) -> InvocationResult:
-        known = self._memo.entry(invocation.key)
+        known = self.memo.entries.get(invocation.key)
         if known is not None:
             return InvocationResult(
                 invocation=invocation, answer=known.verdict, origin=known.use(), prefetched=known.prefetched
             )
-        fallback = self._memo.fallback(invocation.key)
+        fallback = self.memo.fallbacks.get(invocation.key)
         if fallback is None:
             return InvocationResult(invocation=invocation, answer=failure, origin=origin)
         return InvocationResult(
@@ -248,23 +234,32 @@ class CallTracker:
 
     def _expire(self, call: PolicyCall, now: float) -> list[InvocationResult]:
         if call.deadline <= now:
-            self._memo.take(call)
+            self.memo.take(call)
             if call.cancellable:
-                self._cancels.append(call)
+                self.cancels.append(call)
             if call.prefetched:
                 return self._retry(call, None, now)
-            return self._close_failed(call, self._budget.worker_timeout(call.invocations[0]), CALLED, now)
+            return self._close_failed(call, self.budget.worker_timeout(call.invocations[0]), CALLED, now)
         late = [invocation for invocation in call.invocations if invocation.deadline <= now]
         if not late:
             return []
         for invocation in late:
             call.invocations.remove(invocation)
         self._drop_unwanted(call)
-        return [self._failed(invocation, self._budget.worker_timeout(invocation), _SHARED, now) for invocation in late]
+        return [self._failed(invocation, self.budget.worker_timeout(invocation), _SHARED, now) for invocation in late]
 
     def _drop_unwanted(self, call: PolicyCall) -> None:
-        if not call.wanted and self._memo.take(call):
-            self._cancels.append(call)
+        if not call.wanted and self.memo.take(call):
+            self.cancels.append(call)
+
+
+def _follow(call: PolicyCall, invocation: PolicyInvocation) -> bool:
+    """Let a turn wait for an open call with the same question. False: it has more time than the call."""
+    if call.policy.timeout < invocation.member.policy.timeout and call.deadline < invocation.deadline:
+        # Should it end before its answer comes, asking anew would be too late for what comes in the policy's time.
+        return False
+    call.invocations.append(invocation)
+    return True
 
 
 def _key(member: Member, document: Document) -> CacheKey:

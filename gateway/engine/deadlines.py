@@ -9,6 +9,8 @@ API server says its timeout itself, whatever was answered here.
 
 from typing import Final
 
+from msgspec import Struct
+
 from gateway.cel.authorization import AuthorizationCheck
 from gateway.engine.invocation import PolicyInvocation
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
@@ -25,14 +27,11 @@ _ROUNDING: Final = 1e-6
 """Seconds by which sums of times on a clock may be off: a microsecond is nobody's time."""
 
 
-class Budget:
+class Budget(Struct, eq=False):
     """The time of one review: it ends at ``ends``, on the driver's clock, and ``started`` when the request came."""
 
-    __slots__ = ("ends", "started")
-
-    def __init__(self, ends: float) -> None:
-        self.ends = ends
-        self.started = 0.0
+    ends: float
+    started: float = 0.0
 
     def over(self, now: float) -> bool:
         """Whether it has ended."""

@@ -25,21 +25,21 @@ class DocumentBuilder:
 
     def of(self, member: Member, obj: ObjectState) -> Document | NeedsNamespace | Failure:
         """What this policy is sent about the object as it now is. Raises ReviewError as Documents does."""
-        labels = self._labels(member)
+        labels = self._labels(member) if member.inputs.needs_namespace else None
         if isinstance(labels, NeedsNamespace | Failure):
             return labels
         return self._documents.of(member.inputs, obj.after, changed=obj.after is not None, namespace=labels)
 
     def of_original(self, member: Member) -> Document | NeedsNamespace | Failure:
         """What it would have been sent about the object that came."""
-        labels = self._labels(member)
+        labels = self._labels(member) if member.inputs.needs_namespace else None
         if isinstance(labels, NeedsNamespace | Failure):
             return labels
         return self._documents.of(member.inputs, None, changed=False, namespace=labels)
 
     def _labels(self, member: Member) -> Labels | NeedsNamespace | Failure | None:
         namespace = self._documents.namespace
-        if not namespace or not member.inputs.needs_namespace:
+        if not namespace:
             return None
         if namespace not in self._facts.namespaces:
             return NeedsNamespace(namespace=namespace)

@@ -44,62 +44,48 @@ class Fallback(Struct, frozen=True, kw_only=True):
         return Origin(source=Source.STALE, age=self.origin.age + max(now - self.received_at, 0.0))
 
 
-class Memo:
-    """Keeps questions apart, and equal ones together."""
+class Memo(Struct, eq=False):
+    """Keeps questions apart, and equal ones together.
 
-    __slots__ = ("_calls", "_entries", "_fallbacks", "_shared")
+    ``calls`` are the open ones, ``shared`` those of them that have a key, by their keys. ``entries`` are the verdicts
+    that questions have had in this review, ``fallbacks`` what stands in for a verdict, should calling fail. All are
+    read by the caller, where None, which is never among the keys, finds nothing.
+    """
 
-    def __init__(self) -> None:
-        self._calls: dict[PolicyCall, None] = {}
-        self._shared: dict[CacheKey, PolicyCall] = {}
-        self._entries: dict[CacheKey, MemoEntry] = {}
-        self._fallbacks: dict[CacheKey, Fallback] = {}
-
-    def calls(self) -> list[PolicyCall]:
-        """The open calls, as they are at this moment."""
-        return list(self._calls)
-
-    def entry(self, key: CacheKey | None) -> MemoEntry | None:
-        """The verdict that this question has had in this review."""
-        return None if key is None else self._entries.get(key)
-
-    def shared(self, key: CacheKey | None) -> PolicyCall | None:
-        """The call in which the same question is open."""
-        return None if key is None else self._shared.get(key)
+    calls: dict[PolicyCall, None] = {}
+    shared: dict[CacheKey | None, PolicyCall] = {}
+    entries: dict[CacheKey | None, MemoEntry] = {}
+    fallbacks: dict[CacheKey | None, Fallback] = {}
 
     def open(self, call: PolicyCall) -> None:
         """Remember a call."""
-        self._calls[call] = None
+        self.calls[call] = None
         if call.key is not None:
-            self._shared[call.key] = call
+            self.shared[call.key] = call
 
     def take(self, call: PolicyCall) -> bool:
         """Whether it was open; from now on it is not. False: it was given up before."""
-        if call not in self._calls:
+        if call not in self.calls:
             return False
-        del self._calls[call]
-        if call.key is not None and self._shared.get(call.key) is call:
-            del self._shared[call.key]
+        del self.calls[call]
+        if call.key is not None and self.shared.get(call.key) is call:
+            del self.shared[call.key]
         return True
 
     def keep(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
         """Remember a verdict, which the turns that waited for it have had."""
         if call.key is not None:
             used = bool(call.invocations)
-            self._entries[call.key] = MemoEntry(verdict=verdict, origin=origin, prefetched=call.prefetched, used=used)
+            self.entries[call.key] = MemoEntry(verdict=verdict, origin=origin, prefetched=call.prefetched, used=used)
 
     def fall_back(self, call: PolicyCall, fallback: Fallback) -> None:
         """Remember a stale verdict for the question of this call; of a call that was given up it is nothing."""
-        if call.key is not None and call in self._calls:
-            self._fallbacks[call.key] = fallback
-
-    def fallback(self, key: CacheKey | None) -> Fallback | None:
-        """What stands in for the verdict, should calling fail."""
-        return None if key is None else self._fallbacks.get(key)
+        if call.key is not None and call in self.calls:
+            self.fallbacks[call.key] = fallback
 
     def give_up(self) -> list[PolicyCall]:
         """Forget all open calls; those that can be cancelled."""
-        cancellable = [call for call in self._calls if call.cancellable]
-        self._calls.clear()
-        self._shared.clear()
+        cancellable = [call for call in self.calls if call.cancellable]
+        self.calls.clear()
+        self.shared.clear()
         return cancellable

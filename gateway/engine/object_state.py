@@ -45,23 +45,20 @@ class AppliedChange(Struct, frozen=True, kw_only=True):
     operations: tuple[Operation, ...]
 
 
-class ObjectState:
+class ObjectState(Struct, eq=False):
     """The object of one review as the policies so far have left it, and who changed what.
 
     ``changed`` says whether any of them ever changed it. ``after`` is the object, if it differs from the one that came;
     else None: then its document is the API server's own bytes.
     """
 
-    __slots__ = ("_field_ownership", "_limits", "_patch", "_request", "_unrecorded", "after", "changed")
-
-    def __init__(self, request: Request, limits: PatchLimits) -> None:
-        self._request = request
-        self._limits = limits
-        self._field_ownership: FieldOwnership | None = None
-        self._unrecorded: list[tuple[int, int, AppliedChange]] = []
-        self._patch: tuple[Operation, ...] | None = ()
-        self.changed = False
-        self.after: Any = None
+    _request: Request
+    _limits: PatchLimits
+    changed: bool = False
+    after: Any = None
+    _patch: tuple[Operation, ...] | None = ()
+    _field_ownership: FieldOwnership | None = None
+    _unrecorded: list[tuple[int, int, AppliedChange]] = []
 
     @property
     def patch(self) -> tuple[Operation, ...]:

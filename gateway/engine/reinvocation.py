@@ -5,26 +5,21 @@ in the second round count for the policies still to come. A policy that failed o
 called is never marked.
 """
 
+from msgspec import Struct
+
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.policies.model import ReinvocationPolicy
 
 
-class Reinvocation:
-    """Marks, by a policy's place in the plan."""
+class Reinvocation(Struct, eq=False):
+    """``called`` and ``marked`` are places in the plan. In the second round, only marked policies are called."""
 
-    __slots__ = ("_called", "_marked")
-
-    def __init__(self) -> None:
-        self._called: set[int] = set()
-        self._marked: set[int] = set()
-
-    def due(self, index: int, round_: int) -> bool:
-        """Whether the policy is asked in this round: in the first, or marked."""
-        return round_ == 0 or index in self._marked
+    called: set[int] = set()
+    marked: set[int] = set()
 
     def settled(self, record: InvocationRecord) -> None:
         """A turn is over."""
         if record.changes:
-            self._marked |= self._called
+            self.marked |= self.called
         if record.called and record.policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
-            self._called.add(record.index)
+            self.called.add(record.index)

@@ -7,6 +7,7 @@ the patch.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from gateway.engine.object_state import ObjectState
 from gateway.engine.origin import Source
 from gateway.engine.plan import Plan
 from gateway.engine.reinvocation import Reinvocation
-from gateway.engine.verdicts import Allow, Answer, Failure
+from gateway.engine.verdicts import Allow, Answer, Change, Failure
 from gateway.patching.difference import Operation
 from gateway.patching.limits import PatchLimits
 from gateway.policies.model import Mode, Phase
@@ -58,7 +59,7 @@ class ReviewState:
 
     def due(self, invocation: PolicyInvocation) -> bool:
         """Whether the policy is to be asked in this round, if it matches."""
-        return self._reinvocation.due(invocation.index, invocation.round)
+        return invocation.round == 0 or invocation.index in self._reinvocation.marked
 
     def counts(self, failure: Failure, invocation: PolicyInvocation) -> bool:
         """Whether it matters that nobody can tell whether the policy judges."""
@@ -85,7 +86,9 @@ class ReviewState:
     def settle(self, result: InvocationResult, now: float) -> None:
         """The policy has judged, or could not."""
         invocation, member, source = result.invocation, result.invocation.member, result.origin.source
-        effect = self._effect(invocation, result.answer)
+        effect = _Effect(answer=result.answer)
+        if isinstance(effect.answer, Allow) and effect.answer.change is not None:
+            effect = self._effect(invocation, effect.answer, effect.answer.change)
         answer, enforced = effect.answer, member.policy.mode is Mode.ENFORCE
         # What nobody was asked has no document, although one was made to look into the memo.
         document = None if source is Source.NONE else invocation.document
@@ -112,22 +115,20 @@ class ReviewState:
             conflicts=effect.conflicts,
         )
         self.records.append(record)
-        self._reinvocation.settled(record)
-        if record.refuses and not self._validating:
-            self.stopped = True
+        if not self._validating:
+            self._reinvocation.settled(record)
+            self.stopped = record.refuses
 
     def in_chain_order(self) -> Sequence[InvocationRecord]:
         """All calls, round by round."""
         if self._validating:
-            self.records.sort(key=lambda record: record.index)
+            self.records.sort(key=attrgetter("index"))
         return self.records
 
-    def _effect(self, invocation: PolicyInvocation, answer: Answer) -> _Effect:
-        if not isinstance(answer, Allow) or answer.change is None:
-            return _Effect(answer=answer)
+    def _effect(self, invocation: PolicyInvocation, answer: Allow, change: Change) -> _Effect:
         if self._validating:
             return _Effect(answer=_NO_CHANGE_HERE)
-        applied = self.object.preview(answer.change, invocation.member)
+        applied = self.object.preview(change, invocation.member)
         if isinstance(applied, Failure):
             return _Effect(answer=_with_annotations(applied, answer))
         if not applied.operations or invocation.member.policy.mode is not Mode.ENFORCE:
