@@ -123,9 +123,10 @@ class Gateway:
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         self._judge = Judge(
-            lambda: self._loaded,
+            self._rollout,
             events=self.metrics,
-            consumers=(self.metrics, DecisionLog(), patrol, shadowing, *consumers),
+            consumers=(self.metrics, DecisionLog(), *((patrol,) if settings.patrol_share else ()), *consumers),
+            shadows=shadowing if settings.shadow_share else None,
             depth=settings.limits.depth,
             patch_limits=settings.patch_limits,
             prefetch=settings.prefetch,
@@ -238,7 +239,7 @@ class Gateway:
 
     def target(self, path: str) -> Target | None:
         """What is at a path in what is served now; None: nothing."""
-        found = self._loaded.targets.get(path)
+        found = self._rollout.current.targets.get(path)
         if found is None and self.has_hooks and path.startswith(ID_PATHS):
             return self._loaded.hook(HookPath(self.settings.hooks, path.removeprefix(ID_PATHS)))
         return found

@@ -9,7 +9,7 @@ time, in this loop; every Step is carried out. The driver knows no rule of Kuber
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import Final, Protocol
@@ -33,6 +33,11 @@ _TICK: Final = 0.001
 """Seconds. uvloop's timers count milliseconds and may ring one early; then the engine would only say to wait again."""
 
 Namespaces = Mapping[str, Mapping[str, str]]
+
+Events = deque[Callable[[], Step]]
+"""What the engine is to be told next."""
+
+_NOTHING: Final = Step()
 
 
 class Authorizer(Protocol):
@@ -60,7 +65,8 @@ class Driver:
     Args:
         uid: the review's, for the log.
         engine: not started yet; its clock is ``time.monotonic``.
-        asker: calls the workers.
+        caller: calls the workers, where its memory has no answer.
+        uncached: calls the workers of policies without a cache; None: ``caller`` does.
         namespaces: the labels of the namespaces that are known.
         authorizer: is asked what matchConditions ask of ``authorizer``.
     """
@@ -70,13 +76,15 @@ class Driver:
         uid: str,
         engine: Engine,
         *,
-        asker: PolicyCaller,
+        caller: PolicyCaller,
+        uncached: PolicyCaller | None = None,
         namespaces: Namespaces,
         authorizer: Authorizer | None = None,
     ) -> None:
         self._uid = uid
         self._engine = engine
-        self._asker = asker
+        self._caller = caller
+        self._uncached = uncached or caller
         self._namespaces = namespaces
         self._authorizer = authorizer or NotInCluster()
         self._loop = asyncio.get_running_loop()
@@ -91,7 +99,7 @@ class Driver:
         Raises:
             ReviewError: the request turned out to be unreadable when somebody looked.
         """
-        self._event(lambda: self._engine.start(monotonic()))
+        self._event(partial(self._engine.start, monotonic()))
         try:
             return await self._decided
         except asyncio.CancelledError:
@@ -104,71 +112,75 @@ class Driver:
             self._decided.cancel()
             raise
         finally:
-            self._rest()
+            if self._alarm is not None:
+                self._alarm.cancel()
+                self._alarm = None
 
     def break_off(self, why: str) -> None:
         """Decide now: whoever has not judged yet is a failure INTERNAL that says ``why``."""
         if not self._decided.done():
-            self._event(lambda: self._engine.broken(why, monotonic()))
+            self._event(partial(self._engine.broken, why, monotonic()))
 
     def _event(self, event: Callable[[], Step]) -> None:
         """Tell the engine, and do what it says; what it says may be an event in turn."""
         events = deque([event])
         unknown: dict[PolicyCall, None] = {}
-        wake_at: float | None = None
+        step = _NOTHING
         while events or unknown:
             if not events:
                 # Everything that this process knows was told first: a denial among it spares the other calls.
                 call = next(iter(unknown))
                 del unknown[call]
-                events += self._call(call)
+                self._call(call, events)
                 continue
-            step = self._tell(events.popleft())
-            if step is None:
-                return
-            events += self._carry_out(step, unknown)
-            wake_at = step.wake_at
-        self._set_alarm(wake_at)
+            try:
+                step = events.popleft()()
+            except Exception as error:  # noqa: BLE001 - logged, and answered
+                last = self._last_step(error)
+                if last is None:
+                    return
+                step = last
+            self._carry_out(step, events, unknown)
+        if step.decision is None and step.wake_at != self._wake_at:
+            self._set_alarm(step.wake_at)
 
-    def _carry_out(self, step: Step, unknown: dict[PolicyCall, None]) -> Iterator[Callable[[], Step]]:
-        """Do what a Step says; what is known at once comes as events, and calls that are to be made are kept."""
+    def _carry_out(self, step: Step, events: Events, unknown: dict[PolicyCall, None]) -> None:
+        """Do what a Step says; what is known at once comes to ``events``, calls that are to be made to ``unknown``."""
         for call in step.cancels:
             if call in unknown:
                 del unknown[call]
             else:
                 self._cancel(call)
         for call in step.calls:
-            known = self._known(call)
-            if known is None:
+            if call.cache is None or not self._is_known(call, events):
                 unknown[call] = None
-            else:
-                yield partial(self._engine.answered, call, known[0], monotonic(), known[1])
         for lookup in step.lookups:
-            found = self._look_up(lookup)
-            if found is not None:
-                yield found
+            self._look_up(lookup, events)
         if step.decision is not None:
             unknown.clear()
             if not self._decided.done():
                 self._decided.set_result(step.decision)
 
-    def _known(self, call: PolicyCall) -> tuple[Answer, Origin] | None:
-        """What is known at once."""
+    def _is_known(self, call: PolicyCall, events: Events) -> bool:
+        """Whether its answer is known at once; that is an event."""
+        answer: Answer
         try:
-            known = self._asker.known(call)
+            known = self._caller.known(call)
             if known is None:
-                return None
-            verdict, origin = known
+                return False
+            answer, origin = known
         except Exception as error:  # noqa: BLE001 - as in _call
-            return self._broken(call, error), CALLED
-        return verdict, origin
+            answer, origin = self._broken(call, error), CALLED
+        events.append(partial(self._engine.answered, call, answer, monotonic(), origin))
+        return True
 
-    def _call(self, call: PolicyCall) -> Iterator[Callable[[], Step]]:
+    def _call(self, call: PolicyCall, events: Events) -> None:
         """Call its worker; where that is not possible, that is an event."""
+        caller = self._uncached if call.cache is None else self._caller
         try:
-            cancel = self._asker.call(call, self)
+            cancel = caller.call(call, self)
         except Exception as error:  # noqa: BLE001 - logged; an exception of our own is a failure INTERNAL, never a hung review
-            yield partial(self._engine.answered, call, self._broken(call, error), monotonic())
+            events.append(partial(self._engine.answered, call, self._broken(call, error), monotonic()))
             return
         if call.cancellable:
             self._cancels[call] = cancel
@@ -187,35 +199,35 @@ class Driver:
         except Exception:  # noqa: BLE001 - logged: nobody waits for the ask any more, and the review goes on
             _LOG.exception("cancelling an ask failed inside the gateway", uid=self._uid)
 
-    def _look_up(self, lookup: Lookup) -> Callable[[], Step] | None:
-        """What is found at once, as an event."""
+    def _look_up(self, lookup: Lookup, events: Events) -> None:
+        """Look up a fact; what is found at once is an event."""
         if isinstance(lookup, NamespaceLookup):
             labels = self._namespaces.get(lookup.namespace)
-            return partial(self._engine.found, lookup.id, labels, monotonic())
+            events.append(partial(self._engine.found, lookup.id, labels, monotonic()))
+            return
         try:
             self._authorizer.authorize(lookup, partial(self._authorized, lookup.id))
         except Exception as error:  # noqa: BLE001 - logged; whoever asked hears that nobody can tell
             _LOG.exception("asking for an authorization failed inside the gateway", uid=self._uid)
             failed = Authorization(error=f"{type(error).__name__}; see the gateway's log")
-            return partial(self._engine.found, lookup.id, failed, monotonic())
-        return None
+            events.append(partial(self._engine.found, lookup.id, failed, monotonic()))
 
     def _authorized(self, lookup_id: int, authorization: Authorization) -> None:
         if not self._decided.done():
             self._event(partial(self._engine.found, lookup_id, authorization, monotonic()))
 
-    def _tell(self, event: Callable[[], Step]) -> Step | None:
-        try:
-            return event()
-        except ReviewError as error:
+    def _last_step(self, error: Exception) -> Step | None:
+        """What follows from an exception of the engine's. None: there is no decision, whoever waits for it is told."""
+        if isinstance(error, ReviewError):
             self._give_up(error)
-        except Exception as error:  # noqa: BLE001 - logged; and every policy not yet judged is a failure INTERNAL
-            _LOG.exception("deciding a review failed inside the gateway", uid=self._uid)
-            try:
-                return self._engine.broken(f"{type(error).__name__}; see the gateway's log", monotonic())
-            except Exception as again:  # noqa: BLE001 - whoever serves answers for us, and must hear of it
-                self._give_up(again)
-        return None
+            return None
+        _LOG.error("deciding a review failed inside the gateway", uid=self._uid, exc_info=error)
+        try:
+            # Every policy not yet judged is a failure INTERNAL.
+            return self._engine.broken(f"{type(error).__name__}; see the gateway's log", monotonic())
+        except Exception as again:  # noqa: BLE001 - whoever serves answers for us, and must hear of it
+            self._give_up(again)
+            return None
 
     def _give_up(self, error: Exception) -> None:
         for call in tuple(self._cancels):
@@ -229,7 +241,7 @@ class Driver:
         if not self._decided.done():
             self._event(partial(self._engine.answered, call, answer, monotonic(), origin))
         if not isinstance(answer, Failure) and answer.version not in ("", call.version):
-            self._asker.disagreed(call, answer.version)
+            self._caller.disagreed(call, answer.version)
 
     def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
         """See CallWaiter."""
@@ -238,19 +250,12 @@ class Driver:
 
     def _set_alarm(self, wake_at: float | None) -> None:
         if self._alarm is not None:
-            if wake_at == self._wake_at:
-                return
             self._alarm.cancel()
         self._wake_at = wake_at
         after = None if wake_at is None else max(wake_at - monotonic(), 0.0) + _TICK
         self._alarm = None if after is None else self._loop.call_later(after, self._ring)
 
     def _ring(self) -> None:
-        self._alarm = None
+        self._alarm = self._wake_at = None
         if not self._decided.done():
-            self._event(lambda: self._engine.expired(monotonic()))
-
-    def _rest(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+            self._event(partial(self._engine.expired, monotonic()))

@@ -10,7 +10,7 @@ meanwhile.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -49,30 +49,41 @@ class Consumer(Protocol):
         """A decision was made. Called before its answer leaves, so it must be quick."""
 
 
+class Configurations(Protocol):
+    """Who has the configuration in force."""
+
+    @property
+    def current(self) -> LoadedConfiguration:
+        """The one that is in force at this moment."""
+
+
 class Judge:
     """Judges the reviews of both phases.
 
     Args:
-        configuration: gives the configuration in force.
+        configurations: has the configuration in force.
         events: is told what came to a decision, and what did not.
         consumers: are shown each decision; what they raise is logged and changes nothing.
+        shadows: is shown those of configurations in which a policy has a shadow.
         depth: how deep a review may nest.
         patch_limits: of the changes that workers ask for.
         prefetch: whether mutating policies are asked before their turn.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first by name
         self,
-        configuration: Callable[[], LoadedConfiguration],
+        configurations: Configurations,
         *,
         events: Events,
         consumers: Sequence[Consumer] = (),
+        shadows: Consumer | None = None,
         depth: int = DEPTH,
         patch_limits: PatchLimits = DEFAULT_LIMITS,
         prefetch: bool = True,
     ) -> None:
-        self._configuration = configuration
-        self._consumers = consumers
+        self._configurations = configurations
+        self._consumers = tuple(consumers)
+        self._consumers_with_shadows = self._consumers if shadows is None else (*consumers, shadows)
         self._events = events
         self._depth = depth
         self._patch_limits = patch_limits
@@ -94,7 +105,7 @@ class Judge:
         Raises:
             Refused: there is no such target any more.
         """
-        configuration = self._configuration()
+        configuration = self._configurations.current
         plan = configuration.plan(target)
         if plan is None:
             raise no_entry(target.path)
@@ -104,9 +115,14 @@ class Judge:
             return self._refuse(error)
         configuration.begin()
         try:
-            decision = await self._decide(
-                configuration, plan.failing(OVERLOADED) if overloaded else plan, request, started, ends, traceparent
-            )
+            if overloaded:
+                plan = plan.failing(OVERLOADED)
+            driver = self._driver(configuration, plan, request, started, ends, traceparent)
+            self._drivers.add(driver)
+            try:
+                decision = await driver.decide()
+            finally:
+                self._drivers.discard(driver)
             content = encode(
                 decision.response,
                 uid=request.uid,
@@ -131,10 +147,14 @@ class Judge:
             return Reply(status=200, body=refusal(request.uid, request.api_version, 500, _INTERNAL))
         finally:
             configuration.end()
-        self._show(target.entry, decision)
+        consumers = self._consumers_with_shadows if configuration.has_shadows else self._consumers
+        if target.entry is None:
+            self._tell(decision, consumers)
+        else:
+            self._tell_of_entry(target.entry, decision, consumers)
         return Reply(status=200, body=content)
 
-    async def _decide(
+    def _driver(
         self,
         configuration: LoadedConfiguration,
         plan: Plan,
@@ -142,7 +162,7 @@ class Judge:
         started: float,
         ends: float,
         traceparent: str,
-    ) -> Decision:
+    ) -> Driver:
         engine = Engine(
             request,
             plan,
@@ -152,33 +172,31 @@ class Judge:
             prefetch=self._prefetch,
             traceparent=traceparent,
         )
-        driver = Driver(request.uid, engine, asker=configuration.asker, namespaces=configuration.namespaces)
-        self._drivers.add(driver)
-        try:
-            return await driver.decide()
-        finally:
-            self._drivers.discard(driver)
+        return Driver(
+            request.uid,
+            engine,
+            caller=configuration.asker,
+            uncached=configuration.uncached,
+            namespaces=configuration.namespaces,
+        )
 
     def _refuse(self, error: ReviewError) -> Reply:
         _LOG.warning("a request is no AdmissionReview", error=str(error))
         self._events.count(HTTP_REFUSALS, NOT_A_REVIEW)
         return Reply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
 
-    def _show(self, entry: str | None, decision: Decision) -> None:
-        if entry is None:
-            self._tell(decision)
-            return
-        self._events.count(ENTRY_REVIEWS, decision.phase, entry, decision.outcome)
-        # Who logs a decision logs with it through which entry it came, without knowing of entries.
-        with structlog.contextvars.bound_contextvars(entry=entry):
-            self._tell(decision)
-
-    def _tell(self, decision: Decision) -> None:
-        for consumer in self._consumers:
+    def _tell(self, decision: Decision, consumers: Sequence[Consumer]) -> None:
+        for consumer in consumers:
             try:
                 consumer.decided(decision)
             except Exception:  # noqa: BLE001 - logged: who looks on must not change the answer
                 _LOG.exception("a consumer of decisions failed", consumer=type(consumer).__name__)
+
+    def _tell_of_entry(self, entry: str, decision: Decision, consumers: Sequence[Consumer]) -> None:
+        self._events.count(ENTRY_REVIEWS, decision.phase, entry, decision.outcome)
+        # Who logs a decision logs with it through which entry it came, without knowing of entries.
+        with structlog.contextvars.bound_contextvars(entry=entry):
+            self._tell(decision, consumers)
 
 
 _INTERNAL: Final = f"{Reason.INTERNAL}: the gateway could not decide this review; see its log"

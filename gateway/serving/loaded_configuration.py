@@ -17,7 +17,6 @@ from gateway.hooks.configuration.paths import HookPath, hook_entries
 from gateway.policies.document import SourceText
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.registration.entries import Entries, make_entries
-from gateway.serving.driver import Namespaces
 from gateway.serving.last_good import LastGood, PolicyVersion
 from gateway.serving.plans import InForce, Plans, Target
 from gateway.transports.limits import TransportLimits
@@ -70,21 +69,21 @@ class LoadedConfiguration:
             phase: {policy.qualified_name: policy for policy in configuration.policies(phase)} for phase in Phase
         }
         self.asker: PolicyCaller = self.workers if asking is None else asking(self.workers)
+        self.uncached: PolicyCaller = self.workers
+        """Calls the workers of policies that have no cache."""
+        self.namespaces = configuration.namespaces
+        """The labels of the namespaces that are known, by name."""
         self._changed = changed
         self._plans = Plans(configuration, self.entries, shadows=self.workers.shadows.availabilities)
         self.targets = {target.path: target for target in self._plans.targets}
         """What can be asked, by path."""
+        self.has_shadows = self._plans.has_shadows
         self._hooks = {path: Target(*entry) for path, entry in hook_entries(configuration, self.entries).items()}
         self._reviews = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     # --------------------------------------------------------------------------------------------- for a review
-
-    @property
-    def namespaces(self) -> Namespaces:
-        """The labels of the namespaces that are known, by name."""
-        return self.configuration.namespaces
 
     def hook(self, path: HookPath) -> Target | None:
         """What a path of shell-operator's leads to; None: nothing."""
@@ -146,6 +145,7 @@ class LoadedConfiguration:
         self._last_good = LastGood(versions, workers, self._asking)
         await self._last_good.start()
         self.asker = self._last_good.in_front_of(self.asker)
+        self.uncached = self._last_good.in_front_of(self.uncached)
         self._plans.availabilities_changed()
         self._plans.make_all(self._in_force)
 

@@ -78,6 +78,11 @@ class Plans:
         self._shadow_plans: dict[int, Plan] = {}
 
     @property
+    def has_shadows(self) -> bool:
+        """Whether any policy has a shadow."""
+        return bool(self._shadows)
+
+    @property
     def targets(self) -> tuple[Target, ...]:
         """What can be asked."""
         return tuple(self._policies)

@@ -197,7 +197,7 @@ class Walker:
             limits=self._limits,
             prefetch=self._prefetch,
         )
-        driver = Driver(request.uid, engine, asker=configuration.asker, namespaces=configuration.namespaces)
+        driver = Driver(request.uid, engine, caller=configuration.asker, namespaces=configuration.namespaces)
         decision = await driver.decide()
         for call in decision.calls:
             if isinstance(call.answer, Failure) and call.answer.reason is Reason.WRONG_VERSION:

@@ -78,7 +78,7 @@ class Metrics:
         series = self._series.get((metric, labels))
         if series is None:
             series = self._made(metric, labels)
-        series.inc(amount)
+        series.value += amount
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
         """See Events."""

@@ -29,10 +29,6 @@ class Series:
         self._head = ""
         self.value = 0.0
 
-    def inc(self, amount: float = 1) -> None:
-        """So much more."""
-        self.value += amount
-
     def lines(self) -> Iterator[str]:
         """Its line. What stands before the number is written the first time."""
         if not self._head:

@@ -11,12 +11,15 @@ from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.engine.engine import Engine
 from gateway.engine.origin import Origin, Source
 from gateway.engine.verdicts import Allow, Deny, Failure
-from gateway.policies.model import FailurePolicy, ReinvocationPolicy, Requirement, Selector
+from gateway.policies.model import Cache, FailurePolicy, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
 from gateway.review.errors import ReviewError
 from gateway.serving.driver import Driver
 from tests.integration.process import PATIENCE
 from tests.world import condition, plan, policy, request, when_authorized
+
+CACHE = Cache(ttl=60.0)
+"""Of policies whose verdicts are asked of the cache first."""
 
 
 class Silent:
@@ -88,7 +91,7 @@ def uncollected():
 
 def driver(asker, on, *, authorizer=None, **fields):
     engine = Engine(on, plan(policy("one", **fields)), ends=monotonic() + 9)
-    return Driver("u1", engine, asker=asker, namespaces={}, authorizer=authorizer)
+    return Driver("u1", engine, caller=asker, namespaces={}, authorizer=authorizer)
 
 
 async def test_a_decided_review_is_freed(uncollected):
@@ -127,7 +130,7 @@ async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
     """The first policy denies; the others, and the timer of their asks, are gone with that."""
     asker = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker, namespaces={})
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     assert asker.open == {1, 2, 3}
@@ -141,7 +144,7 @@ async def test_the_timer_is_set_anew_only_where_its_time_is_another():
     """An answer to a prefetched call that nobody waits for yet changes nothing."""
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
     asker = Silent()
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker, namespaces={})
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     alarm = driving._alarm
@@ -150,15 +153,15 @@ async def test_the_timer_is_set_anew_only_where_its_time_is_another():
     driving.answered(asker.calls[1], Allow())
     assert not alarm.cancelled()
     driving.answered(asker.calls[3], Allow())
-    assert alarm.cancelled()
     assert (await deciding).response.allowed
+    assert alarm.cancelled()
 
 
 async def test_an_answer_in_another_version_is_told_to_whoever_called():
     """Also where the review is decided by it, or was before; a failure, and an answer that names none, are of none."""
     asker = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three", "four"))))
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), asker=asker, namespaces={})
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker, namespaces={})
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     driving.answered(asker.calls[3], Allow())
@@ -171,7 +174,7 @@ async def test_an_answer_in_another_version_is_told_to_whoever_called():
 
 async def test_a_known_verdict_decides_at_once():
     """What is known needs no turn of the loop, and is no question to a worker."""
-    decision = await driver(Knowing(), request()).decide()
+    decision = await driver(Knowing(), request(), cache=CACHE).decide()
     (call,) = decision.calls
     assert (call.source, call.answer.warnings) == (Source.MEMORY, ("known",))
 
@@ -195,8 +198,10 @@ class Half(Silent):
 async def test_what_is_known_spares_the_other_asks():
     """A denial that is at hand is told before anybody is prefetched, so nobody behind it is asked at all."""
     asker = Half("one")
-    engine = Engine(request(), plan(policy("one"), policy("two", index=1)), ends=monotonic() + 9)
-    decision = await Driver("u1", engine, asker=asker, namespaces={}).decide()
+    engine = Engine(
+        request(), plan(policy("one", cache=CACHE), policy("two", index=1, cache=CACHE)), ends=monotonic() + 9
+    )
+    decision = await Driver("u1", engine, caller=asker, namespaces={}).decide()
     assert not decision.response.allowed
     assert asker.asked == []
 
@@ -221,11 +226,15 @@ async def test_a_stale_verdict_stands_in_for_a_failure():
 )
 async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(asker, logs):
     """INTERNAL, in one pass: never an endless one, never a hung review."""
-    fields = {"failure_policy": FailurePolicy.IGNORE, "reinvocation_policy": ReinvocationPolicy.IF_NEEDED}
+    fields = {
+        "failure_policy": FailurePolicy.IGNORE,
+        "reinvocation_policy": ReinvocationPolicy.IF_NEEDED,
+        "cache": CACHE,
+    }
     chain = plan(*(policy(name, index=index, **fields) for index, name in enumerate(("one", "two", "three"))))
     engine = Engine(request(), chain, ends=monotonic() + 9)
     async with asyncio.timeout(PATIENCE):
-        decision = await Driver("u1", engine, asker=asker, namespaces={}).decide()
+        decision = await Driver("u1", engine, caller=asker, namespaces={}).decide()
     assert [call.answer.reason for call in decision.calls] == [Reason.INTERNAL] * 3
     assert {entry["log_level"] for entry in logs} == {"error"}
 
