@@ -50,7 +50,7 @@ SCRIPT = textwrap.dedent("""
         settings = Settings(listen=here, admin_listen=here, tls_dev_dir=Path(directory), worker_wait_seconds=0.0)
         gateway = Gateway(configuration, settings)
         await gateway.start()
-        (standing,) = gateway.workers.standings(Phase.VALIDATING).values()
+        (standing,) = gateway.workers.availabilities(Phase.VALIDATING).values()
         _, text = gateway.metrics.exposition()
         await gateway.stop(drain=False)
         loaded = [name for name, module in sys.modules.items() if module is not None]
