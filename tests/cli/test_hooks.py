@@ -1,4 +1,4 @@
-"""Hooks on the command line, and shell-operator's own options: what they come to, and which mistakes are told."""
+"""The options of hooks, and shell-operator's own: their effects and their errors."""
 
 import json
 import signal
@@ -30,7 +30,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def settings(monkeypatch, folder):
-    """What ``serve --hooks-dir`` would serve with, given these arguments and variables; or its error."""
+    """The settings of ``serve --hooks-dir`` with these arguments and variables; or its error."""
 
     class Reached(Exception):  # noqa: N818 - no error
         pass
@@ -52,8 +52,8 @@ def settings(monkeypatch, folder):
 # ------------------------------------------------------------------------------------------------------ the commands
 
 
-def test_check_tells_what_hooks_mean(run, folder):
-    """Like any other policies; a file that is forgotten is a warning."""
+def test_check_reports_the_policies_of_hooks(run, folder):
+    """Like all other policies; a file that is not executable is a warning."""
     write(folder / "forgotten", "", mode=0o644)
     done = run("check", "--hooks-dir", folder, "-o", "json")
     report = json.loads(done.out)
@@ -63,8 +63,8 @@ def test_check_tells_what_hooks_mean(run, folder):
     assert "chmod +x" in report["warnings"][0]["message"]
 
 
-def test_check_tells_all_that_is_wrong_with_hooks(run, folder):
-    """Exit 1, as for any mistake."""
+def test_check_reports_all_errors_of_hooks(run, folder):
+    """Exit code 1."""
     write(folder / "b", "#!/bin/bash\nexit 1\n")
     write(folder / "c", "#!/bin/bash\necho 'configVersion: v2'\n")
     done = run("check", "--hooks-dir", folder)
@@ -73,15 +73,15 @@ def test_check_tells_all_that_is_wrong_with_hooks(run, folder):
     assert f"{folder}/c --config:1: configVersion: Invalid value" in done.out
 
 
-def test_the_variable_is_shell_operators_too(run, folder):
-    """And ours."""
+def test_the_directory_has_two_variables(run, folder):
+    """shell-operator's and the gateway's."""
     for variable in ("SHELL_OPERATOR_HOOKS_DIR", "ADMISSION_GATEWAY_HOOKS_DIR"):
         assert run("check", env={variable: str(folder)}).code == 0
 
 
 @pytest.mark.parametrize("command", [("check",), ("render", *SERVICE), ("review", "review.json"), ("serve",)])
 def test_a_command_without_policies_and_hooks(run, command):
-    """Is told that it may have either."""
+    """Is wrong usage that names both options."""
     done = run(*command)
     assert done.code == 2
     assert "--hooks-dir, or both" in done.err
@@ -91,13 +91,13 @@ def test_a_command_without_policies_and_hooks(run, command):
     "command", [("check",), ("render", *SERVICE), ("review", "review.json"), ("serve", *CERTIFICATE)]
 )
 def test_a_directory_that_cannot_be_read(run, tmp_path, command):
-    """Exit 2, and why."""
+    """Exit code 2, with the reason."""
     done = run(*command, "--hooks-dir", tmp_path / "missing")
     assert done.code == 2
     assert "missing: cannot be read: No such file or directory" in done.err
 
 
-def test_a_broken_hook_refuses_the_start(run, folder):
+def test_an_error_of_a_hook_prevents_the_start(run, folder):
     """Exit 1: who judges cannot be known."""
     broken = write(folder / "b", "#!/bin/bash\nexit 1\n")
     done = run("serve", "--hooks-dir", folder, *CERTIFICATE)
@@ -134,16 +134,16 @@ def test_render_prefers_our_options(run, folder):
         (("--validating-webhook-configuration-name", "A", *SERVICE), "RFC 1123 subdomain"),
     ],
 )
-def test_nonsense_is_refused_by_render(run, folder, options, expected):
-    """With what is wrong in it."""
+def test_invalid_options_of_render_are_rejected(run, folder, options, expected):
+    """With the reason."""
     done = run("render", "--hooks-dir", folder, *options)
     assert done.code == 2
     assert expected in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize("command", [("check",), ("render", *SERVICE), ("serve", *CERTIFICATE)])
-def test_a_terminal_that_is_closed_leaves_no_hook_behind(tmp_path, command):
-    """SIGHUP while a hook is asked for its configuration: exit 2, and nothing of it runs on."""
+def test_a_closed_terminal_leaves_no_process(tmp_path, command):
+    """SIGHUP while a hook prints its configuration: exit code 2, and no process is left."""
     own = tmp_path / "own"
     write(tmp_path / "hooks" / "hook", f"#!/bin/bash\necho $$ > {own}\nexec sleep 1e6\n")
     process = subprocess.Popen(
@@ -166,16 +166,16 @@ def wait_until(condition):
 # ------------------------------------------------------------------------------------------------- shell-operator's
 
 
-def test_nothing_of_shell_operators_is_assumed(settings):
-    """Without its options, everything is as it always is."""
+def test_without_its_options_no_default_of_shell_operator_applies(settings):
+    """The gateway's own defaults do."""
     made = settings(*CERTIFICATE)
     assert made.listen == ("127.0.0.1", 8443)
     assert made.client_cas == ()
     assert made.hooks == "shell-operator-hooks-hooks"
 
 
-def test_any_of_its_options_brings_its_defaults(settings):
-    """As a Deployment of it that names its Service alone would have them."""
+def test_any_option_of_its_server_brings_its_defaults(settings):
+    """As a Deployment that sets one of them expects."""
     made = settings(VALIDATING_WEBHOOK_SERVICE_NAME="svc")
     assert made.listen == ("0.0.0.0", 9680)  # noqa: S104 - as they are there
     assert (str(made.tls_cert), str(made.tls_key)) == ("/validating-certs/tls.crt", "/validating-certs/tls.key")
@@ -198,8 +198,8 @@ def test_its_options_and_variables_mean_the_same_here(settings):
     assert made.hooks == "mine-hooks"
 
 
-def test_our_options_win(settings):
-    """Where both are given, on the command line or in the environment."""
+def test_the_gateways_options_take_precedence(settings):
+    """On the command line and in the environment."""
     made = settings(
         *CERTIFICATE,
         "--client-ca=/ours/ca",
@@ -214,7 +214,7 @@ def test_our_options_win(settings):
 
 
 def test_development_certificates_stand_in_for_the_default_ones(settings, tmp_path):
-    """But not for those that somebody has named."""
+    """But not for certificates that are given."""
     assert settings("--tls-dev-dir", tmp_path / "dev", VALIDATING_WEBHOOK_LISTEN_PORT="1").tls_cert is None
     with pytest.raises(click.ClickException, match="give either it, or --validating-webhook-server-cert"):
         settings("--tls-dev-dir", tmp_path / "dev", VALIDATING_WEBHOOK_SERVER_CERT="/theirs/cert")
@@ -230,7 +230,7 @@ def test_development_certificates_stand_in_for_the_default_ones(settings, tmp_pa
         ("configuration-name", "-", "RFC 1123 subdomain"),
     ],
 )
-def test_nonsense_is_refused(settings, name, value, expected):
+def test_invalid_options_are_rejected(settings, name, value, expected):
     """Whether it is an option or a variable."""
     with pytest.raises(click.ClickException, match=expected):
         settings(f"--validating-webhook-{name}={value}", *CERTIFICATE)
@@ -238,7 +238,7 @@ def test_nonsense_is_refused(settings, name, value, expected):
         settings(*CERTIFICATE, **{f"VALIDATING_WEBHOOK_{name.upper().replace('-', '_')}": value})
 
 
-def test_a_failure_policy_that_changes_nothing_is_told(run, folder):
-    """As behind shell-operator, which takes the option and gives hooks Fail."""
+def test_a_failure_policy_without_effect_is_a_warning(run, folder):
+    """As in shell-operator, hooks have Fail."""
     done = run("serve", "--hooks-dir", folder, "--validating-webhook-failure-policy", "Ignore")
     assert "failure-policy Ignore has no effect" in done.err

@@ -1,4 +1,4 @@
-"""What tests of hooks share."""
+"""Fixtures of the tests of hooks."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -6,6 +6,6 @@ from structlog.testing import capture_logs
 
 @pytest.fixture
 def log():
-    """What is logged in the meantime."""
+    """The log entries of the test."""
     with capture_logs() as entries:
         yield entries

@@ -1,4 +1,4 @@
-"""Real hooks for tests: executable files, and what becomes of the processes that they start."""
+"""Real hooks for tests: executable files, and checks of the processes that they start."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="shell hooks ne
 
 
 def bash_hook(directory, body, *, name="hook.sh", config=CONFIG):
-    """A hook in bash that prints a configuration, or else does this."""
+    """A hook in bash that prints a configuration for --config, and else runs this body."""
     text = config if isinstance(config, str) else json.dumps(config)
     return executable(
         Path(directory, name),
@@ -49,13 +49,13 @@ def executable(path, text):
 
 
 def answering(answer):
-    """The body of a hook in bash that leaves this answer."""
+    """The body of a hook in bash that writes this answer."""
     text = answer if isinstance(answer, str) else json.dumps(answer)
     return f"cat > \"$VALIDATING_RESPONSE_PATH\" <<'END'\n{text}\nEND"
 
 
 def limits(**fields):
-    """What hooks may cost in a test."""
+    """The limits of hooks in a test."""
     chosen = {
         "processes": 4,
         "waiting": 100,
@@ -68,11 +68,11 @@ def limits(**fields):
 
 
 LIMITS = (1.0, 4.0, 16.0)
-"""Time limits of what never ends by itself, the next where it had not even begun within the one before."""
+"""Time limits of a program that hangs; the next one if it had not even started within the one before."""
 
 
 async def until(condition):
-    """Wait until it is true, and give that."""
+    """Wait until the condition is true, and return its value."""
     async with asyncio.timeout(PATIENCE):
         while not (found := condition()):  # noqa: ASYNC110 - what is waited for is outside of this process
             await asyncio.sleep(0.005)
@@ -80,10 +80,10 @@ async def until(condition):
 
 
 async def pid_in(path):
-    """The process id that somebody has written, or will write, to a file."""
+    """The process id that a program writes to a file."""
     return int(await until(lambda: path.exists() and path.read_text().strip()))
 
 
 async def gone(pid):
-    """Wait until nothing of a process is left, not even its entry."""
+    """Wait until a process is gone and reaped."""
     await until(lambda: not Path(f"/proc/{pid}").exists())

@@ -29,7 +29,7 @@ REQUEST = {
 
 @pytest.fixture
 def hook(tmp_path):
-    """Run a hook that sources the library; gives what became of it, and what it answered."""
+    """Run a hook that sources the library; returns the process and the answer."""
 
     def ran(body, *arguments, **fields):
         script = executable(tmp_path / "hook.sh", f'#!/usr/bin/env bash\nsource "{LIBRARY}"\n{body}\nhook::run "$@"\n')
@@ -50,8 +50,8 @@ def hook(tmp_path):
     return ran
 
 
-def test_it_prints_its_configuration(hook):
-    """And does nothing else then."""
+def test_config_prints_the_configuration(hook):
+    """And calls no handler."""
     done = hook("__config__() { echo 'configVersion: v1'; }\n__main__() { echo main; }", "--config")
     assert (done.stdout, done.returncode) == ("configVersion: v1\n", 0)
 
@@ -73,7 +73,7 @@ def test_it_prints_its_configuration(hook):
     ],
 )
 def test_the_handler_of_the_binding_is_called(hook, fields, called):
-    """The most special one there is; else __main__."""
+    """The most specific one that is defined; else __main__."""
     handlers = {
         "__on_validating::a.example.com": "validating",
         "__on_mutating::a.example.com": "mutating",
@@ -97,7 +97,7 @@ def test_a_handler_knows_its_binding(hook):
 
 
 def test_without_a_handler_the_hook_fails(hook):
-    """And lists those that it looked for."""
+    """The error lists the handlers that it looked for."""
     done = hook(":")
     assert done.returncode == 1
     assert "__on_validating::a.example.com __main__" in done.stderr
@@ -143,15 +143,15 @@ def test_the_context_is_read(hook, command, output):
         ("context::get --required review.nope", False),
     ],
 )
-def test_questions_about_the_context_are_answered(hook, command, holds):
-    """By the exit status."""
+def test_conditions_on_the_context_are_exit_statuses(hook, command, holds):
+    """context::has, is_true, is_false, is_null."""
     assert hook(f"__main__() {{ if {command} >&2; then echo yes; else echo no; fi; }}").stdout == (
         "yes\n" if holds else "no\n"
     )
 
 
 def test_an_error_ends_the_hook_and_says_where(hook):
-    """As with set -e; the traceback names file, line and function."""
+    """As with set -e; the traceback has file, line and function."""
     done = hook("inner() { false; }\n__main__() { inner; echo unreached; }")
     assert (done.returncode, done.stdout) == (1, "")
     assert "Traceback (most recent call last):" in done.stderr
@@ -168,7 +168,7 @@ def test_the_shells_options_are_shell_operators(hook, body):
 
 
 def test_shell_operators_validating_example_runs_unchanged(hook):
-    """examples/204-validating-webhook, as far as it is code."""
+    """examples/204-validating-webhook, without its manifests."""
     body = """
 function __on_validating::a.example.com() {
   image=$(context::jq -r '.review.request.object.spec.image')

@@ -78,7 +78,7 @@ def of_hook(directory, path, phase="validating", **fields):
 
 
 async def test_the_original_proposals_denial_reaches_the_client(gateway, tmp_path):
-    """403 with its message, untouched."""
+    """403 with its message, unchanged."""
     bash_hook(tmp_path, PROPOSAL)
     async with gateway(of_hook(tmp_path, "hook.sh")) as served:
         response = (await served.send(VALIDATE)).response
@@ -110,7 +110,7 @@ async def test_a_hook_that_fails_denies_whatever_the_failure_policy(gateway, tmp
         assert served.metric("hook_processes", worker="hooks") == 0
 
 
-async def test_one_that_never_ends_goes_to_the_failure_policy(gateway, tmp_path):
+async def test_a_hook_that_hangs_goes_to_the_failure_policy(gateway, tmp_path):
     """And is killed."""
     bash_hook(tmp_path, "echo $$ > own; sleep 1e6")
     # Long enough for bash to begin on a machine that stands still for a moment.
@@ -122,8 +122,8 @@ async def test_one_that_never_ends_goes_to_the_failure_policy(gateway, tmp_path)
         await until(lambda: served.metric("worker_events_total", worker="hooks", event="hook_killed") == 1)
 
 
-async def test_when_the_client_hangs_up_its_hook_ends(gateway, tmp_path):
-    """Nobody waits for the answer any more."""
+async def test_a_closed_connection_stops_the_hook(gateway, tmp_path):
+    """The answer is not needed."""
     bash_hook(tmp_path, "echo $$ > own; sleep 1e6")
     async with gateway(of_hook(tmp_path, "hook.sh", timeoutSeconds=30)) as served:
         client = await served.client()
@@ -171,8 +171,8 @@ async def test_over_grpc_a_hook_that_fails_denies(gateway, hook_worker, tmp_path
     assert "stream=stderr" in line
 
 
-async def test_over_grpc_a_deadline_ends_the_hook(gateway, hook_worker, tmp_path):
-    """The group, where it runs."""
+async def test_over_grpc_a_deadline_stops_the_hook(gateway, hook_worker, tmp_path):
+    """Its process group in the worker."""
     bash_hook(tmp_path / "hooks", "echo $$ > own; sleep 1e6 & echo $! > child; wait")
     # Long enough for bash to begin on a machine that stands still for a moment.
     async with gateway(of_worker(hook_worker(tmp_path / "hooks"), timeoutSeconds=5)) as served:
@@ -183,13 +183,13 @@ async def test_over_grpc_a_deadline_ends_the_hook(gateway, hook_worker, tmp_path
 
 
 async def test_its_version_is_the_hooks_content(gateway, hook_worker, tmp_path):
-    """So the cache never gives one hook's verdict for another's."""
+    """So the cache never mixes the verdicts of two hooks."""
     bash_hook(tmp_path / "hooks", "")
     async with gateway(of_worker(hook_worker(tmp_path / "hooks"))) as served:
         assert re.fullmatch("[0-9a-f]{16}", served.availability("judge"))
 
 
-async def test_it_gives_hooks_their_snapshots(gateway, hook_worker, tmp_path):
+async def test_over_grpc_hooks_get_snapshots(gateway, hook_worker, tmp_path):
     """From documents."""
     config = {
         "configVersion": "v1",
@@ -217,8 +217,8 @@ async def test_the_gateway_can_start_it(gateway, tmp_path):
         assert (await served.send(VALIDATE)).response["status"]["code"] == 403
 
 
-async def test_when_a_hook_changes_it_ends(hook_worker, tmp_path):
-    """What it has described holds no longer; whoever runs it starts it again."""
+async def test_the_worker_stops_when_a_hook_changes(hook_worker, tmp_path):
+    """Its descriptions are outdated; a supervisor starts it again."""
     bash_hook(tmp_path / "hooks", "")
     process = hook_worker(tmp_path / "hooks")
     bash_hook(tmp_path / "hooks", "echo")
@@ -227,7 +227,7 @@ async def test_when_a_hook_changes_it_ends(hook_worker, tmp_path):
     assert any(why in line for line in process.log.all()), process.log.all()
 
 
-async def test_it_tells_what_is_left_out(hook_worker, tmp_path):
+async def test_the_worker_logs_what_it_ignores(hook_worker, tmp_path):
     """As ``serve`` and ``check`` do: files that may not be executed, bindings that are not run, and what rules for pods
     leave open. In its log, whose form is the worker's.
     """
@@ -248,8 +248,8 @@ async def test_it_tells_what_is_left_out(hook_worker, tmp_path):
 
 
 @pytest.mark.parametrize("numbers", [[signal.SIGTERM], [signal.SIGHUP, signal.SIGHUP]], ids=str)
-async def test_told_to_stop_it_leaves_no_hook_behind(gateway, hook_worker, tmp_path, numbers):
-    """What is open after the grace period is ended. By SIGHUP too, of which a closed terminal may send several."""
+async def test_a_stopped_worker_leaves_no_process(gateway, hook_worker, tmp_path, numbers):
+    """Calls open after the grace period are stopped, on SIGHUP too, of which a closed terminal may send several."""
     bash_hook(tmp_path / "hooks", "echo $$ > own; sleep 1e6")
     process = hook_worker(tmp_path / "hooks", "--grace-period", "0.2")
     async with gateway(of_worker(process, timeoutSeconds=30)) as served:
@@ -279,8 +279,8 @@ async def test_told_to_stop_it_leaves_no_hook_behind(gateway, hook_worker, tmp_p
         ),
     ],
 )
-async def test_what_cannot_be_served_refuses_the_start(hook_worker, tmp_path, config, why):
-    """With exit code 1, and why."""
+async def test_hooks_that_cannot_be_served_prevent_the_start(hook_worker, tmp_path, config, why):
+    """With exit code 1 and the reason."""
     bash_hook(tmp_path / "hooks", "", config=config)
     process = hook_worker(tmp_path / "hooks", ready=False)
     assert await asyncio.to_thread(process.wait, PATIENCE) == 1
@@ -290,7 +290,7 @@ async def test_what_cannot_be_served_refuses_the_start(hook_worker, tmp_path, co
 @pytest.mark.parametrize(
     "flags", [["--hooks-dir", "/nonexistent"], [], ["--hooks-dir", "HOOKS", "--in-flight", "x"]], ids=str
 )
-def test_wrong_usage_is_told(tmp_path, flags):
+def test_wrong_usage_is_rejected(tmp_path, flags):
     """With exit code 2; a worker's own flags too."""
     bash_hook(tmp_path, "")
     flags = [str(tmp_path) if flag == "HOOKS" else flag for flag in flags]
@@ -337,8 +337,8 @@ hook::run $@
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_told_to_stop_while_a_hook_describes_itself_it_leaves_nothing(hook_worker, tmp_path, number):
-    """Exit code 0. (It is asked twice: once for what it is for, once for what is served.)"""
+async def test_a_worker_stopped_during_a_description_leaves_no_process(hook_worker, tmp_path, number):
+    """With exit code 0. (The hook is run twice: for its policies, and for its description.)"""
     hooks = tmp_path / "hooks"
     hook = bash_hook(hooks, "")
     text = hook.read_text().replace(

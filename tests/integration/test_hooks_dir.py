@@ -1,4 +1,4 @@
-"""``serve --hooks-dir`` with hooks in bash and Python: asked where shell-operator registered them and where we do."""
+"""``serve --hooks-dir`` with hooks in bash and Python, called at shell-operator's paths and at the gateway's."""
 
 import http.client
 import json
@@ -65,7 +65,7 @@ fi
 
 
 def put(path, text):
-    """A hook, put in its place at once."""
+    """A hook, replaced in one step."""
     path.parent.mkdir(exist_ok=True)
     new = path.with_name(f".{path.name}")
     new.write_text(text)
@@ -130,8 +130,8 @@ async def test_a_patch_reaches_the_client(serve, folder, trust):
         assert (response["allowed"], response["patchType"]) == (True, "JSONPatch")
 
 
-async def test_what_nobody_registered_is_not_found(serve, folder, trust):
-    """404, which is no verdict: shell-operator would deny."""
+async def test_an_unknown_id_is_not_found(serve, folder, trust):
+    """404, which is not a verdict: shell-operator would deny."""
     process = serve("--hooks-dir", folder, *QUICK).ready()
     for path in ("/hooks/nobody", "/hooks/", "/hooks", "/hooks/deny.example.com"):
         assert asked(process, trust, path).status == 404
@@ -152,7 +152,7 @@ async def test_health(serve, folder, trust, tmp_path):
     assert asked(other, trust, "/hooks/deny-example-com").status == 404
 
 
-async def test_hooks_come_change_and_go(serve, folder, trust):
+async def test_added_changed_and_removed_hooks_are_reloaded(serve, folder, trust):
     """Without a restart."""
     process = serve("--hooks-dir", folder, *QUICK).ready()
     put(folder / "second.sh", DENY.replace("deny.example", "second.example"))
@@ -168,8 +168,8 @@ async def test_hooks_come_change_and_go(serve, folder, trust):
 @pytest.mark.parametrize(
     "broken", ["#!/bin/bash\necho 'configVersion: v2'\n", "#!/bin/bash\nexit 1\n", "#!/no/such/interpreter\n"]
 )
-async def test_a_hook_that_breaks_changes_nothing(serve, folder, trust, broken):
-    """The last good configuration stays, and it is said why; a mended hook is taken up."""
+async def test_after_an_error_the_last_good_configuration_stays(serve, folder, trust, broken):
+    """The error is reported; the corrected hook is reloaded."""
     process = serve("--hooks-dir", folder, *QUICK).ready()
     put(folder / "broken", broken)
     put(folder / "new.sh", DENY.replace("deny.example", "new.example"))
@@ -181,8 +181,8 @@ async def test_a_hook_that_breaks_changes_nothing(serve, folder, trust, broken):
     await until(lambda: asked(process, trust, "/hooks/new-example-com").status == 200)
 
 
-async def test_snapshots_are_made_of_documents_beside_the_policies(serve, folder, trust, tmp_path):
-    """And follow them when they change."""
+async def test_snapshots_are_made_from_documents(serve, folder, trust, tmp_path):
+    """And again when these change."""
     put(folder / "count.sh", COUNT)
     quota = "apiVersion: example.com/v1\nkind: Quota\nmetadata: {name: NAME}\n"
     objects = tmp_path / "objects.yaml"
@@ -193,8 +193,8 @@ async def test_snapshots_are_made_of_documents_beside_the_policies(serve, folder
     await until(lambda: told(process, trust, "/hooks/count-example-com") == "b c")
 
 
-async def test_a_deployment_of_shell_operator_becomes_ours(serve, folder, tmp_path):
-    """By its variables alone: certificate, key, authorities of clients, any of which is enough."""
+async def test_a_deployment_of_shell_operator_becomes_one_of_the_gateway(serve, folder, tmp_path):
+    """By its variables alone: certificate, key, client authorities."""
     server, one, two = (Authority(name) for name in ("server", "one", "two"))
     for name, authority in (("one", one), ("two", two)):
         (tmp_path / name).write_bytes(authority.pem)
@@ -218,7 +218,7 @@ async def test_a_deployment_of_shell_operator_becomes_ours(serve, folder, tmp_pa
         asked(process, stranger, "/hooks/deny-example-com")
 
 
-def test_a_broken_hook_refuses_the_start(serve, folder):
+def test_an_error_of_a_hook_prevents_the_start(serve, folder):
     """Nothing is served, and the error names the hook and what it did."""
     put(folder / "broken", "#!/bin/bash\necho oh no >&2\nexit 4\n")
     process = serve("--hooks-dir", folder)

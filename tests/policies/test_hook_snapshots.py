@@ -1,4 +1,4 @@
-"""Objects beside the policies, of which the snapshots of hooks are made: complete, once, bounded; or refused."""
+"""The objects of hooks' snapshots among the documents: complete, unique, limited; or rejected."""
 
 import json
 
@@ -21,8 +21,8 @@ def named(name, **metadata):
     return POD | {"metadata": {"name": name, **metadata}}
 
 
-def test_objects_go_to_those_that_ask_for_them(load_documents):
-    """In a canonical form, whatever else the hook asks for."""
+def test_objects_are_assigned_to_the_hooks_that_need_them(load_documents):
+    """In a canonical form."""
     loaded = load_documents(hook("one", ("v1", "Pod")), POD, hook("two", ("v1", "Node"), ("v1", "Pod")), hook("three"))
     assert loaded.errors == ()
     canonical = json.dumps(POD, sort_keys=True, separators=(",", ":")).encode()
@@ -33,8 +33,8 @@ def test_objects_go_to_those_that_ask_for_them(load_documents):
     }
 
 
-def test_order_and_files_mean_nothing(load_documents):
-    """The same objects are the same bytes."""
+def test_order_and_files_do_not_matter(load_documents):
+    """Equal objects are equal bytes."""
     one = load_documents(hook("h", ("v1", "Pod")), named("a"), named("b"))
     other = load_documents(
         {"apiVersion": "v1", "kind": "List", "items": [named("b"), named("a")]}, hook("h", ("v1", "Pod"))
@@ -43,27 +43,27 @@ def test_order_and_files_mean_nothing(load_documents):
 
 
 @pytest.mark.parametrize("kind", ["pod", "Pods", "pods", "POD"])
-def test_kinds_are_named_as_shell_operator_takes_them(load_documents, kind):
-    """In any case, by their plural, without a version."""
+def test_kinds_are_named_as_in_shell_operator(load_documents, kind):
+    """In any letter case, by their plural, without a version."""
     (worker,) = load_documents(hook("h", ("", kind)), POD).workers.values()
     assert len(worker.hook.objects) == 1
 
 
 def test_another_version_is_another_kind(load_documents):
-    """Unless none is named."""
+    """Unless the version is omitted."""
     loaded = load_documents(hook("h", ("v2", "Pod")), POD)
     assert loaded.fatal
 
 
-def test_what_nobody_asks_for_is_refused(load_documents):
-    """Nobody may believe it to be in force."""
+def test_an_object_that_no_hook_needs_is_rejected(load_documents):
+    """It would have no effect."""
     loaded = load_documents(hook("h", ("v1", "Node")), POD)
     assert 'no matches for kind "Pod" in version "v1"' in str(loaded.errors[0])
     assert loaded.fatal
 
 
-def test_namespaces_are_both(load_documents, namespace):
-    """Labels for selectors, and objects for those hooks that ask for them."""
+def test_namespaces_have_two_uses(load_documents, namespace):
+    """Labels for selectors, and objects of snapshots."""
     loaded = load_documents(hook("h", ("v1", "Namespace")), namespace())
     assert loaded.namespaces["prod"]["tier"] == "gold"
     assert len(loaded.workers["h"].hook.objects) == 1
@@ -78,8 +78,8 @@ def test_namespaces_are_both(load_documents, namespace):
         ([{"apiVersion": "v1", "kind": "Pod"}], "metadata.name"),
     ],
 )
-def test_objects_that_leave_open_what_is_there_are_fatal(load_documents, objects, path):
-    """Twice the same, or without a name."""
+def test_ambiguous_objects_are_fatal(load_documents, objects, path):
+    """Equal names, or no name."""
     loaded = load_documents(hook("h", ("v1", "Pod")), *objects)
     assert [error.place.path for error in loaded.errors] == [path]
     assert loaded.fatal
@@ -93,16 +93,16 @@ def test_the_same_name_elsewhere_is_another_object(load_documents):
     assert len(loaded.workers["h"].hook.objects) == 3
 
 
-def test_what_json_cannot_say_is_refused():
-    """Where it stands."""
+def test_values_that_json_does_not_have_are_rejected():
+    """With their path."""
     pod = b"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {x: .nan}\n"
     worker = json.dumps(hook("h", ("v1", "Pod"))).encode()
     loaded = load([SourceText(name="a.json", content=worker), SourceText(name="b.yaml", content=pod)])
     assert [error.place.path for error in loaded.errors] == ["spec.x"]
 
 
-def test_objects_are_bounded(load_documents, monkeypatch):
-    """One hook's together; the first that is too much is told, once."""
+def test_the_size_of_objects_is_limited(load_documents, monkeypatch):
+    """Of one hook's objects together; the first that exceeds it is reported, once."""
     monkeypatch.setattr(hook_snapshots, "MAX_SNAPSHOT_BYTES", 250)
     loaded = load_documents(hook("h", ("v1", "Pod")), *(named(f"p{number}") for number in range(9)))
     assert [error.message[:9] for error in loaded.errors] == ["Too large"]
@@ -120,7 +120,7 @@ def test_objects_are_bounded(load_documents, monkeypatch):
     ],
 )
 def test_validation_of_kinds(load_documents, mistakes, kinds, path):
-    """Each mistake has its path; the Worker is left out."""
+    """Each error has its path; the Worker is omitted."""
     document = hook("h")
     document["spec"]["hook"]["snapshotsOf"] = kinds
     loaded = load_documents(document)

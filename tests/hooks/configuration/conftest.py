@@ -1,4 +1,4 @@
-"""The output of a hook's ``--config``, to be made wrong in one place at a time."""
+"""The output of a hook's ``--config``, of which tests change one member at a time."""
 
 import copy
 import json
@@ -19,13 +19,13 @@ def binding():
 
 @pytest.fixture
 def output():
-    """What a hook prints: these lists."""
+    """The output with these lists of bindings."""
     return lambda **members: json.dumps({"configVersion": "v1", **members}).encode()
 
 
 @pytest.fixture
-def mistakes():
-    """``PATH: MESSAGE`` of each mistake in an output."""
+def errors():
+    """``PATH: MESSAGE`` of each error in an output."""
 
     def read(output):
         reading = read_hook_configuration(output, "hook --config")
@@ -37,7 +37,7 @@ def mistakes():
 
 @pytest.fixture
 def read():
-    """The configuration in an output without mistakes."""
+    """The configuration in an output without errors."""
 
     def reading(output):
         made = read_hook_configuration(output, "hook --config")
@@ -49,7 +49,7 @@ def read():
 
 @pytest.fixture
 def text(read):
-    """The text that registers hooks, by their paths and outputs."""
+    """The text that configures hooks, given their paths and outputs."""
 
     def made(name="shell-operator-hooks-hooks", **outputs):
         hooks = [Hook(path=path, name=f"/hooks/{path}", configuration=read(each)) for path, each in outputs.items()]

@@ -1,4 +1,4 @@
-"""Names that others chose, made legal: ids as shell-operator makes them, and the names of Workers."""
+"""Names derived from names of hooks: ids as in shell-operator, and the names of Workers."""
 
 import re
 
@@ -20,18 +20,18 @@ from gateway.policies.names import dns_subdomain
     ],
 )
 def test_ids_are_shell_operators(binding, expected):
-    """Upper case becomes a dash and lower case, what is no part of a path a dash, and several dashes one."""
+    """An upper case letter becomes a dash and the lower case letter, another character a dash, several dashes one."""
     assert webhook_id(binding) == expected
 
 
 @pytest.mark.parametrize(("path", "expected"), [("validate.sh", "hook.validate.sh"), ("pods.d", "hook.pods.d")])
-def test_a_legal_path_is_the_name(path, expected):
-    """So that people find their files in metrics and logs."""
+def test_a_valid_path_is_the_name(path, expected):
+    """So that the file can be found from metrics and logs."""
     assert worker_name(path) == expected
 
 
-def test_an_illegal_path_is_readable_all_the_same():
-    """And has a digest behind it."""
+def test_an_invalid_path_stays_readable():
+    """With a digest appended."""
     assert re.fullmatch(r"hook\.sub\.my-hook-py-[0-9a-f]{16}", worker_name("sub/My_Hook.py"))
 
 
@@ -40,19 +40,19 @@ PATHS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=
 
 @pytest.mark.property
 @given(PATHS)
-def test_every_path_becomes_a_legal_name(path):
-    """However long it is, and whatever it is made of."""
+def test_every_path_becomes_a_valid_name(path):
+    """However long it is, and whatever its characters are."""
     assert dns_subdomain(worker_name(path)) == []
 
 
 @pytest.mark.property
 @given(PATHS, PATHS)
 def test_different_paths_are_different_workers(one, other):
-    """Those too that look alike once they are made legal."""
+    """Also those that differ only in replaced characters."""
     assert (worker_name(one) == worker_name(other)) is (one == other)
 
 
 @pytest.mark.parametrize(("one", "other"), [("a/b", "a.b"), ("a_b", "a-b"), ("A", "a"), ("a/b", "a//b")])
-def test_paths_that_look_alike(one, other):
-    """Are told apart."""
+def test_similar_paths_have_different_names(one, other):
+    """By their digests."""
     assert worker_name(one) != worker_name(other)

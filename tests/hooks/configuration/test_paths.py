@@ -1,4 +1,4 @@
-"""shell-operator's paths: which lead to an entry, and which to nothing."""
+"""shell-operator's paths: which of them lead to an entry."""
 
 import json
 
@@ -35,7 +35,7 @@ def paths(*documents):
 
 
 def test_each_binding_has_its_path():
-    """In its phase, by its id; entries are named as they always are."""
+    """In its phase, by its id."""
     found = paths(HOOK, policies("Mutating", "a.example.com"), policies("Validating", "b.example.com", "c.example.com"))
     assert found == {
         HookPath("hooks", "a-example-com"): (Phase.MUTATING, "a.example.com"),
@@ -44,19 +44,19 @@ def test_each_binding_has_its_path():
     }
 
 
-def test_only_isolated_policies_of_hooks_have_one():
-    """Others share their entries, or were never shell-operator's."""
+def test_only_isolated_policies_of_hooks_have_a_path():
+    """Other policies share their entries, or are no hooks."""
     assert paths(HOOK, policies("Mutating", "a.example.com", isolate=False)) == {}
     assert paths(GRPC, policies("Mutating", "a.example.com", worker="grpc")) == {}
 
 
-def test_what_is_not_clear_leads_nowhere():
+def test_an_ambiguous_id_has_no_path():
     """Two names with one id, and one name in both phases."""
     names = ("a.b.example.com", "a-b.example.com", "c.example.com")
     assert list(paths(HOOK, policies("Mutating", *names))) == [HookPath("hooks", "c-example-com")]
     assert paths(HOOK, policies("Mutating", "a.example.com"), policies("Validating", "a.example.com")) == {}
 
 
-def test_a_policy_without_rules_is_never_called():
-    """Nor has it a path."""
+def test_a_policy_without_rules_has_no_path():
+    """It is never called."""
     assert paths(HOOK, policies("Mutating", "a.example.com", rules=[])) == {}

@@ -1,4 +1,4 @@
-"""Hooks as policies: all that a binding says, what shell-operator fixes, and what only Kubernetes finds wrong."""
+"""Hooks as policies: the fields of bindings, shell-operator's fixed values, and Kubernetes' validation."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from gateway.registration.webhook_configurations import Registrar, register
 from gateway.scopes.writes import Writes
 
 
-def test_a_binding_becomes_a_policy_of_its_own(text, output, binding):
-    """With all that it says, and what shell-operator says for it."""
+def test_a_binding_becomes_a_policy(text, output, binding):
+    """With its own fields and shell-operator's fixed values."""
     fields = {
         "failurePolicy": "Ignore",
         "sideEffects": "NoneOnDryRun",
@@ -42,7 +42,7 @@ def test_a_binding_becomes_a_policy_of_its_own(text, output, binding):
 
 
 def test_each_binding_is_registered_under_a_path_of_its_own(text, output, binding):
-    """However alike they are."""
+    """Also equal bindings of different names."""
     names = [f"{letter}.example.com" for letter in "abc"]
     hook = output(kubernetesValidating=[binding(name) for name in names], kubernetesMutating=[binding("m.example.com")])
     entries = make_entries(load([text(hook=hook)]))
@@ -53,8 +53,8 @@ def test_each_binding_is_registered_under_a_path_of_its_own(text, output, bindin
     ] * 4
 
 
-def test_hooks_come_in_the_order_of_their_paths(text, output, binding):
-    """And a hook's bindings in their own."""
+def test_hooks_are_in_the_order_of_their_paths(text, output, binding):
+    """And the bindings of a hook in their own order."""
     hooks = {
         "a": output(kubernetesMutating=[binding("z.example.com"), binding("y.example.com")]),
         "b": output(kubernetesMutating=[binding("x.example.com")]),
@@ -63,8 +63,8 @@ def test_hooks_come_in_the_order_of_their_paths(text, output, binding):
     assert [policy.name for policy in policies] == ["z.example.com", "y.example.com", "x.example.com"]
 
 
-def test_hooks_without_admission_are_no_mistake(text, output):
-    """A directory may hold hooks for the start and for events alone."""
+def test_hooks_without_admission_bindings_are_no_error(text, output):
+    """A directory may have hooks for events only."""
     loaded = load([text(hook=output(onStartup=1))])
     assert (loaded.errors, loaded.mutating, loaded.validating) == ((), (), ())
 
@@ -77,15 +77,15 @@ def test_hooks_without_admission_are_no_mistake(text, output):
         ({"matchConditions": [{"name": "x", "expression": "((("}]}, "matchConditions[0].expression"),
     ],
 )
-def test_what_the_api_server_would_refuse_is_the_hooks_mistake(text, output, binding, fields, path):
-    """shell-operator lets it pass, and then cannot register it. Here it is fatal at once, and names the hook."""
+def test_what_the_api_server_would_reject_is_an_error_of_the_hook(text, output, binding, fields, path):
+    """shell-operator accepts it, and cannot register it. Here it is a fatal error that names the hook."""
     loaded = load([text(hook=output(kubernetesMutating=[binding(), binding("b.example.com") | fields]))])
     (error,) = loaded.errors
     assert str(error).startswith(f"/hooks/hook:1: kubernetesMutating[1].{path}: ")
     assert loaded.fatal
 
 
-def test_two_hooks_with_one_name_are_a_mistake(text, output, binding):
+def test_two_hooks_with_one_binding_name_are_an_error(text, output, binding):
     """It names both."""
     hook = output(kubernetesValidating=[binding()])
     loaded = load([text(one=hook, two=hook)])
@@ -95,8 +95,8 @@ def test_two_hooks_with_one_name_are_a_mistake(text, output, binding):
     assert "/hooks/one" in message
 
 
-def test_two_bindings_with_one_id_are_told(text, output, binding):
-    """They work, but for the path that shell-operator would have registered."""
+def test_two_bindings_with_one_id_are_a_warning(text, output, binding):
+    """They are served, but not at the path of their id."""
     hook = output(kubernetesValidating=[binding("a.b.example.com"), binding("a-b.example.com")])
     loaded = load([text(hook=hook)])
     assert loaded.errors == ()
@@ -104,15 +104,15 @@ def test_two_bindings_with_one_id_are_told(text, output, binding):
     assert webhook_id("a.b.example.com") in warning.message
 
 
-def test_snapshots_are_asked_for(text, output, binding):
-    """The Worker names the kinds that its bindings include, and no others."""
+def test_the_worker_names_the_kinds_of_its_snapshots(text, output, binding):
+    """Those that its bindings include, and no others."""
     kubernetes = [{"kind": "Pod", "apiVersion": "v1"}, {"name": "unused", "kind": "Node", "apiVersion": "v1"}]
     hook = output(kubernetes=kubernetes, kubernetesValidating=[binding(includeSnapshotsFrom=["kubernetes"])])
     (worker,) = load([text(hook=hook)]).workers.values()
     assert worker.hook.snapshots_of == (("v1", "Pod"),)
 
 
-def test_phases_are_kept_apart(text, output, binding):
-    """A validating and a mutating binding of one name are two policies."""
+def test_equal_names_in_two_phases_are_two_policies(text, output, binding):
+    """A validating and a mutating binding."""
     loaded = load([text(hook=output(kubernetesValidating=[binding()], kubernetesMutating=[binding()]))])
     assert {phase: len(loaded.policies(phase)) for phase in Phase} == {Phase.MUTATING: 1, Phase.VALIDATING: 1}

@@ -1,4 +1,4 @@
-"""What a hook says of itself, and what of it shell-operator would not load. (Its own cases: tests/conformance.)"""
+"""The output of ``--config``, and which outputs shell-operator rejects. (Its own cases: tests/conformance.)"""
 
 import json
 
@@ -12,7 +12,7 @@ from gateway.hooks.configuration.reader import read_hook_configuration
 from gateway.policies.model import Phase
 
 
-def test_json_and_yaml_say_the_same(output, binding, read):
+def test_json_and_yaml_are_equivalent(output, binding, read):
     """A hook may print either."""
     as_json = output(kubernetesValidating=[binding()])
     as_yaml = b"""
@@ -26,7 +26,7 @@ kubernetesValidating:
 
 
 def test_defaults_are_shell_operators(output, read):
-    """Fail, no side effects, ten seconds; whatever is not said stays unsaid."""
+    """Fail, no side effects, ten seconds; other absent fields stay absent."""
     (made,) = read(output(kubernetesMutating=[{"name": "a.example.com"}])).bindings(Phase.MUTATING)
     assert made.webhook == {
         "name": "a.example.com",
@@ -74,24 +74,24 @@ def test_selectors_get_the_names_that_webhooks_have(output, binding, read):
     ],
 )
 @pytest.mark.parametrize("key", ["kubernetesValidating", "kubernetesMutating"])
-def test_validation_of_admission_bindings(output, binding, mistakes, key, fields, path):
-    """Both kinds are judged by the same form; a mistake has its path."""
-    assert f"{key}[0].{path}" in {each.split(": ")[0] for each in mistakes(output(**{key: [binding() | fields]}))}
+def test_validation_of_admission_bindings(output, binding, errors, key, fields, path):
+    """Both phases have the same schema; an error has its path."""
+    assert f"{key}[0].{path}" in {each.split(": ")[0] for each in errors(output(**{key: [binding() | fields]}))}
 
 
 @pytest.mark.parametrize("fields", [{"name": "a.b"}, {"timeoutSeconds": 31}, {"timeoutSeconds": 0}, {"name": "A.b.c"}])
-def test_only_validating_bindings_are_judged_further(output, binding, mistakes, fields):
+def test_only_validating_bindings_are_validated_further(output, binding, errors, fields):
     """As in shell-operator, which leaves mutating ones to the API server."""
-    assert len(mistakes(output(kubernetesValidating=[binding() | fields]))) == 1
-    assert mistakes(output(kubernetesMutating=[binding() | fields])) == []
+    assert len(errors(output(kubernetesValidating=[binding() | fields]))) == 1
+    assert errors(output(kubernetesMutating=[binding() | fields])) == []
 
 
-def test_all_mistakes_come_at_once(output, binding, mistakes):
-    """Each with the line of the output that it stands on."""
+def test_all_errors_are_reported_at_once(output, binding, errors):
+    """Each with its line in the output."""
     wrong = output(
         kubernetesValidating=[binding(failurePolicy="no")], kubernetesMutating=[binding(sideEffects="no")], more=1
     )
-    assert len(mistakes(wrong)) == 3
+    assert len(errors(wrong)) == 3
     found = read_hook_configuration(b"configVersion: v1\nschedule: []\nkubernetesMutating:\n- {}\n", "h --config")
     assert [str(each.place) for each in found.errors] == [
         "h --config:2: schedule",
@@ -117,9 +117,9 @@ def test_all_mistakes_come_at_once(output, binding, mistakes):
         (b"configVersion: v1\nkubernetesValidating: []\n", "at least 1 item"),
     ],
 )
-def test_a_text_that_is_no_configuration(mistakes, text, word):
-    """Is told as such."""
-    assert word in "\n".join(mistakes(text))
+def test_a_text_that_is_no_configuration(errors, text, word):
+    """Is an error."""
+    assert word in "\n".join(errors(text))
 
 
 @pytest.mark.parametrize(
@@ -135,14 +135,14 @@ def test_a_text_that_is_no_configuration(mistakes, text, word):
         ({"executionBurst": 1}, "settings.executionMinInterval: Required value"),
     ],
 )
-def test_settings_are_what_shell_operator_takes(output, binding, mistakes, settings, wrong):
-    """It parses both of them when it loads the hook, and says what Go says of them."""
-    (found,) = mistakes(output(kubernetesValidating=[binding()], settings=settings))
+def test_settings_are_parsed_as_by_shell_operator(output, binding, errors, settings, wrong):
+    """Both members, with Go's error messages."""
+    (found,) = errors(output(kubernetesValidating=[binding()], settings=settings))
     assert wrong in found
 
 
-def test_what_is_not_run_here_is_said(output, binding):
-    """It is accepted, for it is in many hooks, and each of it warned of."""
+def test_bindings_that_the_gateway_ignores_are_warnings(output, binding):
+    """Many hooks have them, so they are accepted."""
     everything = {
         "onStartup": 10,
         "schedule": [{"crontab": "* * * * *"}],
@@ -157,14 +157,14 @@ def test_what_is_not_run_here_is_said(output, binding):
     assert all("accepted and ignored" in warning.message for warning in found.warnings)
 
 
-def test_the_first_version_has_no_admission(read):
-    """A hook without configVersion is one of v0."""
+def test_v0_has_no_admission(read):
+    """A hook without configVersion has version v0."""
     made = read(b"onStartup: 1\nonKubernetesEvent: [{kind: Pod}]\n")
     assert (made.version, made.mutating, made.validating) == ("v0", (), ())
 
 
 def test_a_group_adds_its_snapshots(output, binding, read):
-    """Those that are included come first, each once, and the whole group behind them."""
+    """The included ones come first, each once, and then the others of the group."""
     kubernetes = [
         {"name": "pods", "apiVersion": "v1", "kind": "Pod", "group": "g"},
         {"name": "nodes", "apiVersion": "v1", "kind": "Node"},
@@ -182,8 +182,8 @@ def test_a_group_adds_its_snapshots(output, binding, read):
     assert made.objects[3].name == "kubernetes"
 
 
-def test_what_a_snapshot_is_made_of(output, binding, read):
-    """All that says which objects; what says when is ignored."""
+def test_an_object_binding_selects_objects(output, binding, read):
+    """Members that select objects count; members about events are ignored."""
     kubernetes = {
         "kind": "Pod",
         "nameSelector": {"matchNames": ["a", "b"]},
@@ -232,17 +232,17 @@ def test_what_a_snapshot_is_made_of(output, binding, read):
         ),
     ],
 )
-def test_validation_of_object_bindings(output, mistakes, kubernetes, path):
-    """A mistake has its path."""
-    (mistake,) = mistakes(output(kubernetes=[kubernetes]))
-    assert mistake.startswith(f"kubernetes[0].{path}: ")
+def test_validation_of_object_bindings(output, errors, kubernetes, path):
+    """An error has its path."""
+    (error,) = errors(output(kubernetes=[kubernetes]))
+    assert error.startswith(f"kubernetes[0].{path}: ")
 
 
-def test_a_name_that_two_bindings_have_cannot_be_included(output, binding, mistakes):
-    """Nobody knows which of them is meant."""
+def test_an_ambiguous_name_cannot_be_included(output, binding, errors):
+    """Two bindings have it."""
     twice = [{"kind": "Pod"}, {"kind": "Secret"}]
-    (mistake,) = mistakes(output(kubernetes=twice, kubernetesValidating=[binding(includeSnapshotsFrom=["kubernetes"])]))
-    assert "there are 2 bindings" in mistake
+    (error,) = errors(output(kubernetes=twice, kubernetesValidating=[binding(includeSnapshotsFrom=["kubernetes"])]))
+    assert "there are 2 bindings" in error
 
 
 JSON = st.recursive(
@@ -268,7 +268,7 @@ NEARLY = st.recursive(JSON, lambda inner: st.dictionaries(WORDS, inner) | st.lis
 
 @pytest.mark.property
 @given(st.dictionaries(st.sampled_from(["kubernetesValidating", "kubernetesMutating", "kubernetes"]), NEARLY))
-def test_any_json_is_a_configuration_or_mistakes(members):
+def test_any_json_is_a_configuration_or_errors(members):
     """Never an exception, never neither."""
     text = json.dumps({"configVersion": "v1", **members}).encode()
     found = read_hook_configuration(text, "h")
@@ -277,7 +277,7 @@ def test_any_json_is_a_configuration_or_mistakes(members):
 
 @pytest.mark.property
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_configuration_or_mistakes(content):
+def test_any_bytes_are_a_configuration_or_errors(content):
     """A hook may print anything."""
     found = read_hook_configuration(content, "h")
     assert (found.configuration is None) is bool(found.errors)

@@ -1,5 +1,4 @@
-"""ConcurrencyLimiter: never more are taken than there are, none is lost, and no hook has more than its part while
-others wait."""
+"""Slots of ConcurrencyLimiter: their number, their fair distribution, cancellation."""
 
 import asyncio
 from collections import Counter
@@ -12,8 +11,8 @@ from gateway.hooks.execution.concurrency import PER_CORE, RESERVED, ConcurrencyL
 from tests.integration.process import PATIENCE
 
 
-async def asks(limiter, hook, number):
-    """So many asks of a hook, each of which has a seat or waits by now."""
+async def calls(limiter, hook, number):
+    """Calls of a hook, each of which has a slot or waits by now."""
     tasks = [asyncio.create_task(limiter.acquire(hook)) for _ in range(number)]
     await asyncio.sleep(0)
     return tasks
@@ -34,11 +33,11 @@ async def cancel(*tasks):
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_so_many_run_and_no_more():
-    """The next one waits until one is given back; of one hook, first come, first served."""
+async def test_no_more_run_than_there_are_slots():
+    """The next call waits for a released slot; calls of one hook are served in order."""
     limiter = ConcurrencyLimiter(3, 10)
-    first = await asks(limiter, "a", 2)
-    second = await asks(limiter, "a", 2)
+    first = await calls(limiter, "a", 2)
+    second = await calls(limiter, "a", 2)
     assert (served(first), served(second), limiter.running) == (2, 0, 2)
     limiter.release("a")
     await turn_over()
@@ -46,10 +45,10 @@ async def test_so_many_run_and_no_more():
     await cancel(*second)
 
 
-async def test_the_last_seat_is_for_a_hook_that_has_none():
-    """A hook alone may have all but one; whoever comes finds that one, at once, and the first does not get it back."""
+async def test_the_last_slot_is_reserved_for_a_hook_without_one():
+    """A single hook gets all slots but one; another hook gets the last one at once, and the first hook never does."""
     limiter = ConcurrencyLimiter(4, 100)
-    hanging = await asks(limiter, "hanging", 50)
+    hanging = await calls(limiter, "hanging", 50)
     assert served(hanging) == 3
     for _ in range(5):
         await asyncio.wait_for(limiter.acquire("well"), PATIENCE)
@@ -59,10 +58,10 @@ async def test_the_last_seat_is_for_a_hook_that_has_none():
     await cancel(*hanging)
 
 
-async def test_as_long_as_fewer_hang_than_there_are_seats_the_others_go_on():
-    """What one of them gives back is not given to one of them, while it is the last."""
+async def test_while_fewer_hooks_hang_than_there_are_slots_the_others_continue():
+    """The last free slot is not given to a hook that has one."""
     limiter = ConcurrencyLimiter(4, 100)
-    hanging = {name: await asks(limiter, name, 50) for name in "abc"}
+    hanging = {name: await calls(limiter, name, 50) for name in "abc"}
     # a has three, b one; each gives up once, as at its time limit.
     for name in "aab":
         limiter.release(name)
@@ -73,11 +72,11 @@ async def test_as_long_as_fewer_hang_than_there_are_seats_the_others_go_on():
     await cancel(*(task for tasks in hanging.values() for task in tasks))
 
 
-async def test_the_next_seat_goes_to_whoever_has_the_fewest():
-    """However early the others came; among equals in turn."""
+async def test_the_next_slot_goes_to_the_hook_with_the_fewest():
+    """However early the other hooks came; equal hooks take turns."""
     limiter = ConcurrencyLimiter(5, 100)
-    tasks = {"a": await asks(limiter, "a", 20)}
-    tasks |= {name: await asks(limiter, name, 20) for name in "bc"}
+    tasks = {"a": await calls(limiter, "a", 20)}
+    tasks |= {name: await calls(limiter, name, 20) for name in "bc"}
     assert {name: served(each) for name, each in tasks.items()} == {"a": 4, "b": 1, "c": 0}
     limiter.release("a")
     await turn_over()
@@ -91,8 +90,8 @@ async def test_the_next_seat_goes_to_whoever_has_the_fewest():
     await cancel(*(task for each in tasks.values() for task in each))
 
 
-async def test_with_more_hooks_than_seats_each_has_its_turn():
-    """One after the other, and then anew."""
+async def test_with_more_hooks_than_slots_they_take_turns():
+    """One hook after the other, and from the beginning."""
     limiter, order = ConcurrencyLimiter(2, 100), []
 
     async def run(hook):
@@ -113,27 +112,27 @@ async def test_with_more_hooks_than_seats_each_has_its_turn():
 
 
 async def test_each_hook_has_a_queue_of_its_own():
-    """One more than may wait is refused at once, and nobody of another hook."""
+    """A call beyond the limit is rejected at once; calls of other hooks are not."""
     limiter = ConcurrencyLimiter(2, 2)
-    tasks = await asks(limiter, "a", 3)
+    tasks = await calls(limiter, "a", 3)
     with pytest.raises(QueueFullError):
         await limiter.acquire("a")
-    tasks += await asks(limiter, "b", 2)
+    tasks += await calls(limiter, "b", 2)
     assert limiter.running == 2
     await cancel(*tasks)
 
 
-async def test_a_single_seat_is_everybodys():
-    """There is none to keep."""
+async def test_a_single_slot_is_not_reserved():
+    """Any hook may have it."""
     limiter = ConcurrencyLimiter(1, 10)
     await limiter.acquire("a")
-    tasks = await asks(limiter, "a", 1)
+    tasks = await calls(limiter, "a", 1)
     limiter.release("a")
     await tasks[0]
 
 
-def test_none_given_is_two_for_each_core_and_one(monkeypatch):
-    """Of those that this process may use; so a hook alone has two for each."""
+def test_the_default_is_two_slots_per_core_and_one(monkeypatch):
+    """Of the cores that this process may use."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1, 2})
     assert process_limit(0) == 3 * PER_CORE + RESERVED
     assert process_limit(7) == 7
@@ -143,10 +142,8 @@ def test_none_given_is_two_for_each_core_and_one(monkeypatch):
     st.lists(st.tuples(st.sampled_from(["take", "give", "cancel", "turn"]), st.sampled_from("abc")), max_size=60),
     st.integers(1, 4),
 )
-def test_whatever_happens_no_seat_is_lost_or_made(actions, count):  # noqa: C901 - four kinds of actions
-    """Cancelled or not, early or in the very turn in which it would have been served; and none stays free for whom
-    somebody waits that may have it.
-    """
+def test_no_slot_is_lost_or_given_twice(actions, count):  # noqa: C901 - four kinds of actions
+    """Whenever calls are cancelled; and no slot stays free while a call waits that may have it."""
 
     async def play():  # noqa: C901 - as above
         limiter = ConcurrencyLimiter(count, 100)

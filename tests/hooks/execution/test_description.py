@@ -1,4 +1,4 @@
-"""A hook describes itself: once for each content, and whatever is wrong with it is said."""
+"""Descriptions of hooks, and their errors."""
 
 import json
 import os
@@ -33,15 +33,15 @@ async def test_a_hooks_policies_are_its_bindings(tmp_path, kind):
     assert found.policies[Phase.VALIDATING, "judge-test-example-com"].name == VALIDATING
 
 
-async def test_an_id_that_two_bindings_have_is_nobodys(tmp_path):
-    """Both are asked for by their names only."""
+async def test_an_ambiguous_id_names_no_policy(tmp_path):
+    """Two bindings with the same id are called by their names only."""
     bindings = [{"name": name, "rules": RULES} for name in ("a.b.c", "a.b-c.d", "a-b.c.d")]
     found = await described(bash_hook(tmp_path, "", config={"configVersion": "v1", "kubernetesValidating": bindings}))
     assert {name for _, name in found.policies} == {"a.b.c", "a-b-c", "a.b-c.d", "a-b.c.d"}
 
 
 async def test_the_version_is_the_contents(tmp_path):
-    """The same text has the same version, elsewhere too; another text or other objects have another one."""
+    """Equal files have the same version, in any directory; another text or other objects change it."""
     one = await described(bash_hook(tmp_path / "one", "echo"))
     same = await described(bash_hook(tmp_path / "two", "echo"))
     versions = {
@@ -54,8 +54,8 @@ async def test_the_version_is_the_contents(tmp_path):
     assert len(versions) == 4
 
 
-async def test_snapshots_are_for_those_that_ask_for_them(tmp_path):
-    """By includeSnapshotsFrom, and by the group; a binding of neither is given none."""
+async def test_a_binding_gets_the_snapshots_that_it_includes(tmp_path):
+    """By includeSnapshotsFrom and by its group; a binding without either gets none."""
     config = {
         "configVersion": "v1",
         "kubernetes": [
@@ -92,32 +92,32 @@ async def test_snapshots_are_for_those_that_ask_for_them(tmp_path):
         ("#!/bin/bash\nyes\n", 0o755, "wrote more than 1048576 bytes"),
     ],
 )
-async def test_a_broken_hook_says_what_is_wrong(tmp_path, text, mode, why):
-    """And names itself."""
+async def test_the_error_of_a_hook_names_it_and_the_reason(tmp_path, text, mode, why):
+    """For each way in which a hook can fail to describe itself."""
     path = tmp_path / "hook.sh"
     if text is not None:
         executable(path, text).chmod(mode)
-    with pytest.raises(HookError) as told:
+    with pytest.raises(HookError) as error:
         await described(path)
-    assert why in str(told.value)
-    assert str(path) in str(told.value)
+    assert why in str(error.value)
+    assert str(path) in str(error.value)
 
 
-async def test_one_that_does_not_end_is_ended(tmp_path):
-    """After its time."""
+async def test_a_hook_that_hangs_is_stopped(tmp_path):
+    """At its time limit."""
     with pytest.raises(HookError, match=r"did not print its configuration within 0\.5 s"):
         await described(executable(tmp_path / "hook.sh", "#!/bin/bash\nsleep 1e6\n"), config_seconds=0.5)
 
 
-async def test_one_that_changes_meanwhile_is_not_described(tmp_path):
-    """Nobody knows which content has said what."""
+async def test_a_hook_that_changes_during_its_description_is_not_described(tmp_path):
+    """It is unknown which content printed the configuration."""
     text = f"#!/bin/bash\necho >> {tmp_path}/hook.sh\ncat <<'END'\n{json.dumps(CONFIG)}\nEND\n"
     with pytest.raises(HookChangingError):
         await described(executable(tmp_path / "hook.sh", text))
 
 
-def test_a_stamp_tells_every_change(tmp_path):
-    """Of content, of permission, by another file in its place; and that there is none."""
+def test_every_change_of_a_file_changes_its_stamp(tmp_path):
+    """Of content, of mode, by another file in its place; a missing file has none."""
     path = tmp_path / "hook"
     stamps = [stamp(path)]
     path.write_text("a")
@@ -135,15 +135,15 @@ def test_a_stamp_tells_every_change(tmp_path):
     assert stamp(path) == stamps[-1]
 
 
-def test_a_relative_path_begins_beside_its_configuration():
-    """As all paths do."""
+def test_a_relative_path_begins_in_the_directory_of_its_configuration():
+    """An absolute path is unchanged."""
     assert str(hook_path("hooks/a.sh", "/etc/policies")) == "/etc/policies/hooks/a.sh"
     assert str(hook_path("../a.sh", "/etc/policies")) == "/etc/a.sh"
     assert str(hook_path("/hooks/a.sh", "/etc/policies")) == "/hooks/a.sh"
 
 
 async def test_a_pipe_is_no_hook(tmp_path):
-    """It is said, and nothing waits for somebody to write to it."""
+    """It is an error, and opening it does not block."""
     os.mkfifo(tmp_path / "hook.sh", 0o755)
     with pytest.raises(HookError, match=r"hook\.sh cannot be read: it is no regular file"):
         await described(tmp_path / "hook.sh")

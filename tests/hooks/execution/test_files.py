@@ -1,4 +1,4 @@
-"""The files of a run: private, bounded when they are read, and gone afterwards, whatever the hook did to them."""
+"""The files of a run: private, read within limits, and removed, whatever the hook did to them."""
 
 import os
 import shutil
@@ -38,20 +38,20 @@ def response(files):
     return Path(files.variables["ADMISSION_RESPONSE_PATH"])
 
 
-def test_all_files_are_there_empty_and_nobody_elses():
-    """But for the question; both names of the answer are one file."""
-    with RunFiles(b"question") as files:
+def test_the_files_are_empty_and_private():
+    """Except for the binding context; both variables of the answer name one file."""
+    with RunFiles(b"context") as files:
         variables = files.variables
         assert variables.keys() == NAMES
         assert variables["ADMISSION_RESPONSE_PATH"] == variables["VALIDATING_RESPONSE_PATH"]
         for name in NAMES:
             content = Path(variables[name]).read_bytes()
-            assert content == (b"question" if name == "BINDING_CONTEXT_PATH" else b"")
+            assert content == (b"context" if name == "BINDING_CONTEXT_PATH" else b"")
         assert stat.S_IMODE(response(files).parent.stat().st_mode) == 0o700
 
 
 def test_what_was_written_is_read():
-    """Each by its own name."""
+    """Each file by its own variable."""
     with RunFiles(b"") as files:
         for name in NAMES - {"BINDING_CONTEXT_PATH", "VALIDATING_RESPONSE_PATH"}:
             Path(files.variables[name]).write_text(name)
@@ -63,8 +63,8 @@ def test_what_was_written_is_read():
         )
 
 
-def test_no_more_is_read_than_a_bound():
-    """A gigabyte is not even begun with; it takes no room on the disk here either."""
+def test_reading_is_limited():
+    """A file of a gigabyte is not read at all. (It is sparse.)"""
     with RunFiles(b"") as files:
         with response(files).open("wb") as file:
             file.truncate(1 << 30)
@@ -75,8 +75,8 @@ def test_no_more_is_read_than_a_bound():
 
 
 @pytest.mark.parametrize("become", [os.mkfifo, Path.mkdir, lambda path: None], ids=["pipe", "directory", "gone"])
-def test_what_is_no_file_any_more_cannot_be_read(become):
-    """And nobody waits for it."""
+def test_a_file_that_was_replaced_cannot_be_read(become):
+    """Reading a pipe does not block."""
     with RunFiles(b"") as files:
         response(files).unlink()
         become(response(files))
@@ -85,8 +85,8 @@ def test_what_is_no_file_any_more_cannot_be_read(become):
         assert not unread.too_large
 
 
-def test_a_file_put_in_its_place_is_read():
-    """As a hook that writes elsewhere and moves it does."""
+def test_a_file_moved_into_place_is_read():
+    """As by a hook that writes a temporary file and renames it."""
     with RunFiles(b"") as files:
         other = response(files).with_name("other")
         other.write_text("moved")
@@ -94,8 +94,8 @@ def test_a_file_put_in_its_place_is_read():
         assert files.read(1000).response == b"moved"
 
 
-def test_whatever_is_left_in_there_is_removed():
-    """Also a directory that was closed to its own user."""
+def test_other_files_of_the_hook_are_removed():
+    """Also a directory without permissions."""
     with RunFiles(b"") as files:
         closed = response(files).parent / "closed"
         closed.mkdir()
@@ -103,7 +103,7 @@ def test_whatever_is_left_in_there_is_removed():
         closed.chmod(0)
 
 
-def test_directories_however_deep_are_removed():
+def test_deep_directories_are_removed():
     """Deeper than Python's stack, the open files of a process, and the longest path."""
     with RunFiles(b"") as files:
         here = os.open(response(files).parent, os.O_RDONLY)
@@ -116,7 +116,7 @@ def test_directories_however_deep_are_removed():
 
 
 def test_a_hook_that_removes_its_own_directory_changes_nothing_else(temporary):
-    """The directory above, which is everybody's, keeps its mode."""
+    """The parent directory keeps its mode."""
     temporary.chmod(0o1777)
     with RunFiles(b"") as files:
         shutil.rmtree(response(files).parent)
@@ -124,7 +124,7 @@ def test_a_hook_that_removes_its_own_directory_changes_nothing_else(temporary):
 
 
 def test_links_are_removed_and_not_followed(tmp_path_factory, temporary):
-    """One in a closed directory, and one in place of the whole directory: what they lead to stays as it is."""
+    """A link in a directory without permissions, and one in place of the whole directory: their targets stay."""
     other = tmp_path_factory.mktemp("other")
     (other / "metrics.json").touch()
     other.chmod(0o755)
@@ -140,14 +140,14 @@ def test_links_are_removed_and_not_followed(tmp_path_factory, temporary):
     assert (other / "metrics.json").exists()
 
 
-def test_an_error_inside_does_not_leave_them():
-    """They go with the block."""
+def test_an_error_inside_of_the_block_removes_the_files():
+    """They are removed with the block."""
     with pytest.raises(ZeroDivisionError), RunFiles(b""):
         raise ZeroDivisionError
 
 
-def test_a_directory_that_is_not_there_is_an_error(monkeypatch):
-    """That names itself."""
+def test_a_missing_temporary_directory_is_an_error(monkeypatch):
+    """On entering."""
     monkeypatch.setattr("tempfile.tempdir", "/nonexistent")
     with pytest.raises(FileNotFoundError), RunFiles(b""):
         pass

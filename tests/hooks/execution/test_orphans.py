@@ -1,4 +1,4 @@
-"""Orphans: whoever lost its parent below this process is found here, and nobody else is touched."""
+"""Orphaned descendants of this process are killed and reaped; other processes are not touched."""
 
 import asyncio
 import os
@@ -19,13 +19,13 @@ pytestmark = [
 ]
 
 
-def test_two_marks_differ():
+def test_run_ids_differ():
     """No run is taken for another one."""
     assert len({new_run_id() for _ in range(100)}) == 100
 
 
-async def test_other_children_are_left_alone(tmp_path):
-    """A process that somebody else has started, in a session of its own, survives the end of a run."""
+async def test_other_children_are_not_killed(tmp_path):
+    """A process that other code has started, in a session of its own, survives the end of a run."""
     other = subprocess.Popen(["sleep", "1e6"], start_new_session=True)  # noqa: ASYNC220 - as somebody else would
     try:
         await run(["/bin/true"], environment={}, directory=tmp_path, seconds=PATIENCE, output_bytes=1)
@@ -35,16 +35,16 @@ async def test_other_children_are_left_alone(tmp_path):
         other.wait()
 
 
-async def test_the_status_of_others_is_not_taken(tmp_path):
-    """A child that has just ended is its owner's to wait for."""
+async def test_the_exit_status_of_other_children_is_not_taken(tmp_path):
+    """The code that started a process can wait for it."""
     other = subprocess.Popen(["sh", "-c", "exit 7"])  # noqa: ASYNC220 - as somebody else would
     await until(lambda: any(child.pid == other.pid and child.state == "Z" for child in children()))
     await run(["/bin/true"], environment={}, directory=tmp_path, seconds=PATIENCE, output_bytes=1)
     assert other.wait() == 7
 
 
-async def test_what_nobody_waits_for_is_reaped_in_the_end(tmp_path, monkeypatch):
-    """An orphan that had ended before anybody saw its mark does not stay for ever."""
+async def test_an_orphan_of_an_unknown_run_is_reaped_later(tmp_path, monkeypatch):
+    """One that exited before its environment could be read."""
     monkeypatch.setattr(orphans, "_ZOMBIE_SECONDS", 0.0)
     # Its parent ends first, and only then it itself: an entry of this process, with no environment any more.
     script = "(setsid sh -c 'echo $$ > child; until test -s go; do sleep 0.01; done' &)"
@@ -59,8 +59,8 @@ async def test_what_nobody_waits_for_is_reaped_in_the_end(tmp_path, monkeypatch)
     await gone(pid)
 
 
-async def test_who_loses_its_parent_in_the_middle_of_a_look_is_found(tmp_path, monkeypatch):
-    """The children are listed, then one of them ends, then it is looked at: what it leaves is found all the same."""
+async def test_a_process_that_is_orphaned_during_a_look_is_found(tmp_path, monkeypatch):
+    """A child exits between the list of children and the look at it; its own child is found by the next look."""
     script = "setsid sh -c 'sleep 1e6 & echo $! > child; wait' & until test -s child; do sleep 0.01; done"
     listed, kill, doomed = orphans.child_pids, os.kill, {}
 
@@ -80,8 +80,8 @@ async def test_who_loses_its_parent_in_the_middle_of_a_look_is_found(tmp_path, m
     await gone(await pid_in(tmp_path / "child"))
 
 
-async def test_two_runs_at_once_do_not_take_each_others_children(tmp_path):
-    """The end of one leaves alone what the other one has in the background."""
+async def test_concurrent_runs_do_not_kill_each_others_children(tmp_path):
+    """The end of one run leaves the background processes of the other."""
     script = (
         "setsid sh -c 'echo $$ > child; exec sleep 1e6' & until test -s go; do sleep 0.01; done; kill -0 $(cat child)"
     )

@@ -1,4 +1,4 @@
-"""What hooks write becomes log lines: whose they are, bounded, and harmless in a terminal."""
+"""The outputs of hooks as log lines: with their fields, limited, and harmless in a terminal."""
 
 import pytest
 
@@ -15,35 +15,35 @@ def written(log, *chunks, limiter=None, **fields):
     return [entry["line"] for entry in log if "line" in entry]
 
 
-def test_each_line_says_whose_it_is(log):
+def test_each_line_has_the_fields_of_its_run(log):
     """Hook, binding, uid and stream."""
     written(log, (Stream.STDERR, b"oh no\n"))
     told = {"hook": "/hooks/a.sh", "binding": "b", "uid": "u", "stream": "stderr", "line": "oh no"}
     assert log == [{"event": "hook output", "log_level": "info", **told}]
 
 
-def test_lines_are_put_together_again_stream_by_stream(log):
-    """However they were written; the last needs no end, blank ones are none."""
+def test_lines_are_reassembled_per_stream(log):
+    """From chunks of any size; the last line needs no line end, and blank lines are not logged."""
     chunks = [(Stream.STDOUT, b"on"), (Stream.STDERR, b"tw"), (Stream.STDOUT, b"e\n\n  \nend"), (Stream.STDERR, b"o\n")]
     assert written(log, *chunks) == ["one", "two", "end"]
 
 
 def test_a_long_line_is_cut(log):
-    """However long it is, and however it comes."""
+    """However many chunks it comes in."""
     chunks = [(Stream.STDOUT, b"x" * 60_000)] * 20
     assert written(log, *chunks, (Stream.STDOUT, b"\nend\n")) == ["x" * LINE_BYTES, "end"]
 
 
 def test_control_characters_are_escaped(log):
-    """A hook does not paint anybody's terminal, nor write lines of ours."""
+    """A hook can neither control a terminal nor write log lines of its own."""
     assert written(log, (Stream.STDOUT, b"\x1b[31mred\rgone\x00\x7f\tok \xe2\x80\xa8\xff\n")) == [
         "\\x1b[31mred\\rgone\\x00\\x7f\tok \\u2028\ufffd"
     ]
     assert escaped("plain – text") == "plain – text"
 
 
-def test_a_flood_is_counted_not_logged(log, monkeypatch):
-    """Of what all hooks write in a second only so many lines; each says how many of its own were left out."""
+def test_lines_beyond_the_limit_are_counted(log, monkeypatch):
+    """The limit is that of all hooks; each hook reports how many of its own lines were left out."""
     monkeypatch.setattr(output, "LINES_PER_SECOND", 10)
     monkeypatch.setattr(output, "monotonic", lambda: 1.0)
     limiter = LineLimiter()
@@ -52,8 +52,8 @@ def test_a_flood_is_counted_not_logged(log, monkeypatch):
     assert [entry["lines"] for entry in log if "lines" in entry] == [6]
 
 
-def test_the_next_second_has_limiter_again(log, monkeypatch):
-    """As much as the one before."""
+def test_the_limit_is_per_second(log, monkeypatch):
+    """The next second has the same limit."""
     now = [1.0]
     monkeypatch.setattr(output, "LINES_PER_SECOND", 1)
     monkeypatch.setattr(output, "monotonic", lambda: now[0])
@@ -64,12 +64,12 @@ def test_the_next_second_has_limiter_again(log, monkeypatch):
 
 
 def test_a_configuration_is_not_logged(log):
-    """What is printed for --config is read by somebody else; what goes wrong with it is logged."""
+    """Of --config only the standard error is logged."""
     lines = written(log, (Stream.STDOUT, b"configVersion: v1\n"), (Stream.STDERR, b"oh\n"), only_errors=True)
     assert lines == ["oh"]
 
 
-def test_empty_lines_are_not_even_looked_at(log, monkeypatch):
-    """An endless output may be nothing else."""
+def test_empty_lines_are_skipped(log, monkeypatch):
+    """Endless output may consist of them."""
     monkeypatch.setattr(HookOutput, "_log", lambda *_: pytest.fail("an empty line was looked at"))
     HookOutput(LineLimiter(), hook="/hooks/a.sh").write(Stream.STDOUT, b"\n \n" * 100)

@@ -1,4 +1,4 @@
-"""One program, run once: heard, bounded, and nothing of it left behind, however it or we come to an end."""
+"""One run of a program: its output, its limits, and that nothing of it is left, however it ends."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ FOREVER = 1e6
 
 
 def running(tmp_path, script, *, seconds=PATIENCE, output_bytes=1_000_000, **fields):
-    """What becomes of a script of bash."""
+    """The result of a script in bash."""
     return run(
         ["/bin/bash", "-c", script],
         environment={"PATH": os.environ["PATH"]},
@@ -31,20 +31,20 @@ def running(tmp_path, script, *, seconds=PATIENCE, output_bytes=1_000_000, **fie
 
 
 async def test_a_program_is_run_to_its_end(tmp_path):
-    """Its exit status and both outputs are told, its directory is the given one."""
+    """With its exit status and both outputs, in the given directory."""
     ended = await running(tmp_path, "pwd; echo wrong >&2; exit 3")
     assert (ended.cause, ended.code) == (ExitCause.EXITED, 3)
     assert ended.stdout.decode() == f"{tmp_path.resolve()}\n"
     assert (ended.stderr, ended.left_out) == (b"wrong\n", 0)
 
 
-async def test_it_has_nothing_to_read(tmp_path):
-    """Its standard input is empty: nobody waits for a terminal."""
+async def test_the_standard_input_is_empty(tmp_path):
+    """A program does not wait for a terminal."""
     assert (await running(tmp_path, "cat; echo end")).stdout == b"end\n"
 
 
-async def test_it_sees_only_the_environment_that_it_is_given(tmp_path, monkeypatch):
-    """Nothing of this process' own environment gets there."""
+async def test_a_program_gets_the_given_environment_only(tmp_path, monkeypatch):
+    """Nothing of this process' own."""
     monkeypatch.setenv("ADMISSION_GATEWAY_REDIS", "redis://:secret@redis")
     ended = await run(
         ["/usr/bin/env"], environment={"A": "b"}, directory=tmp_path, seconds=PATIENCE, output_bytes=10_000
@@ -53,8 +53,8 @@ async def test_it_sees_only_the_environment_that_it_is_given(tmp_path, monkeypat
     assert names == {"A", "ADMISSION_GATEWAY_RUN"}
 
 
-async def test_output_is_heard_as_it_comes_and_its_beginning_kept(tmp_path):
-    """Whoever listens gets all of it; what is not kept is counted."""
+async def test_output_is_passed_on_and_its_beginning_kept(tmp_path):
+    """The callback gets all of it; bytes that are not kept are counted."""
     output = dict.fromkeys(Stream, b"")
 
     def take(stream, chunk):
@@ -66,7 +66,7 @@ async def test_output_is_heard_as_it_comes_and_its_beginning_kept(tmp_path):
 
 
 async def late(tmp_path, script, begun):
-    """What becomes of a script at its time limit. Before that it has left a file that says that it has ``begun``."""
+    """The result of a script at its time limit. Before that it has created a file ``begun``."""
     for seconds in LIMITS:
         ended = await running(tmp_path, script, seconds=seconds)
         if (tmp_path / begun).exists():
@@ -74,38 +74,38 @@ async def late(tmp_path, script, begun):
     raise AssertionError(f"{script} has not begun within {seconds} s")
 
 
-async def test_the_time_limit_ends_the_group(tmp_path):
-    """Children that wait go with it."""
+async def test_the_time_limit_stops_the_group(tmp_path):
+    """Including child processes."""
     ended = await late(tmp_path, f"sleep {FOREVER} & echo $! > new; mv new child; wait", "child")
     assert (ended.cause, ended.code) == (ExitCause.TIMED_OUT, -signal.SIGTERM)
     await gone(await pid_in(tmp_path / "child"))
 
 
-async def test_it_may_end_in_its_own_way_first(tmp_path):
-    """SIGTERM comes before SIGKILL: a trap runs."""
+async def test_sigterm_comes_before_sigkill(tmp_path):
+    """A trap of a script runs."""
     script = f"trap 'echo tidied > done; exit 7' TERM; touch begun; sleep {FOREVER} & wait"
     ended = await late(tmp_path, script, "begun")
     assert (ended.cause, ended.code) == (ExitCause.TIMED_OUT, 7)
     assert (tmp_path / "done").read_text() == "tidied\n"
 
 
-async def test_one_that_does_not_listen_is_killed(tmp_path, monkeypatch):
-    """SIGKILL comes after the grace."""
+async def test_a_program_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):
+    """After the grace period."""
     monkeypatch.setattr("gateway.hooks.execution.process.GRACE_SECONDS", 0.1)
     ended = await late(tmp_path, "trap '' TERM; touch begun; while :; do sleep 1000; done", "begun")
     assert (ended.cause, ended.code) == (ExitCause.TIMED_OUT, -signal.SIGKILL)
 
 
-async def test_what_it_leaves_running_is_killed(tmp_path):
-    """A child in the background does not outlive it."""
+async def test_background_processes_are_killed(tmp_path):
+    """They do not outlive the program."""
     ended = await running(tmp_path, f"sleep {FOREVER} & echo $! > child; exit 0")
     assert ended.cause is ExitCause.EXITED
     await gone(await pid_in(tmp_path / "child"))
 
 
 @pytest.mark.parametrize("missing", [("pidfd_open",), ("pidfd_open", "waitid")], ids=["pidfd", "waitid"])
-async def test_what_it_leaves_running_is_killed_where_processes_have_no_descriptors(tmp_path, monkeypatch, missing):
-    """Nor are strays found there: it goes with its group, before or just as the group's number is free again."""
+async def test_background_processes_are_killed_without_pidfds(tmp_path, monkeypatch, missing):
+    """Where there is no subreaper either: with the group, before or just after its number is free again."""
     for name in missing:
         monkeypatch.delattr(os, name, raising=False)
     monkeypatch.setattr(OrphanReaper, "_is_subreaper", False)
@@ -134,29 +134,29 @@ def is_dead(pid):
     ],
     ids=["session", "orphan", "daemon"],
 )
-async def test_what_leaves_its_group_is_found(tmp_path, daemon):
-    """A session of its own, a parent that has died, output that it holds open: it goes all the same, and is reaped."""
+async def test_processes_that_leave_the_group_are_killed(tmp_path, daemon):
+    """With a session of their own, a dead parent, an open output: they are killed and reaped."""
     ended = await running(tmp_path, f"{daemon}\nuntil test -s child; do sleep 0.01; done")
     assert (ended.cause, ended.code) == (ExitCause.EXITED, 0)
     await gone(await pid_in(tmp_path / "child"))
 
 
-async def test_nobody_waits_for_an_output_that_a_daemon_holds(tmp_path):
-    """The end of the program is the end, though somebody else could still write."""
+async def test_an_output_held_open_by_a_daemon_is_not_waited_for(tmp_path):
+    """The exit of the program ends the run."""
     ended = await running(tmp_path, f"echo said; setsid sleep {FOREVER} & exit 0")
     assert ended.stdout == b"said\n"
 
 
 @pytest.mark.parametrize("stream", ["", ">&2"], ids=["stdout", "stderr"])
-async def test_one_that_floods_is_ended(tmp_path, stream):
-    """An endless output costs no more than its bound."""
+async def test_endless_output_is_stopped(tmp_path, stream):
+    """At the output limit."""
     ended = await running(tmp_path, f"yes {stream}", output_bytes=100_000, kept_bytes=10)
     assert ended.cause is ExitCause.OUTPUT_LIMIT
     assert len(ended.stdout + ended.stderr) == 10
     assert ended.left_out >= 99_990
 
 
-async def test_the_bound_is_of_both_outputs_together(tmp_path):
+async def test_the_output_limit_is_that_of_both_outputs_together(tmp_path):
     """Exactly as much as is allowed may be written."""
     script = "head -c 600 /dev/zero; head -c 400 /dev/zero >&2"
     assert (await running(tmp_path, script, output_bytes=1000)).cause is ExitCause.EXITED
@@ -164,7 +164,7 @@ async def test_the_bound_is_of_both_outputs_together(tmp_path):
 
 
 async def test_cancelling_leaves_nothing(tmp_path):
-    """The group is gone when the cancellation is."""
+    """The group is gone when the cancellation returns."""
     task = asyncio.create_task(running(tmp_path, f"echo $$ > own; sleep {FOREVER} & echo $! > child; wait"))
     pids = [await pid_in(tmp_path / name) for name in ("own", "child")]
     task.cancel()
@@ -175,7 +175,7 @@ async def test_cancelling_leaves_nothing(tmp_path):
 
 
 async def test_cancelling_twice_kills(tmp_path):
-    """Whoever is in a hurry does not wait for a grace."""
+    """A second cancellation ends the grace period."""
     task = asyncio.create_task(running(tmp_path, "trap '' TERM; echo $$ > own; while :; do sleep 1000; done"))
     pid = await pid_in(tmp_path / "own")
     task.cancel()
@@ -186,8 +186,8 @@ async def test_cancelling_twice_kills(tmp_path):
     await gone(pid)
 
 
-async def test_one_killed_by_somebody_else_is_told_so(tmp_path):
-    """The signal is the exit status."""
+async def test_a_signal_from_elsewhere_is_the_exit_status(tmp_path):
+    """As a negative number."""
     task = asyncio.create_task(running(tmp_path, f"echo $$ > own; exec sleep {FOREVER}"))
     os.kill(await pid_in(tmp_path / "own"), signal.SIGKILL)
     ended = await task
@@ -218,8 +218,8 @@ async def test_no_descriptor_is_left(tmp_path):
     ],
     ids=["missing", "mode", "interpreter", "crlf", "interpreter-crlf", "format"],
 )
-async def test_what_cannot_be_started_says_why(tmp_path, text, mode, why):
-    """And what to do about it."""
+async def test_the_error_of_a_start_says_why(tmp_path, text, mode, why):
+    """And what to do."""
     path = tmp_path / "hook"
     if text is not None:
         executable(path, text).chmod(mode)
@@ -227,7 +227,7 @@ async def test_what_cannot_be_started_says_why(tmp_path, text, mode, why):
         await run([str(path)], environment={}, directory=tmp_path, seconds=PATIENCE, output_bytes=1)
 
 
-async def test_a_directory_that_is_gone_is_not_a_missing_program(tmp_path):
+async def test_a_missing_directory_is_not_a_missing_program(tmp_path):
     """The message names the directory."""
     with pytest.raises(NotStartedError, match=r"its directory .* does not exist"):
         await run(["/bin/true"], environment={}, directory=tmp_path / "gone", seconds=PATIENCE, output_bytes=1)

@@ -1,4 +1,4 @@
-"""Snapshots: which objects a binding selects, and what of each it is given."""
+"""Snapshots: which objects a binding selects, and what is included of each."""
 
 import json
 
@@ -62,7 +62,7 @@ def labelled(key, *values):
     ],
 )
 def test_a_binding_selects_as_shell_operator_does(fields, found):
-    """By kind, name, namespace, labels of either, and fields; all of them together."""
+    """By kind, name, namespace, labels of both, and fields; all of them have to match."""
     assert names(ObjectBinding(name="x", **fields)) == found
 
 
@@ -92,8 +92,8 @@ async def test_a_snapshot_is_a_sorted_list_of_objects():
         (".nope", [None, None, None]),
     ],
 )
-async def test_a_filters_result_stands_beside_the_object(jq_filter, results):
-    """null for nothing, a list for several."""
+async def test_an_element_has_the_object_and_the_filters_result(jq_filter, results):
+    """null without a value, an array for several."""
     items = await listed(jq_filter=jq_filter)
     assert [each["filterResult"] for each in items] == results
     assert all("object" in each for each in items)
@@ -102,7 +102,7 @@ async def test_a_filters_result_stands_beside_the_object(jq_filter, results):
 @pytest.mark.integration
 @needs_jq
 async def test_the_objects_may_be_left_out():
-    """With keepFullObjectsInMemory: false only the results are there."""
+    """With keepFullObjectsInMemory: false, elements have the filter's results only."""
     assert await listed(jq_filter=".metadata.name", keeps_objects=False) == [
         {"filterResult": "a"},
         {"filterResult": "a"},
@@ -113,8 +113,8 @@ async def test_the_objects_may_be_left_out():
 @pytest.mark.integration
 @needs_jq
 @pytest.mark.parametrize("jq_filter", [".metadata.name | tonumber", "][", ".[", "error"])
-async def test_a_filter_that_cannot_be_applied_says_so(jq_filter):
-    """With its binding, and jq's own words on one line."""
+async def test_the_error_of_a_filter_names_its_binding(jq_filter):
+    """With jq's own message on one line."""
     with pytest.raises(SnapshotError, match="binding 'x': jq cannot apply its jqFilter: ") as told:
         await listed(jq_filter=jq_filter)
     assert "\n" not in str(told.value)
@@ -122,23 +122,23 @@ async def test_a_filter_that_cannot_be_applied_says_so(jq_filter):
 
 @pytest.mark.integration
 @needs_jq
-async def test_a_filter_that_never_ends_is_ended():
-    """After its time."""
+async def test_a_filter_that_hangs_is_stopped():
+    """At its time limit."""
     binding = ObjectBinding(name="x", kind="Pod", jq_filter="last(repeat(1))")
     with pytest.raises(SnapshotError, match="timed out"):
         await snapshot(binding, OBJECTS, seconds=0.5, output_bytes=1_000)
 
 
 async def test_without_jq_a_filter_is_an_error(monkeypatch, tmp_path):
-    """That says what to install; a binding without a filter needs none."""
+    """It says what to install; a binding without a filter needs no jq."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert len(await listed()) == 3
     with pytest.raises(SnapshotError, match="there is no program jq"):
         await listed(jq_filter=".")
 
 
-def test_numbers_and_names_are_data():
-    """What a field selector compares is text, whatever the value's type."""
+def test_a_field_selector_compares_texts():
+    """Whatever the value's type is."""
     objects = [made("Pod", "a", spec={"n": 3, "b": True})]
     for path, value in (("spec.n", "3"), ("spec.b", "true"), ("spec.none", ""), ("spec.n.x", "")):
         binding = ObjectBinding(name="x", kind="Pod", fields=(FieldRequirement(field=path, value=value),))

@@ -1,4 +1,4 @@
-"""What a hook leaves, as shell-operator reads it; and the original proposal's form."""
+"""The files of a hook, decoded as by shell-operator; and the original proposal's form."""
 
 import base64
 import contextlib
@@ -63,8 +63,8 @@ def encoded(operations):
         ("true", None),
     ],
 )
-def test_an_answer_is_read_as_there(text, answer):
-    """Each rule of the module's first paragraphs; None: an error."""
+def test_an_answer_is_decoded_as_by_shell_operator(text, answer):
+    """Each rule of the module's docstring; None: an error."""
     if answer is None:
         with pytest.raises(AnswerError):
             read_answer(text.encode())
@@ -86,34 +86,34 @@ def test_an_answer_is_read_as_there(text, answer):
         (None, 403, "own"),
     ],
 )
-def test_the_proposals_status_goes_before_the_message(status, code, message):
-    """What it says well counts; what it says badly is ignored, as shell-operator ignores all of it."""
+def test_status_takes_precedence_over_message(status, code, message):
+    """Its valid members count; invalid ones are ignored, as shell-operator ignores all of it."""
     answer = read_answer(json.dumps({"allowed": False, "message": "own", "status": status}).encode())
     assert (answer.allowed, answer.code, answer.message) == (False, code, message)
 
 
-def test_text_that_is_not_utf_8_is_read_all_the_same():
-    """As Go does, with a replacement character."""
+def test_invalid_utf_8_is_replaced():
+    """As in Go, by the replacement character."""
     assert read_answer(b'{"message":"\xff"}').message == "\ufffd"
 
 
-def test_more_warnings_than_anybody_reads_are_an_error():
-    """A thousand are read."""
+def test_warnings_are_limited():
+    """A thousand are accepted."""
     read_answer(json.dumps({"warnings": [""] * MAX_WARNINGS}).encode())
     with pytest.raises(AnswerError, match=f"the limit is {MAX_WARNINGS}"):
         read_answer(json.dumps({"warnings": [""] * (MAX_WARNINGS + 1)}).encode())
 
 
 def test_deep_nesting_is_an_error():
-    """Not the end of the process."""
+    """It does not end the process."""
     with pytest.raises(AnswerError, match="nests deeper"):
         read_answer(b"[" * 1_000_000)
     assert read_answer(b'{"x":' + b"[" * (DEPTH - 1) + b"]" * (DEPTH - 1) + b"}") == HookAnswer()
 
 
 @given(st.binary(max_size=60) | JSON.map(json.dumps).map(str.encode))
-def test_whatever_a_hook_leaves_is_an_answer_or_that_error(content):
-    """And nothing else is raised, whichever file it stands in."""
+def test_any_file_is_an_answer_or_an_answer_error(content):
+    """No other exception is raised, for any of the files."""
     for read in (read_answer, check_metrics, check_conversion):
         with contextlib.suppress(AnswerError):
             read(content)
@@ -138,7 +138,7 @@ def test_what_is_written_is_read(allowed, message, warnings, operations):
     ],
 )
 def test_metrics_are_one_operation_after_another(text):
-    """As shell-operator's own examples write them."""
+    """As in shell-operator's own examples."""
     check_metrics(text.encode())
 
 
@@ -146,8 +146,8 @@ def test_metrics_are_one_operation_after_another(text):
     "text",
     ["x", "[]", '{"name":1}', '{"add":"1"}', '{"set":true}', '{"labels":[]}', '{"buckets":{}}', '{"name":"a"', '"a"'],
 )
-def test_other_metrics_are_an_error(text):
-    """One that cannot be read makes the whole run a failed one."""
+def test_invalid_metrics_are_an_error(text):
+    """The run has failed then."""
     with pytest.raises(AnswerError):
         check_metrics(text.encode())
 
@@ -156,7 +156,7 @@ def test_other_metrics_are_an_error(text):
     ("text", "fine"), [('{"failedMessage":"x"}', True), ("null", True), ("[]", False), (" ", False)]
 )
 def test_an_answer_to_a_conversion_is_an_object(text, fine):
-    """Though nobody has asked for one."""
+    """Another value is an error."""
     if fine:
         check_conversion(text.encode())
     else:
@@ -166,8 +166,8 @@ def test_an_answer_to_a_conversion_is_an_object(text, fine):
 
 @pytest.mark.parametrize("read", [read_answer, check_metrics])
 @pytest.mark.parametrize("item", ["[]", "{}", '""'])
-def test_no_more_values_are_read_than_a_bound(read, item):
-    """A file of empty objects would become a gigabyte of them."""
+def test_json_values_are_limited(read, item):
+    """A file of empty objects would take a gigabyte of memory."""
     text = '{"allowed":true,"labels":{},"x":[' + f"{item}," * VALUES + item + "]}"
     with pytest.raises(AnswerError, match=f"more than {VALUES} values"):
         read(text.encode())
@@ -183,8 +183,8 @@ def test_no_more_values_are_read_than_a_bound(read, item):
         ('{"warnings":["a"],"Warnings":5}', None),
     ],
 )
-def test_a_member_that_is_there_twice(text, expected):
-    """As goccy/go-json 0.10.6 has it: the second value counts, null empties a list, a wrong type is always an error."""
+def test_repeated_members_are_decoded_as_by_go_json(text, expected):
+    """As by goccy/go-json 0.10.6: the last value counts, null empties a list, a wrong type is always an error."""
     if expected is None:
         with pytest.raises(AnswerError):
             read_answer(text.encode())

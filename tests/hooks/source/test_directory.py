@@ -1,4 +1,4 @@
-"""A directory of hooks: which files are hooks, what each says of itself, and what is wrong with those that do not."""
+"""A directory of hooks: which files are hooks, what they print, and their errors."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ def write(path, text, mode=0o755):
 
 
 def bash(path, name="a", before=""):
-    """A hook in bash with a validating binding; ``before`` comes first, whatever it is called with."""
+    """A hook in bash with a validating binding; ``before`` runs first, in each call."""
     text = BASH.replace("CONFIG", CONFIG.replace("NAME", name))
     return write(path, text.replace("#!/bin/bash\n", f"#!/bin/bash\n{before}\n"))
 
@@ -69,13 +69,13 @@ def read(folder, **options):
     return HookDirectory(folder, **options).read_now()[0]
 
 
-def mistakes(folder, **options):
-    """What is wrong with its hooks."""
-    return [str(mistake) for mistake in read(folder, **options).mistakes]
+def errors_of(folder, **options):
+    """The errors of its hooks."""
+    return [str(error) for error in read(folder, **options).mistakes]
 
 
 def running(word):
-    """The processes whose environment or command has this word."""
+    """The processes whose environment or command contains this text."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -91,7 +91,7 @@ def running(word):
 
 
 def test_hooks_are_executable_files_in_the_order_of_their_paths(folder):
-    """Wherever below the directory they are; hidden ones, libraries, and what documents and configures are none."""
+    """In any subdirectory; except hidden files, libraries, documentation and configuration."""
     for name in [
         "b.sh",
         "a/z",
@@ -113,8 +113,8 @@ def test_hooks_are_executable_files_in_the_order_of_their_paths(folder):
     assert found.skipped == []
 
 
-def test_what_may_not_be_executed_is_told(folder):
-    """With what to do about it; the others are hooks."""
+def test_files_that_are_no_hooks_are_warnings(folder):
+    """With what to do; the other files are hooks."""
     bash(folder / "hook")
     idle = write(folder / "forgotten", "", mode=0o644)
     (folder / "nowhere").symlink_to("gone")
@@ -130,7 +130,7 @@ def test_what_may_not_be_executed_is_told(folder):
 
 
 def test_a_mounted_config_map(folder):
-    """Links are followed, those to directories too, and nothing is found twice."""
+    """Links are followed, also to directories, and each file is found once."""
     inner = folder / "..1"
     bash(inner / "hook")
     bash(inner / "sub" / "other", "b")
@@ -143,23 +143,23 @@ def test_a_mounted_config_map(folder):
     assert len(found.hooks) == 2
 
 
-def test_a_directory_without_hooks_is_refused(folder):
-    """Most likely somebody has forgotten chmod."""
+def test_a_directory_without_hooks_is_an_error(folder):
+    """Most likely chmod +x is missing."""
     write(folder / "hook", BASH, mode=0o644)
     with pytest.raises(SourceError, match="contains no executable file; chmod"):
         read(folder)
 
 
 @pytest.mark.parametrize("name", ["missing", "file"])
-def test_what_is_no_directory_is_refused(tmp_path, name):
-    """By name."""
+def test_a_path_that_is_no_directory_is_an_error(tmp_path, name):
+    """Which names the path."""
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match=f"hooks: .*{name}: cannot be read"):
         read(tmp_path / name)
 
 
-def test_a_directory_of_anything_is_refused(folder, monkeypatch):
-    """Looking through it each second would cost too much."""
+def test_a_directory_with_too_many_files_is_an_error(folder, monkeypatch):
+    """Looking through it each second would be expensive."""
     monkeypatch.setattr(files, "MAX_FILES", 3)
     for number in range(4):
         bash(folder / f"hook{number}")
@@ -171,7 +171,7 @@ def test_a_directory_of_anything_is_refused(folder, monkeypatch):
 
 
 def test_hooks_of_any_language(folder):
-    """In YAML from bash and in JSON from Python, they become one configuration of each phase."""
+    """In YAML from bash and in JSON from Python, they become one configuration per phase."""
     bash(folder / "one.sh", "one")
     write(folder / "sub/two.py", PYTHON.replace("PYTHON", sys.executable).replace("NAME", "two"))
     loaded = load([read(folder)])
@@ -182,14 +182,14 @@ def test_hooks_of_any_language(folder):
 
 
 def test_the_configurations_name(folder):
-    """As shell-operator is told it, with its suffix."""
+    """shell-operator's option, with its suffix."""
     bash(folder / "hook")
     (policy,) = load([read(folder, configuration="mine")]).validating
     assert policy.configuration == "mine-hooks"
 
 
-def test_a_hook_is_asked_in_its_directory_and_without_secrets(folder, monkeypatch):
-    """It finds what lies beside it, and nothing of the gateway's environment."""
+def test_config_runs_in_the_hooks_directory_without_secrets(folder, monkeypatch):
+    """Relative files are found; the gateway's environment is not."""
     monkeypatch.setenv("ADMISSION_GATEWAY_REDIS", "redis://:password@host")
     (folder / "sub").mkdir()
     (folder / "sub" / "config.txt").write_text(CONFIG.replace("NAME", "a"))
@@ -198,15 +198,15 @@ def test_a_hook_is_asked_in_its_directory_and_without_secrets(folder, monkeypatc
 
 
 def test_a_relative_directory(folder, monkeypatch):
-    """Means the one beside us."""
+    """Is relative to the working directory."""
     bash(folder / "hook")
     monkeypatch.chdir(folder.parent)
     (worker,) = load([read(Path("hooks"))]).workers.values()
     assert worker.hook.directory == str(folder)
 
 
-def test_beside_policies(folder, tmp_path):
-    """Both are one configuration."""
+def test_hooks_and_policies_are_one_configuration(folder, tmp_path):
+    """From files and from the directory."""
     bash(folder / "hook")
     policies = tmp_path / "more.yaml"
     policies.write_text("# nothing yet\n")
@@ -231,8 +231,8 @@ def test_beside_policies(folder, tmp_path):
         ("#!/bin/bash\nyes\n", "wrote more than"),
     ],
 )
-def test_a_broken_hook_is_a_fatal_mistake(folder, text, expected):
-    """It names the hook and what to do; the others are asked all the same."""
+def test_an_error_of_a_hook_is_fatal(folder, text, expected):
+    """It names the hook and what to do; the other hooks are run all the same."""
     bash(folder / "a")
     broken = write(folder / "b", text)
     loaded = load([read(folder)])
@@ -243,43 +243,43 @@ def test_a_broken_hook_is_a_fatal_mistake(folder, text, expected):
     assert len(loaded.validating) == 1
 
 
-def test_all_broken_hooks_are_told_at_once(folder):
-    """Not one after another, start after start."""
+def test_the_errors_of_all_hooks_are_reported_at_once(folder):
+    """In one text."""
     for name in "abc":
         write(folder / name, "#!/bin/bash\nexit 1\n")
-    assert len(mistakes(folder)) == 3
+    assert len(errors_of(folder)) == 3
 
 
-def test_a_hook_that_never_ends_is_killed(folder):
-    """With all that it has started; and told, with the time that it had."""
+def test_a_hook_that_hangs_is_killed(folder):
+    """With its child processes; the error has the time limit."""
     word = f"987{os.getpid()}"
     bash(folder / "hook", before=f"sleep {word} & sleep {word}")
-    (mistake,) = mistakes(folder, seconds=0.5)
-    assert "did not print its configuration within 0.5 s" in mistake
+    (error,) = errors_of(folder, seconds=0.5)
+    assert "did not print its configuration within 0.5 s" in error
     assert running(word) == []
 
 
-def test_a_hook_that_leaves_something_running(folder):
-    """Has printed its configuration, which counts; what it left is gone, in another session too."""
+def test_background_processes_of_config_are_killed(folder):
+    """In another session too; the printed configuration counts."""
     word = f"986{os.getpid()}"
     bash(folder / "hook", before=f"setsid sleep {word} >/dev/null 2>&1 & sleep {word} &")
-    assert mistakes(folder) == []
+    assert errors_of(folder) == []
     deadline = time.monotonic() + PATIENCE
     while running(word):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def test_a_name_that_is_no_text(folder):
-    """Is a mistake as well: no policy could name it."""
+def test_a_name_that_is_not_utf_8_is_an_error(folder):
+    """A policy could not name it."""
     path = os.fsencode(folder) + b"/\xff"
     bash(folder / "hook").rename(os.fsdecode(path))
-    (mistake,) = mistakes(folder)
-    assert "its name is not UTF-8" in mistake
+    (error,) = errors_of(folder)
+    assert "its name is not UTF-8" in error
 
 
-def test_many_hooks_are_asked_a_few_at_a_time(folder):
-    """Each leaves a mark as long as it runs, and counts the others."""
+def test_config_runs_are_limited(folder):
+    """Each hook counts the others while it runs."""
     marks = folder.parent / "marks"
     marks.mkdir()
     count = f"touch {marks}/$$; ls {marks} | wc -l >> {folder.parent}/counts; sleep 0.1; rm {marks}/$$"
@@ -289,13 +289,13 @@ def test_many_hooks_are_asked_a_few_at_a_time(folder):
     assert max(map(int, (folder.parent / "counts").read_text().split())) <= directory.CONFIG_RUNS
 
 
-async def test_whoever_stops_asking_leaves_nothing_behind(folder):
-    """Cancelled, it is over when nothing runs any more."""
+async def test_cancelling_leaves_no_process(folder):
+    """When the cancellation returns, no hook runs."""
     word = f"985{os.getpid()}"
     bash(folder / "hook", before=f"sleep {word}")
     reading = asyncio.create_task(HookDirectory(folder).read())
     async with asyncio.timeout(PATIENCE):
-        while not running(word):  # noqa: ASYNC110 - nobody sets an event
+        while not running(word):  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.02)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -304,8 +304,8 @@ async def test_whoever_stops_asking_leaves_nothing_behind(folder):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_command_that_is_told_to_end_leaves_nothing_behind(folder, number):
-    """By any signal, while hooks are asked, before anything is served."""
+def test_a_stopped_command_leaves_no_process(folder, number):
+    """By any signal, while hooks print their configurations."""
     word = f"984{os.getpid()}"
     bash(folder / "hook", before=f"sleep {word}")
     program = (
@@ -320,8 +320,8 @@ def test_a_command_that_is_told_to_end_leaves_nothing_behind(folder, number):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     started.send_signal(number)
-    said, _ = started.communicate(timeout=PATIENCE)
-    assert "stopped while" in said
+    output, _ = started.communicate(timeout=PATIENCE)
+    assert "stopped while" in output
     assert running(word) == []
 
 
@@ -341,8 +341,8 @@ def source(folder):
     return watched
 
 
-def test_what_rests_has_not_changed(source):
-    """Running hooks is no change, however often one looks."""
+def test_an_unchanged_directory_has_not_changed(source):
+    """However often its state is compared."""
     assert looks(source) == [False] * 4
 
 
@@ -358,14 +358,14 @@ def test_what_rests_has_not_changed(source):
     ],
     ids=["added", "removed", "written", "chmod", "library", "idle"],
 )
-def test_a_change_is_seen_when_it_rests(source, folder, change):
-    """Of a hook, of what hooks source, of permissions."""
+def test_a_change_is_seen_when_it_is_complete(source, folder, change):
+    """Of a hook, of a sourced file, of a mode."""
     change(folder)
     assert looks(source) == [False, True, True, True]
 
 
 async def test_a_change_is_read(folder):
-    """In a loop that goes on."""
+    """In the event loop."""
     bash(folder / "hook")
     source = Source([], HookDirectory(folder))
     before = await source.fetch()
@@ -376,8 +376,8 @@ async def test_a_change_is_read(folder):
     assert json.loads(after[-1].content)["kind"] == "List"
 
 
-def test_hooks_that_change_all_the_time_are_refused(folder):
-    """One that writes itself anew whenever it is asked would be read for ever."""
+def test_hooks_that_change_all_the_time_are_an_error(folder):
+    """A hook that rewrites itself whenever it runs."""
     bash(folder / "hook", before='cp "$0" "$0.new" && mv "$0.new" "$0"')
     with pytest.raises(SourceError, match="changed while the hooks printed"):
         read(folder)

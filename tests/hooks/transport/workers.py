@@ -1,4 +1,4 @@
-"""A hook as a worker, and asks to it."""
+"""A hook as a worker, and calls of it."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from tests.world import policy
 
 @asynccontextmanager
 async def hooked(path, *, events=None, objects=(), described=True, **limits):
-    """A worker whose hook is at a path; described, unless that is not to be waited for."""
+    """A worker of the hook at a path; described, unless that must not be waited for."""
     worker = HookWorker("hook", HookTarget(path=str(path), objects=objects), TransportLimits(**limits), events=events)
     try:
         if described:
@@ -25,7 +25,7 @@ async def hooked(path, *, events=None, objects=(), described=True, **limits):
         await worker.close()
 
 
-def question(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=PATIENCE, cancellable=True, content=b"{}"):
+def policy_call(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=PATIENCE, cancellable=True, content=b"{}"):
     return PolicyCall(
         id=1,
         policy=policy("judge", phase=phase, worker="hook", policy=binding),
@@ -37,9 +37,9 @@ def question(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=PATIENCE, ca
     )
 
 
-async def asked(worker, ask=None):
-    """What a worker answers."""
+async def answer_of(worker, ask=None):
+    """The answer of a worker."""
     answer = asyncio.get_running_loop().create_future()
-    worker.ask(ask or question(), lambda _, said: answer.set_result(said))
+    worker.ask(ask or policy_call(), lambda _, said: answer.set_result(said))
     async with asyncio.timeout(2 * PATIENCE):
         return await answer
