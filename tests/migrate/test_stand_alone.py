@@ -21,9 +21,9 @@ PAGE = "docs/migrate/stand-alone-webhook.md"
 
 HEADINGS = (
     "1. Copy what is registered",
-    "2. Ask it through the gateway, offline",
+    "2. Call it through the gateway, offline",
     "3. Serve it",
-    "4. Let both be asked",
+    "4. Call both",
     "5. Switch",
     "6. One registration",
     "7. Inputs and cache",
