@@ -72,6 +72,7 @@ def family(name: str, kind: str, text: str, series: Iterable[Series | HistogramS
 
 
 def _written(labels: Labels) -> str:
-    named = zip(*labels, strict=True)
+    # In the order of their names, as Prometheus' client libraries write them.
+    named = sorted(zip(*labels, strict=True))
     inside = ",".join([f'{name}="{value.translate(_ESCAPED)}"' for name, value in named if name])
     return f"{{{inside}}}" if inside else ""

@@ -40,3 +40,10 @@ def test_a_histogram_counts_what_is_at_most_as_large_as_each_bound(observed):
         assert samples["x_bucket", bound] == sum(each <= float(bound) for each in observed)
     assert samples["x_count", None] == len(observed)
     assert math.isclose(samples["x_sum", None], math.fsum(observed), abs_tol=1e-6)
+
+
+def test_labels_are_in_the_order_of_their_names():
+    """As Prometheus' client libraries write them, whatever order a metric declares."""
+    assert list(Series("x", (["phase", "outcome"], ["mutating", "denied"])).lines()) == [
+        'x{outcome="denied",phase="mutating"} 0.0\n'
+    ]
