@@ -20,7 +20,7 @@ from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched
 from gateway.matching.pipeline import match
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Policy
 from gateway.review.request import Request, decode
 

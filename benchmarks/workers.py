@@ -38,7 +38,8 @@ from gateway.documents.document import hashed
 from gateway.engine.origin import CALLED, Origin
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Verdict
-from gateway.policies.model import Configuration, GrpcTarget, Phase, Policy, QueueTarget, Worker
+from gateway.policies.model import Configuration, Phase, Policy
+from gateway.policies.workers.targets import GrpcTarget, QueueTarget, Worker
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means

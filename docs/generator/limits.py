@@ -114,7 +114,7 @@ _FIXED: Final = (
     ),
     _Fixed(title="Asks to workers", module="gateway.transports.grpc.retries", names=("SENT", "UNSENT", "FAIR_SHARE")),
     _Fixed(title="Retries", module="gateway.transports.grpc.retry_budget", names=("RESERVE",)),
-    _Fixed(title="Names of queues", module="gateway.policies.queue_target", names=("MAX_STREAM",)),
+    _Fixed(title="Names of queues", module="gateway.policies.workers.queue_target", names=("MAX_STREAM",)),
     _Fixed(
         title="Queues, as gateways and bridges share them",
         module="gateway.transports.queue.wire",
@@ -174,8 +174,12 @@ _FIXED: Final = (
     _Fixed(title="Kubeconfigs", module="gateway.transports.webhook.kubeconfig", names=("MAX_FILE_BYTES",)),
     _Fixed(title="Redis", module="gateway.caching.redis", names=("WATCHED",)),
     _Fixed(title="Deletions from Redis", module="gateway.caching.deletions", names=("SCAN_COUNT", "SCAN_STEPS")),
-    _Fixed(title="Durations of `cache`", module="gateway.policies.cache", names=("MAX_TTL", "MAX_STALE_IF_ERROR")),
-    _Fixed(title="`inputs` and `writes`", module="gateway.policies.pointers", names=("MAX_POINTERS", "MAX_TOKENS")),
+    _Fixed(
+        title="Durations of `cache`", module="gateway.policies.fields.cache", names=("MAX_TTL", "MAX_STALE_IF_ERROR")
+    ),
+    _Fixed(
+        title="`inputs` and `writes`", module="gateway.policies.fields.pointers", names=("MAX_POINTERS", "MAX_TOKENS")
+    ),
     _Fixed(
         title="The idempotence patrol, and comparisons with shadows",
         module="gateway.serving.replay",
@@ -189,15 +193,21 @@ _FIXED: Final = (
     ),
     _Fixed(title="Conflicts", module="gateway.engine.conflicts", names=("CONFLICTS_KEPT", "PLACES_LISTED")),
     _Fixed(title="Files", module="gateway.sources.files", names=("MAX_FILE_BYTES", "MAX_ATTEMPTS")),
-    _Fixed(title="Texts in files", module="gateway.policies.nodes", names=("MAX_DEPTH", "MAX_COST", "MAX_NUMBER")),
-    _Fixed(title="Policies", module="gateway.policies.webhook", names=("MAX_TIMEOUT",)),
     _Fixed(
-        title="Match conditions", module="gateway.policies.match_conditions", names=("MAX_CONDITIONS", "MAX_COMPILED")
+        title="Texts in files", module="gateway.policies.decoding.nodes", names=("MAX_DEPTH", "MAX_COST", "MAX_NUMBER")
     ),
-    _Fixed(title="Mistakes in messages", module="gateway.policies.fields", names=("MAX_SUMMARIZED", "MAX_MISTAKE")),
-    _Fixed(title="Values in messages", module="gateway.policies.wording", names=("MAX_QUOTED",)),
+    _Fixed(title="Policies", module="gateway.policies.fields.webhook", names=("MAX_TIMEOUT",)),
     _Fixed(
-        title="Mistakes in a Service's path", module="gateway.policies.client_config", names=("MAX_SEGMENT_MISTAKES",)
+        title="Match conditions",
+        module="gateway.policies.fields.match_conditions",
+        names=("MAX_CONDITIONS", "MAX_COMPILED"),
+    ),
+    _Fixed(title="Mistakes in messages", module="gateway.policies.errors", names=("MAX_SUMMARIZED", "MAX_MISTAKE")),
+    _Fixed(title="Values in messages", module="gateway.policies.field_errors", names=("MAX_QUOTED",)),
+    _Fixed(
+        title="Mistakes in a Service's path",
+        module="gateway.policies.workers.client_config",
+        names=("MAX_SEGMENT_MISTAKES",),
     ),
     _Fixed(
         title="Metadata of a native configuration",

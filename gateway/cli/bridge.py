@@ -18,8 +18,8 @@ import uvloop
 from gateway.cli.exits import COULD_NOT, fail
 from gateway.cli.options import chosen_limits
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
-from gateway.policies.model import GrpcTarget, QueueTarget
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.workers.targets import GrpcTarget, QueueTarget
 from gateway.redis.addresses import RedisAddress, redis_address
 from gateway.serving.admin import AdminListener
 from gateway.serving.listener import ListenError

@@ -49,8 +49,9 @@ from msgspec.structs import replace
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.named_files import command_mistakes, file_warnings
-from gateway.policies.model import Cache, Configuration, ConfigurationError, Phase, Policy, Rule, Scope
-from gateway.policies.wording import few, one_line
+from gateway.policies.errors import ConfigurationError
+from gateway.policies.field_errors import few, one_line
+from gateway.policies.model import Cache, Configuration, Phase, Policy, Rule, Scope
 from gateway.registration.entries import Entries, Entry, make_entries
 from gateway.registration.grouping import Difference
 from gateway.scopes.places import Places

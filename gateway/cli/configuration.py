@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from gateway.cli.exits import WRONG_CONFIGURATION, fail, note
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
-from gateway.policies.model import Configuration, ConfigurationError
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.errors import ConfigurationError
+from gateway.policies.model import Configuration
 
 
 def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION, strict: bool = False) -> Configuration:

@@ -34,7 +34,7 @@ from gateway.policies.names import dns_label, dns_subdomain
 
 if TYPE_CHECKING:
     from gateway.hooks.source.directory import HookDirectory
-    from gateway.policies.model import ServiceReference
+    from gateway.policies.workers.targets import ServiceReference
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -249,7 +249,7 @@ def chosen_registration(values: dict[str, Any]) -> RegistrationChoice:
     Raises:
         click.UsageError: a Service without a namespace.
     """
-    from gateway.policies.model import ServiceReference
+    from gateway.policies.workers.targets import ServiceReference
 
     namespace, name, ca = values["namespace"], values[_parameter("service-name")], values[_parameter("ca")]
     if namespace is None and name is None:

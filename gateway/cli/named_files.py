@@ -12,8 +12,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gateway.policies.model import Configuration, ConfigurationError, Worker
-from gateway.policies.wording import quote
+from gateway.policies.errors import ConfigurationError
+from gateway.policies.field_errors import quote
+from gateway.policies.model import Configuration
+from gateway.policies.workers.targets import Worker
 from gateway.transports.programs import search_path
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from gateway.cli.exits import note
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.hooks.transport.factory import HookWorkerFactory
+from gateway.policies.field_errors import few
 from gateway.policies.model import Configuration
-from gateway.policies.wording import few
 from gateway.transports.means import Means
 from gateway.transports.webhook.access import AccessError, WebhookAccess
 

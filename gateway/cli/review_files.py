@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.policies.document import SourceText, read_documents
-from gateway.policies.nodes import Broken, Node
+from gateway.policies.decoding.nodes import Broken, Node
+from gateway.policies.decoding.texts import SourceText, read_documents
 
 STDIN: Final = "-"
 

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from gateway.cli.exits import COULD_NOT, fail
 from gateway.cli.reaching import chosen_means
-from gateway.policies.model import Configuration, ConfigurationError
-from gateway.policies.wording import one_line
+from gateway.policies.errors import ConfigurationError
+from gateway.policies.field_errors import one_line
+from gateway.policies.model import Configuration
 from gateway.telemetry.logs import configure_logs
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means

@@ -11,8 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.engine.plan import ANSWERS, PolicyAvailability, Unavailable, availability_of
-from gateway.policies.model import ConfigurationError, Policy
-from gateway.policies.wording import one_line
+from gateway.policies.errors import ConfigurationError
+from gateway.policies.field_errors import one_line
+from gateway.policies.model import Policy
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 

@@ -11,7 +11,7 @@ laxer than a schema's:
 * ``[]byte`` is a string in base64, in which line breaks are ignored, or an array of small integers.
 
 A type is a value, built from the classes below; a struct is a table of its fields. There are two ways in: ``read`` is
-for what another program answers, and stops at the first mistake; ``gateway.policies.decoding`` is for manifests,
+for what another program answers, and stops at the first mistake; ``gateway.policies.decoding.strict`` is for manifests,
 strict, and tells all of them, each at its line.
 """
 

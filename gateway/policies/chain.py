@@ -11,16 +11,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.gotypes.places import Place
-from gateway.policies import wording
-from gateway.policies.decoding import decode
-from gateway.policies.fields import Field, Findings
+from gateway.policies import field_errors
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.native_types import CONFIGURATIONS
+from gateway.policies.decoding.strict import decode
+from gateway.policies.errors import Findings
+from gateway.policies.fields.native import read_native
+from gateway.policies.fields.policy import OwnTarget, Workers
+from gateway.policies.fields.versions import NATIVE, OWN
+from gateway.policies.fields.webhook import read_webhook, seats
 from gateway.policies.metadata import read_name
-from gateway.policies.model import Phase, Policy, Worker
-from gateway.policies.native import read_native
-from gateway.policies.policy import OwnTarget, Workers
-from gateway.policies.schema import CONFIGURATIONS
-from gateway.policies.versions import NATIVE, OWN
-from gateway.policies.webhook import read_webhook, seats
+from gateway.policies.model import Phase, Policy
+from gateway.policies.workers.targets import Worker
 
 _DOCUMENT: Final = ("apiVersion", "kind", "metadata", "policies")
 
@@ -72,5 +74,5 @@ class ChainDocument(Struct, frozen=True, kw_only=True):
         """The elements of the list, each with findings of its own."""
         field = self.document.get(member)
         if field.absent and not self.version:
-            field.refuse(wording.required("must be a list; write [] if there are no policies"))
+            field.refuse(field_errors.required("must be a list; write [] if there are no policies"))
         return [replace(item, findings=[]) for item in field.items() or []]

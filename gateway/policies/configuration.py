@@ -17,14 +17,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gateway.policies import wording
-from gateway.policies.advice import warnings
+from gateway.policies import field_errors
 from gateway.policies.chain import ChainDocument
-from gateway.policies.document import SourceText
-from gateway.policies.fields import Field, Findings, summary
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.errors import Findings, Place, summary
+from gateway.policies.fields.policy import Workers
 from gateway.policies.hook_snapshots import with_snapshots
-from gateway.policies.model import Configuration, Phase, Place, Policy, Worker
-from gateway.policies.namespace import read_namespace
+from gateway.policies.lint.warnings import warnings
+from gateway.policies.metadata import read_namespace
+from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.objects import (
     CONFIGURATION_KINDS,
     NAMESPACE,
@@ -34,8 +36,8 @@ from gateway.policies.objects import (
     SourceObject,
     read_objects,
 )
-from gateway.policies.policy import Workers
-from gateway.policies.worker import read_worker
+from gateway.policies.workers.targets import Worker
+from gateway.policies.workers.worker import read_worker
 
 _PHASES = CONFIGURATION_KINDS | NATIVE_KINDS
 
@@ -151,4 +153,4 @@ def _read(
 
 def _refuse_duplicate(document: Field, name: str, findings: Findings, first: Place) -> None:
     field = replace(document.get("metadata").get("name"), findings=findings)
-    field.refuse(wording.duplicate(name), f"the first is in {first}")
+    field.refuse(field_errors.duplicate(name), f"the first is in {first}")

@@ -14,13 +14,14 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gateway.policies import wording
-from gateway.policies.fields import Field
-from gateway.policies.hook_target import is_named
-from gateway.policies.model import HookTarget, Place, Worker
+from gateway.policies import field_errors
+from gateway.policies.decoding.field import Field
+from gateway.policies.errors import Place
+from gateway.policies.fields.policy import Workers
+from gateway.policies.fields.settings import canonical
 from gateway.policies.objects import CONFIGURATION_KINDS, WORKER, Objects, SourceObject, refuse_stranger
-from gateway.policies.policy import Workers
-from gateway.policies.settings import canonical
+from gateway.policies.workers.hook_target import is_named
+from gateway.policies.workers.targets import HookTarget, Worker
 
 MAX_SNAPSHOT_BYTES: Final = 16 * 1024 * 1024
 """Of all objects of one hook. Its snapshots are written into a file for each call: 16 MiB is the limit of a file of
@@ -46,8 +47,8 @@ class _SnapshotWorker(Struct, kw_only=True):
             self.objects.append(content)
         elif self.size - len(content) <= MAX_SNAPSHOT_BYTES:
             document.refuse(
-                f"Too large: with it, the objects for the snapshots of worker {wording.quote(self.worker.name)} have "
-                f"more than {MAX_SNAPSHOT_BYTES} bytes; leave out what the hook does not need"
+                f"Too large: with it, the objects for the snapshots of worker {field_errors.quote(self.worker.name)} "
+                f"have more than {MAX_SNAPSHOT_BYTES} bytes; leave out what the hook does not need"
             )
 
     def complete(self) -> Worker:
@@ -84,10 +85,12 @@ def _assign(item: SourceObject, workers: Iterable[_SnapshotWorker], seen: dict[t
     before = len(document.findings)
     content = canonical(document)
     if name.text("") == "":
-        name.refuse(wording.required())
+        name.refuse(field_errors.required())
     identity = (item.api_version, item.kind, namespace, name.said or "")
     if len(document.findings) == before and identity in seen:
-        name.refuse(wording.duplicate("/".join(filter(None, (namespace, name.said)))), f"the first is {seen[identity]}")
+        name.refuse(
+            field_errors.duplicate("/".join(filter(None, (namespace, name.said)))), f"the first is {seen[identity]}"
+        )
     seen.setdefault(identity, document.place)
     if len(document.findings) == before:
         for worker in needing:

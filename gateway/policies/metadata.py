@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Final
 
 from gateway.gotypes.meta import OBJECT_META, OWNER_REFERENCE
-from gateway.policies import wording
-from gateway.policies.fields import Field
-from gateway.policies.names import annotation_key, dns_subdomain, label_key, name_prefix
-from gateway.policies.nodes import Scalar
-from gateway.policies.selectors import read_labels
+from gateway.policies import field_errors
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.nodes import Scalar
+from gateway.policies.fields.selectors import read_labels
+from gateway.policies.names import annotation_key, dns_label, dns_subdomain, label_key, name_prefix
 
 MAX_ANNOTATIONS: Final = 256 * 1024
 """Bytes of all annotations together, names and values (TotalAnnotationSizeLimitB)."""
@@ -41,7 +41,7 @@ def read_name(document: Field, syntax: Callable[[str], list[str]] = dns_subdomai
         metadata.get("generateName").refuse_each(prefix, name_prefix(prefix))
     name = metadata.get("name").name(syntax, _GENERATED if prefix else _UNNAMED)
     if metadata.get("namespace").text(""):
-        metadata.get("namespace").refuse(wording.forbidden("not allowed on this type"))
+        metadata.get("namespace").refuse(field_errors.forbidden("not allowed on this type"))
     read_labels(metadata.get("labels"))
     _check_annotations(metadata.get("annotations"))
     _check_owners(metadata.get("ownerReferences"))
@@ -58,7 +58,7 @@ def _check_annotations(field: Field) -> None:
         size += len(key.encode()) + len((member.text() or "").encode())
         member.told_at(field).refuse_each(key, annotation_key(key))
     if size > MAX_ANNOTATIONS:
-        field.refuse(wording.too_long(MAX_ANNOTATIONS))
+        field.refuse(field_errors.too_long(MAX_ANNOTATIONS))
 
 
 def _check_owners(field: Field) -> None:
@@ -74,7 +74,7 @@ def _check_owners(field: Field) -> None:
                 "Only one reference can have Controller set to true. "
                 f'Found "true" in references for {controllers[0]} and {controllers[-1]}'
             )
-            field.refuse(wording.invalid_typed([_owner_json(each) for each in owners], detail))
+            field.refuse(field_errors.invalid_typed([_owner_json(each) for each in owners], detail))
 
 
 def _check_owner(owner: Field) -> str:
@@ -83,16 +83,16 @@ def _check_owner(owner: Field) -> str:
     group, _, rest = version.rpartition("/")
     parsed = "" if "/" in group else rest
     if not parsed:
-        owner.get("apiVersion").refuse(wording.invalid(version, "version must not be empty"))
+        owner.get("apiVersion").refuse(field_errors.invalid(version, "version must not be empty"))
     if not kind:
-        owner.get("kind").refuse(wording.invalid(kind, "must not be empty"))
+        owner.get("kind").refuse(field_errors.invalid(kind, "must not be empty"))
     if not owner.get("name").text(""):
-        owner.get("name").refuse(wording.invalid("", "must not be empty"))
+        owner.get("name").refuse(field_errors.invalid("", "must not be empty"))
     if not owner.get("uid").text(""):
-        owner.get("uid").refuse(wording.invalid_typed("", "must not be empty"))
+        owner.get("uid").refuse(field_errors.invalid_typed("", "must not be empty"))
     if (group, parsed, kind) == ("", "v1", "Event"):
         detail = "/v1, Kind=Event is disallowed from being an owner"
-        owner.refuse(wording.invalid_typed(_owner_json(owner), detail))
+        owner.refuse(field_errors.invalid_typed(_owner_json(owner), detail))
     return kind
 
 
@@ -114,7 +114,7 @@ def _check_finalizers(field: Field) -> None:
         field.refuse_each(finalizer, label_key(finalizer))
     if _ORPHAN in finalizers and _FOREGROUND in finalizers:
         detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
-        field.refuse(wording.invalid(finalizers, detail))
+        field.refuse(field_errors.invalid(finalizers, detail))
 
 
 def _check_manager(entry: Field) -> None:
@@ -123,16 +123,16 @@ def _check_manager(entry: Field) -> None:
         return
     operation = entry.get("operation").text("")
     if operation is not None and operation not in {"Apply", "Update"}:
-        entry.get("operation").refuse(wording.invalid_typed(operation, "must be `Apply` or `Update`"))
+        entry.get("operation").refuse(field_errors.invalid_typed(operation, "must be `Apply` or `Update`"))
     kind = entry.get("fieldsType").text("")
     if kind and kind != "FieldsV1":
-        entry.get("fieldsType").refuse(wording.invalid(kind, "must be `FieldsV1`"))
+        entry.get("fieldsType").refuse(field_errors.invalid(kind, "must be `FieldsV1`"))
     manager = entry.get("manager").text("") or ""
     if len(manager.encode()) > MAX_MANAGER:
-        entry.get("manager").refuse(wording.too_long(MAX_MANAGER))
+        entry.get("manager").refuse(field_errors.too_long(MAX_MANAGER))
     entry.get("manager").refuse_each(manager, list(islice(_unprintable(manager), MAX_REPEATED)))
     if len((entry.get("subresource").text("") or "").encode()) > MAX_SUBRESOURCE:
-        entry.get("subresource").refuse(wording.too_long(MAX_SUBRESOURCE))
+        entry.get("subresource").refuse(field_errors.too_long(MAX_SUBRESOURCE))
 
 
 def _unprintable(manager: str) -> Iterator[str]:
@@ -141,3 +141,21 @@ def _unprintable(manager: str) -> Iterator[str]:
         if not char.isprintable():
             yield f"invalid character U+{ord(char):04X} (at position {position})"
         position += len(char.encode())
+
+
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""Kubernetes: "The Kubernetes control plane sets an immutable label kubernetes.io/metadata.name on all namespaces. The
+value of the label is the namespace name." """
+
+
+def read_namespace(document: Field) -> tuple[str | None, dict[str, str] | None]:
+    """The Namespace's name (None: it has no usable one), and its labels if there is no mistake in it."""
+    before = len(document.findings)
+    metadata = document.get("metadata")
+    if not metadata.absent and not metadata.mapping():
+        return None, None
+    name = metadata.get("name").name(dns_label)
+    labels = read_labels(metadata.get("labels"))
+    if name is None or len(document.findings) > before:
+        return name, None
+    return name, labels | {NAME_LABEL: name}

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from gateway.cel.condition import Condition
 from gateway.enums import StrEnum
-from gateway.policies.wording import duplicate_field, one_line, unknown_field
+from gateway.policies.errors import ConfigurationError, Place
+from gateway.policies.workers.targets import Worker
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
 
@@ -159,18 +159,6 @@ class Shadow(Struct, frozen=True, kw_only=True):
     settings: bytes = b"{}"
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """Where something stands in a source, for error messages: file, line from 1, and Kubernetes' field path."""
-
-    file: str
-    line: int
-    path: str = ""
-
-    def __str__(self) -> str:
-        """``FILE:LINE: PATH``, as compilers write it."""
-        return f"{self.file}:{self.line}: {self.path}" if self.path else f"{self.file}:{self.line}"
-
-
 class Policy(Struct, frozen=True, kw_only=True, dict=True):
     """One policy of a MutatingPolicyConfiguration or ValidatingPolicyConfiguration, defaults filled in.
 
@@ -218,133 +206,6 @@ class Policy(Struct, frozen=True, kw_only=True, dict=True):
         """
         name = f"{self.configuration}/{self.name}"
         return f"{name}[{self.index}]" if self.namesake else name
-
-
-class GrpcTls(Struct, frozen=True, kw_only=True):
-    """How the connection to a gRPC worker is secured.
-
-    ``ca_file`` (PEM, read when connecting) or ``ca_bundle`` (PEM) are the authorities; neither: the system's.
-    ``cert_file`` and ``key_file`` are what the gateway proves itself with; both or neither. A relative file begins in
-    the target's ``directory``. ``server_name`` is the DNS name that the worker's certificate must carry; never empty.
-    """
-
-    server_name: str
-    ca_file: str = ""
-    ca_bundle: bytes = b""
-    cert_file: str = ""
-    key_file: str = ""
-
-
-class GrpcTarget(Struct, frozen=True, kw_only=True):
-    """How a gRPC worker is reached, and how it is started where the gateway does that.
-
-    ``target`` is empty where the gateway is to make a socket for the worker that it starts; else a gRPC name
-    (``dns:///host:port``, ``unix:/path``, ``host:port``); ``command`` is what the gateway starts and supervises, in
-    ``directory`` (that of the file it was written in), or empty. ``tls``: None is plain text. ``connections``: how many
-    are kept to it, all its addresses together; None: as many as the process is told to.
-    """
-
-    target: str
-    command: tuple[str, ...] = ()
-    directory: str = ""
-    tls: GrpcTls | None = None
-    connections: int | None = None
-
-
-class ServiceReference(Struct, frozen=True, kw_only=True):
-    """A v1 ServiceReference: a Service in the cluster, a path there ("" for /), a port."""
-
-    namespace: str
-    name: str
-    path: str = ""
-    port: int = 443
-
-
-class WebhookTarget(Struct, frozen=True, kw_only=True):
-    """A v1 WebhookClientConfig: an existing webhook, by ``url`` or by ``service`` (exactly one of them).
-
-    ``ca_bundle`` is PEM, or empty for the system's roots; ``review_versions`` are its admissionReviewVersions.
-    """
-
-    url: str = ""
-    service: ServiceReference | None = None
-    ca_bundle: bytes = b""
-    review_versions: tuple[str, ...] = ("v1",)
-
-
-class QueueTarget(Struct, frozen=True, kw_only=True):
-    """A queue in Redis Streams, from which bridges feed gRPC workers.
-
-    ``stream`` is what all its keys in Redis have in common. ``key_file`` holds the keys with which everything in it is
-    sealed; a relative one begins in ``directory``, that of the file in which it is named.
-    """
-
-    stream: str
-    key_file: str
-    directory: str = ""
-
-
-class HookTarget(Struct, frozen=True, kw_only=True):
-    """A shell-operator hook: an executable file.
-
-    A relative ``path`` begins in ``directory``, that of the document's file. ``snapshots_of`` are the kinds
-    (apiVersion, kind) of the objects in its snapshots; ``objects`` are these objects, from other documents: canonical
-    JSON, sorted.
-    """
-
-    path: str
-    directory: str = ""
-    snapshots_of: tuple[tuple[str, str], ...] = ()
-    objects: tuple[bytes, ...] = ()
-
-
-class Worker(Struct, frozen=True, kw_only=True):
-    """Who judges, and how it is reached: exactly one of ``grpc``, ``queue``, ``webhook`` and ``hook``.
-
-    The name is that of a Worker document, which policies use; that of a native configuration's webhook is
-    ``KIND/CONFIGURATION/WEBHOOK``, which no document can have.
-    """
-
-    name: str
-    grpc: GrpcTarget | None = None
-    queue: QueueTarget | None = None
-    webhook: WebhookTarget | None = None
-    hook: HookTarget | None = None
-    place: Place = Place(file="", line=0)
-
-
-class ConfigurationError(Struct, frozen=True, kw_only=True):
-    """One mistake: where, and what in Kubernetes' words (``policies[0].rules[0].operations: Required value``).
-
-    ``hint`` is what Kubernetes does not say: what was probably meant, or where the first of two stands.
-    """
-
-    place: Place
-    message: str
-    hint: str = ""
-
-    @property
-    def lines(self) -> list[str]:
-        """``FILE:LINE: PATH: MESSAGE; HINT``, on as many lines as the message has: a CEL error shows the place in the
-        expression. What would break a line otherwise is escaped.
-        """
-        hint = f"; {self.hint}" if self.hint else ""
-        return [one_line(line) for line in f"{replace(self.place, path='')}: {self.text}{hint}".split("\n")]
-
-    @property
-    def text(self) -> str:
-        """``PATH: MESSAGE``; the message alone where it says the path itself, and at the root."""
-        path = self.place.path
-        return f"{path}: {self.message}" if path and self.message not in _saying(path) else self.message
-
-    def __str__(self) -> str:
-        """The same on one line, for logs."""
-        return "\\n".join(self.lines)
-
-
-def _saying(path: str) -> tuple[str, ...]:
-    """The messages of strict decoding, which say the path themselves."""
-    return unknown_field(path), duplicate_field(path)
 
 
 class Configuration(Struct, frozen=True, kw_only=True):

@@ -11,11 +11,12 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gateway.policies import wording
-from gateway.policies.document import SourceText, read_documents
-from gateway.policies.fields import Field, Findings
-from gateway.policies.model import ConfigurationError, Phase, Place
-from gateway.policies.schema import VERSIONS
+from gateway.policies import field_errors
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.native_types import VERSIONS
+from gateway.policies.decoding.texts import SourceText, read_documents
+from gateway.policies.errors import ConfigurationError, Findings, Place
+from gateway.policies.model import Phase
 from gateway.policies.suggestions import did_you_mean
 
 WORKER: Final = "Worker"
@@ -153,7 +154,7 @@ class _Reader:
             return
         items = document.get("items")
         if items.absent and not _LISTS[identity]:
-            items.refuse(wording.required())
+            items.refuse(field_errors.required())
         inner = (identity[0], _LISTS[identity]) if _LISTS[identity] else None
         for item in items.items() or []:
             if item.mapping():
@@ -173,14 +174,13 @@ def _identity(document: Field) -> tuple[str, str] | None:
     words = [document.get("apiVersion").text(""), document.get("kind").text("")]
     for name, word in zip(("apiVersion", "kind"), words, strict=True):
         if word == "":
-            document.get(name).refuse(wording.required())
+            document.get(name).refuse(field_errors.required())
     version, kind = words
     return (version, kind) if version and kind else None
 
 
 def _stranger(version: str, kind: str) -> str:
     if version.startswith(f"{_NATIVE_GROUP}/") and kind not in NATIVE_KINDS:
-        return (
-            f"{wording.quote(kind)[1:-1]} objects are the API server's own affair and cannot be loaded; {_KNOWN_WORDS}"
-        )
-    return f"no matches for kind {wording.quote(kind)} in version {wording.quote(version)}; {_KNOWN_WORDS}"
+        named = field_errors.quote(kind)[1:-1]
+        return f"{named} objects are configuration of the API server and cannot be loaded; {_KNOWN_WORDS}"
+    return f"no matches for kind {field_errors.quote(kind)} in version {field_errors.quote(version)}; {_KNOWN_WORDS}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from gateway.policies.wording import quote
+from gateway.policies.field_errors import quote
 
 _CLOSE = 0.7
 """Similar enough to be a misspelling: ``labls`` is of ``labels`` (0.91), ``pdos`` of ``pods`` (0.75), ``mode`` not of

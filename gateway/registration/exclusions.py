@@ -22,8 +22,8 @@ stays: false wins over an error both between conditions and in ``&&``.
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from gateway.policies.metadata import NAME_LABEL
 from gateway.policies.model import ANY, MatchCondition, Requirement, Rule, Selector
-from gateway.policies.namespace import NAME_LABEL
 
 MAX_MATCH_CONDITIONS: Final = 64
 """admissionregistration.k8s.io/v1: "There are a maximum of 64 match conditions allowed." """

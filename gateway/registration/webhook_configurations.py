@@ -28,7 +28,8 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from gateway.policies.model import Phase, Rule, Selector, ServiceReference
+from gateway.policies.model import Phase, Rule, Selector
+from gateway.policies.workers.targets import ServiceReference
 from gateway.registration.entries import MAX_TIMEOUT_SECONDS, Entries, Entry
 from gateway.registration.exclusions import (
     EXCLUDED_GROUPS,

@@ -17,8 +17,9 @@ from msgspec import Struct
 
 from gateway.engine.availability import UnavailablePolicy
 from gateway.hooks.configuration.paths import ID_PATHS, HookPath
-from gateway.policies.document import SourceText
-from gateway.policies.model import Configuration, ConfigurationError
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.errors import ConfigurationError
+from gateway.policies.model import Configuration
 from gateway.serving.admin import AdminListener
 from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates

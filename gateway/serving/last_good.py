@@ -25,7 +25,8 @@ from gateway.engine.plan import Described
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter, PolicyCaller
 from gateway.engine.verdicts import Verdict
-from gateway.policies.model import Configuration, Phase, Policy, Worker
+from gateway.policies.model import Configuration, Phase, Policy
+from gateway.policies.workers.targets import Worker
 from gateway.transports.workers import Workers
 
 

@@ -14,7 +14,7 @@ from gateway.engine.availability import UnavailablePolicy, unavailable_policies
 from gateway.engine.plan import Described, Plan
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.hooks.configuration.paths import HookPath, hook_entries
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.registration.entries import Entries, make_entries
 from gateway.serving.last_good import LastGood, PolicyVersion

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from gateway.engine.plan import Plan, PolicyAvailability, make_plan
+from gateway.policies.fields.shadows import shadow_of
 from gateway.policies.model import Configuration, Phase, Policy
-from gateway.policies.shadows import shadow_of
 from gateway.registration.entries import Entries
 
 PATHS: Final = {Phase.MUTATING: "/mutate", Phase.VALIDATING: "/validate"}

@@ -28,7 +28,7 @@ from typing import Final
 import structlog
 
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.serving.looking import Looking
 from gateway.serving.report import Report
 from gateway.serving.rollout import Rollout

@@ -20,7 +20,7 @@ from typing import Final
 import structlog
 
 from gateway.engine.policy_caller import PolicyCaller
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.report import Report

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 """A ConfigMap holds at most 1 MiB. The Namespace documents of 10,000 namespaces, as kubectl prints them, take 8 MiB."""

@@ -9,7 +9,7 @@ from gateway.policies.model import Configuration
 from gateway.sources.files import STDIN, read, read_stream
 
 if TYPE_CHECKING:
-    from gateway.policies.document import SourceText
+    from gateway.policies.decoding.texts import SourceText
     from gateway.sources.watching import HookSource
 
 

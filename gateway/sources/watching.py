@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.sources.files import State, look, read_at_once
 
 _States = tuple[State, object]

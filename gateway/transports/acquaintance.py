@@ -23,7 +23,8 @@ from typing import Final, NoReturn
 import structlog
 
 from gateway.engine.plan import Described, PolicyAvailability
-from gateway.policies.model import Phase, Policy, Worker
+from gateway.policies.model import Phase, Policy
+from gateway.policies.workers.targets import Worker
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
 from gateway.transports.asked import Introduced, SettingsJudge

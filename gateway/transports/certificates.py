@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from msgspec import Struct
 
-from gateway.policies.model import GrpcTls
+from gateway.policies.workers.targets import GrpcTls
 
 SYSTEM: Final = "the system's authorities"
 """What their file is called, beside ``caFile``, ``certFile`` and ``keyFile``."""

@@ -20,11 +20,12 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from gateway.policies.fields import Field, Findings, summary
-from gateway.policies.inputs import read_inputs
-from gateway.policies.model import Phase, Place, Policy
-from gateway.policies.nodes import Node
-from gateway.policies.writes import read_writes
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.nodes import Node
+from gateway.policies.errors import Findings, Place, summary
+from gateway.policies.fields.inputs import read_inputs
+from gateway.policies.fields.writes import read_writes
+from gateway.policies.model import Phase, Policy
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from gateway.policies.model import GrpcTls
+from gateway.policies.workers.targets import GrpcTls
 from gateway.transports.certificates import SYSTEM, Content, CredentialsError, Loaded, Reading, TooEarlyError
 
 __all__ = ["CredentialsError", "Loaded", "WorkerCredentials", "file_content", "file_state", "system_file"]

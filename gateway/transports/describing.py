@@ -12,10 +12,11 @@ from typing import Final
 
 import structlog
 
+from gateway.documents.identity import verdict_identity
 from gateway.engine.plan import Described, PolicyAvailability, Unavailable, UnavailableReason
-from gateway.policies.identity import verdict_identity
-from gateway.policies.model import Policy, Worker
+from gateway.policies.model import Policy
 from gateway.policies.suggestions import did_you_mean
+from gateway.policies.workers.targets import Worker
 from gateway.transports.asked import SettingsJudge
 from gateway.transports.claims import ClaimError, effective
 from gateway.transports.messages import PHASES, one_line

@@ -8,7 +8,7 @@ guess, and says so. Each answer completes a sentence that begins with who: ``wor
 import re
 from typing import Final
 
-from gateway.policies.model import GrpcTls
+from gateway.policies.workers.targets import GrpcTls
 
 _CONNECTING: Final = "last error: "
 """In gRPC's words about connections. A worker may fail a call in any words: it is not believed about its

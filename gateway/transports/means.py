@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Optional
 
 from msgspec import Struct, field
 
-from gateway.policies.model import HookTarget
+from gateway.policies.workers.targets import HookTarget
 from gateway.telemetry.events import Events
 from gateway.transports.asked import Asked
 from gateway.transports.limits import TransportLimits

@@ -25,8 +25,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
-from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
-from gateway.policies.targets import socket_path, target_hosts
+from gateway.policies.workers.grpc_names import socket_path, target_hosts
+from gateway.policies.workers.targets import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.telemetry.events import Events, NoEvents
 from gateway.transports.asked import Asked
 from gateway.transports.credentials import WorkerCredentials

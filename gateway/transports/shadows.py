@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, cast
 from gateway.engine.plan import PolicyAvailability
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
-from gateway.policies.model import Phase, Policy, Worker
-from gateway.policies.shadows import shadow_of
+from gateway.policies.fields.shadows import shadow_of
+from gateway.policies.model import Phase, Policy
+from gateway.policies.workers.targets import Worker
 from gateway.transports.acquaintance import Acquaintance, known_before
 from gateway.transports.availability import PolicyAvailabilities
 from gateway.transports.describing import undescribed, webhook_standing

@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 import structlog
 
 from gateway.engine.plan import Unavailable, UnavailableReason
-from gateway.policies.model import Worker
+from gateway.policies.workers.targets import Worker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
 from gateway.transports.output import WorkerOutput

@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.engine.availability import UnavailablePolicy, unavailable_policies
-from gateway.policies.model import Configuration, Phase, Policy, Worker
-from gateway.policies.shadows import shadow_of
+from gateway.policies.fields.shadows import shadow_of
+from gateway.policies.model import Configuration, Phase, Policy
+from gateway.policies.workers.targets import Worker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
 from gateway.transports.messages import one_line

@@ -24,7 +24,8 @@ import structlog
 from gateway.engine.plan import PolicyAvailability, Unavailable
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
-from gateway.policies.model import Configuration, Phase, Policy, Worker
+from gateway.policies.model import Configuration, Phase, Policy
+from gateway.policies.workers.targets import Worker
 from gateway.transports.acquaintance import Acquaintance, known_before
 from gateway.transports.availability import PolicyAvailabilities
 from gateway.transports.describing import undescribed, webhook_standing

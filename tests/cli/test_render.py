@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from tests.cli.test_check import policy, written
 
 __all__ = ["written"]

@@ -17,8 +17,9 @@ from click.testing import CliRunner
 from gateway.cli.main import main
 from gateway.documents.documents import Documents
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
-from gateway.policies.model import Configuration, ServiceReference
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.model import Configuration
+from gateway.policies.workers.targets import ServiceReference
 from gateway.registration.entries import make_entries
 from gateway.registration.webhook_configurations import Registrar, register
 from gateway.review.request import decode

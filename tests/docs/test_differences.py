@@ -9,7 +9,7 @@ from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Deny, Failure
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Phase, ReinvocationPolicy
 from gateway.reasons import Reason
 from gateway.transports.messages import outcome_answer

@@ -4,7 +4,8 @@ import pytest
 
 from gateway.engine.availability import unavailable_policies
 from gateway.engine.plan import Described, Unavailable, UnavailableReason, make_plan
-from gateway.policies.model import Phase, Place
+from gateway.policies.errors import Place
+from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from tests.world import policy
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway.engine.plan import Described
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Phase
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from gateway.engine.plan import Described
-from gateway.policies.shadows import shadow_of
+from gateway.policies.fields.shadows import shadow_of
 from tests.authorities import Authority
 from tests.integration.client import Client, message, post
 from tests.integration.process import PATIENCE

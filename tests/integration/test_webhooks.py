@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from gateway.cli.main import main
 from gateway.engine.origin import Source
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
 from gateway.transports.webhook.access import Credentials, Users, WebhookAccess

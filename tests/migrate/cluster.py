@@ -102,7 +102,7 @@ def _check(obj):
     """A configuration of webhooks is one, in Kubernetes' own words where it is not."""
     if obj["kind"] in PHASES:
         from gateway.policies.configuration import load  # noqa: PLC0415 - kubectl starts often, and checks seldom
-        from gateway.policies.document import SourceText  # noqa: PLC0415 - kubectl starts often, and checks seldom
+        from gateway.policies.decoding.texts import SourceText  # noqa: PLC0415 - kubectl starts often, and checks seldom
 
         loaded = load([SourceText(name=obj["metadata"]["name"], content=json.dumps(obj).encode())])
         if loaded.errors:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 
 GROUP = "admission-gateway.dev/v1alpha1"
 

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
-from gateway.policies.model import ConfigurationError, Phase, Place
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.errors import ConfigurationError, Place
+from gateway.policies.model import Phase
 
 
 def test_nothing_at_all():

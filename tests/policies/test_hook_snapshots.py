@@ -6,7 +6,7 @@ import pytest
 
 from gateway.policies import hook_snapshots
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"b": 1, "a": [2.5]}}
 

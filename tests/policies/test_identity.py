@@ -5,27 +5,29 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gateway.policies.identity import verdict_identity
+from gateway.documents.identity import verdict_identity
+from gateway.policies.errors import Place
 from gateway.policies.model import (
     EVERYTHING,
     Cache,
     FailurePolicy,
-    GrpcTarget,
-    GrpcTls,
-    HookTarget,
     MatchPolicy,
     Mode,
     OnConflict,
     Phase,
-    Place,
     Policy,
-    QueueTarget,
     ReinvocationPolicy,
     Requirement,
     Selector,
-    ServiceReference,
     Shadow,
     SideEffects,
+)
+from gateway.policies.workers.targets import (
+    GrpcTarget,
+    GrpcTls,
+    HookTarget,
+    QueueTarget,
+    ServiceReference,
     WebhookTarget,
     Worker,
 )

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policies.fields import Field
-from gateway.policies.inputs import read_inputs
-from gateway.policies.model import Place
-from gateway.policies.nodes import Node
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.nodes import Node
+from gateway.policies.errors import Place
+from gateway.policies.fields.inputs import read_inputs
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer, parse_pointer

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.cel import match_conditions as module
 from gateway.cel.condition import Condition
-from gateway.policies.match_conditions import MAX_COMPILED
+from gateway.policies.fields.match_conditions import MAX_COMPILED
 
 ERROR = "compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo\n | ^"
 

@@ -19,10 +19,9 @@ from gateway.policies.model import (
     Rule,
     Scope,
     Selector,
-    ServiceReference,
     SideEffects,
-    WebhookTarget,
 )
+from gateway.policies.workers.targets import ServiceReference, WebhookTarget
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
 from tests.authorities import Authority
@@ -310,7 +309,7 @@ def test_typed_list(load_documents, native, phase, version):
 @pytest.mark.parametrize(
     ("version", "kind", "words"),
     [
-        ("v1", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicy objects are the API server's own affair"),
+        ("v1", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicy objects are configuration of the API server"),
         ("v1beta1", "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding objects are the API server's"),
         ("v2", "ValidatingWebhookConfiguration", 'no matches for kind "ValidatingWebhookConfiguration" in version'),
         ("v1alpha1", "MutatingWebhookConfiguration", 'no matches for kind "MutatingWebhookConfiguration" in version'),

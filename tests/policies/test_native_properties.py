@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import EVERYTHING
 
 SELECTOR = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["d"]}]}

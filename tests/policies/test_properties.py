@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import EVERYTHING, Configuration
 
 GROUP = "admission-gateway.dev/v1alpha1"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.policies.fields.shadows import shadow_of
 from gateway.policies.model import FailurePolicy, Mode, OnConflict, ReinvocationPolicy, Shadow
-from gateway.policies.shadows import shadow_of
 
 WEBHOOK = {"metadata.name": "webhook", "spec": {"webhook": {"url": "https://labels.example.com/"}}}
 HOOK = {"metadata.name": "hook", "spec": {"hook": {"path": "labels.sh"}}}

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from gateway.policies.model import GrpcTls
-from gateway.policies.targets import stays_here
+from gateway.policies.workers.grpc_names import stays_here
+from gateway.policies.workers.targets import GrpcTls
 from tests.authorities import Authority
 
 AUTHORITY = Authority().pem

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 
 _, *RECORDED = map(json.loads, Path(__file__).with_name("validation.jsonl").read_bytes().splitlines())
 WEBHOOK = {

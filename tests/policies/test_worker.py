@@ -5,8 +5,15 @@ import json
 
 import pytest
 
-from gateway.policies.model import GrpcTarget, HookTarget, QueueTarget, ServiceReference, WebhookTarget, Worker
-from gateway.policies.targets import is_local, target_hosts
+from gateway.policies.workers.grpc_names import is_local, target_hosts
+from gateway.policies.workers.targets import (
+    GrpcTarget,
+    HookTarget,
+    QueueTarget,
+    ServiceReference,
+    WebhookTarget,
+    Worker,
+)
 from tests.authorities import Authority
 
 AUTHORITY = Authority().pem

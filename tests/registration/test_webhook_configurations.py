@@ -10,17 +10,9 @@ from msgspec.structs import replace
 
 from gateway.cel.match_conditions import compile_condition
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
-from gateway.policies.model import (
-    Configuration,
-    MatchCondition,
-    Mode,
-    Phase,
-    Requirement,
-    Selector,
-    ServiceReference,
-    SideEffects,
-)
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.model import Configuration, MatchCondition, Mode, Phase, Requirement, Selector, SideEffects
+from gateway.policies.workers.targets import ServiceReference
 from gateway.registration.entries import make_entries
 from gateway.registration.kubernetes_versions import KubeVersion
 from gateway.registration.webhook_configurations import MAX_OBJECT_BYTES, Registrar, register

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.engine.plan import Described, Unavailable, UnavailableReason
-from gateway.policies.model import Configuration, FailurePolicy, Phase, Policy, QueueTarget, Worker
+from gateway.policies.model import Configuration, FailurePolicy, Phase, Policy
+from gateway.policies.workers.targets import QueueTarget, Worker
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.plans import Target
 from gateway.serving.rollout import Rollout

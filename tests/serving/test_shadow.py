@@ -8,8 +8,8 @@ import pytest
 from gateway.engine.plan import Described, Unavailable, UnavailableReason, make_plan
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+from gateway.policies.fields.shadows import shadow_of
 from gateway.policies.model import Mode, Phase, ReinvocationPolicy, Shadow, SideEffects
-from gateway.policies.shadows import shadow_of
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.places import Places

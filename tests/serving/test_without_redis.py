@@ -22,7 +22,7 @@ SCRIPT = textwrap.dedent("""
 
     import gateway.cli.check, gateway.cli.main, gateway.cli.review, gateway.cli.serve
     from gateway.policies.configuration import load
-    from gateway.policies.document import SourceText
+    from gateway.policies.decoding.texts import SourceText
     from gateway.policies.model import Phase
     from gateway.serving.app import Gateway
     from gateway.serving.settings import Settings

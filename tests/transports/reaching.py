@@ -9,7 +9,8 @@ from gateway.engine.plan import Described
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Failure
 from gateway.hooks.transport.factory import HookWorkerFactory
-from gateway.policies.model import Configuration, GrpcTarget, Phase, Worker
+from gateway.policies.model import Configuration, Phase
+from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
 from gateway.transports.pool import WorkerPool

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519
 
-from gateway.policies.model import GrpcTls
+from gateway.policies.workers.targets import GrpcTls
 from gateway.transports import credentials as module
 from gateway.transports.credentials import CredentialsError, WorkerCredentials
 from tests.authorities import DAY, Authority, now, private_pem

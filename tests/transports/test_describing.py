@@ -1,8 +1,9 @@
 """From what a worker says of itself to the standings of its policies: claims, identity, and what the log says of it."""
 
+from gateway.documents.identity import verdict_identity
 from gateway.engine.plan import Described, Unavailable, UnavailableReason
-from gateway.policies.identity import verdict_identity
-from gateway.policies.model import Configuration, GrpcTarget, Worker
+from gateway.policies.model import Configuration
+from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.places import Places

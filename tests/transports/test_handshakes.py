@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.policies.model import GrpcTls
+from gateway.policies.workers.targets import GrpcTls
 from gateway.transports.handshakes import handshake_failure
 
 TLS = GrpcTls(server_name="labels")

@@ -7,7 +7,7 @@ import sys
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.policies.model import GrpcTarget, Worker
+from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.transports import output as logging_output
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import LINE_BYTES, WorkerOutput

@@ -8,7 +8,7 @@ import grpc.aio
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from gateway.policies.model import GrpcTls
+from gateway.policies.workers.targets import GrpcTls
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.handshakes import handshake_failure
 from tests.authorities import DAY, Authority, now

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from gateway.engine.plan import Described
-from gateway.policies.model import GrpcTarget, Phase, Worker
+from gateway.policies.model import Phase
+from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.transports.describing import AT_ONCE, Describing
 from gateway.transports.errors import WorkerError
 from gateway.transports.messages import PHASES

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from gateway.engine.plan import Described, Unavailable, UnavailableReason
 from gateway.engine.verdicts import Allow, Failure
-from gateway.policies.model import Phase, Shadow, WebhookTarget, Worker
-from gateway.policies.shadows import shadow_of
+from gateway.policies.fields.shadows import shadow_of
+from gateway.policies.model import Phase, Shadow
+from gateway.policies.workers.targets import WebhookTarget, Worker
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.places import Places

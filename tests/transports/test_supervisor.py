@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.policies.model import GrpcTarget, Place, Worker
+from gateway.policies.errors import Place
+from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.transports import supervisor as supervising
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import LINE_BYTES

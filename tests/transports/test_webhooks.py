@@ -1,8 +1,9 @@
 """Workers that are existing webhooks: they say nothing of themselves, and nobody waits for them."""
 
+from gateway.documents.identity import verdict_identity
 from gateway.engine.plan import Described
-from gateway.policies.identity import verdict_identity
-from gateway.policies.model import Configuration, Phase, WebhookTarget, Worker
+from gateway.policies.model import Configuration, Phase
+from gateway.policies.workers.targets import WebhookTarget, Worker
 from gateway.transports.workers import Workers
 from tests.world import policy
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from gateway.engine.plan import UnavailableReason
 from gateway.engine.verdicts import Deny
-from gateway.policies.model import Configuration, GrpcTarget, HookTarget, Phase, QueueTarget, Worker
+from gateway.policies.model import Configuration, Phase
+from gateway.policies.workers.targets import GrpcTarget, HookTarget, QueueTarget, Worker
 from gateway.reasons import Reason
 from gateway.transports.grpc import connection as module
 from gateway.transports.limits import TransportLimits

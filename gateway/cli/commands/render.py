@@ -12,7 +12,7 @@ from gateway.policies.names import dns_label, dns_subdomain
 from gateway.registration.kubernetes_versions import REFERENCE, KubeVersion, read_version
 
 if TYPE_CHECKING:
-    from gateway.policies.model import ServiceReference
+    from gateway.policies.workers.targets import ServiceReference
 
 
 _LARGEST_PORT: Final = 65_535
@@ -25,7 +25,7 @@ class _ServiceType(click.ParamType["ServiceReference"]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "ServiceReference":
         """The Service, or click's error that says what is wrong with it."""
-        from gateway.policies.model import ServiceReference
+        from gateway.policies.workers.targets import ServiceReference
 
         if isinstance(value, ServiceReference):
             return value

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gateway.hooks.configuration.model import AdmissionBinding, FieldRequirement, HookConfiguration, ObjectBinding
-from gateway.policies import wording
-from gateway.policies.fields import Field
+from gateway.policies import field_errors
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.nodes import Broken, Node
+from gateway.policies.fields.rules import read_rules
+from gateway.policies.fields.selectors import read_selector
+from gateway.policies.fields.webhook import MAX_TIMEOUT
 from gateway.policies.model import Phase, Selector
 from gateway.policies.names import fully_qualified
-from gateway.policies.nodes import Broken, Node
-from gateway.policies.rules import read_rules
-from gateway.policies.selectors import read_selector
-from gateway.policies.webhook import MAX_TIMEOUT
 
 KEYS: Final = {Phase.VALIDATING: "kubernetesValidating", Phase.MUTATING: "kubernetesMutating"}
 """The lists of admission bindings."""
@@ -62,12 +62,12 @@ def read_object_bindings(items: Field) -> tuple[ObjectBinding, ...]:
 def _object_binding(item: Field) -> ObjectBinding:
     api_version = item.get("apiVersion").said or ""
     if api_version and not _API_VERSION.fullmatch(api_version):
-        item.get("apiVersion").refuse(wording.invalid(api_version, "must be VERSION or GROUP/VERSION"))
+        item.get("apiVersion").refuse(field_errors.invalid(api_version, "must be VERSION or GROUP/VERSION"))
     names = _names(item.get("nameSelector"))
     fields = _field_requirements(item.get("fieldSelector").get("matchExpressions"))
     if names and any(field.field == "metadata.name" for field in fields):
         detail = "fieldSelector 'metadata.name' and nameSelector.matchNames are mutually exclusive"
-        item.get("fieldSelector").refuse(wording.forbidden(detail))
+        item.get("fieldSelector").refuse(field_errors.forbidden(detail))
     namespace = item.get("namespace")
     keeps = item.get("keepFullObjectsInMemory")
     return ObjectBinding(
@@ -141,16 +141,16 @@ def check_snapshots(item: Field, names: list[str]) -> None:
     for field, name in item.get("includeSnapshotsFrom").texts() or ():
         count = names.count(name)
         if count == 0:
-            field.refuse(wording.not_found(name) + ": no binding of kubernetes has this name")
+            field.refuse(field_errors.not_found(name) + ": no binding of kubernetes has this name")
         elif count > 1:
-            field.refuse(wording.invalid(name, f"there are {count} bindings of kubernetes with this name"))
+            field.refuse(field_errors.invalid(name, f"there are {count} bindings of kubernetes with this name"))
 
 
 def check_int32(field: Field) -> None:
     """Report a number that is no int32."""
     number = field.number()
     if number is not None and not -_INT32 <= number < _INT32:
-        field.refuse(wording.invalid(int(number), "must be an integer of 32 bits"))
+        field.refuse(field_errors.invalid(int(number), "must be an integer of 32 bits"))
 
 
 def _check_seconds(field: Field, phase: Phase) -> None:
@@ -158,7 +158,9 @@ def _check_seconds(field: Field, phase: Phase) -> None:
     if seconds is None:
         return
     if phase is Phase.VALIDATING and not 1 <= seconds <= MAX_TIMEOUT:
-        field.refuse(wording.invalid(int(seconds), f"the timeout value must be between 1 and {MAX_TIMEOUT} seconds"))
+        field.refuse(
+            field_errors.invalid(int(seconds), f"the timeout value must be between 1 and {MAX_TIMEOUT} seconds")
+        )
     else:
         check_int32(field)
 

@@ -19,10 +19,11 @@ from msgspec.structs import replace
 from gateway.hooks.configuration.bindings import KEYS, snapshot_kinds
 from gateway.hooks.configuration.model import AdmissionBinding, HookConfiguration
 from gateway.hooks.configuration.names import webhook_id, worker_name
-from gateway.policies import wording
+from gateway.policies import field_errors
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
-from gateway.policies.model import ConfigurationError, Phase, Place
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.errors import ConfigurationError, Place
+from gateway.policies.model import Phase
 
 _API_VERSION: Final = "admission-gateway.dev/v1alpha1"
 _KINDS: Final = {Phase.MUTATING: "MutatingPolicyConfiguration", Phase.VALIDATING: "ValidatingPolicyConfiguration"}
@@ -121,13 +122,15 @@ def _compare(hooks: Sequence[Hook]) -> tuple[list[ConfigurationError], list[Conf
         place = Place(file=hook.name, line=1, path=f"{KEYS[phase]}[{index}].name")
         first = names.setdefault((phase, binding), hook)
         if first is not hook:
-            message = f"{wording.duplicate(binding)}: a binding of {first.name} has this name too; rename one of them"
+            message = (
+                f"{field_errors.duplicate(binding)}: a binding of {first.name} has this name too; rename one of them"
+            )
             duplicates.append(ConfigurationError(place=place, message=message))
         identifier = webhook_id(binding)
         other = ids.setdefault(identifier, (phase, binding))
         if other != (phase, binding):
             message = (
-                f"the {other[0]} binding {wording.quote(other[1])} has the same id {identifier}, so "
+                f"the {other[0]} binding {field_errors.quote(other[1])} has the same id {identifier}, so "
                 f"/hooks/{identifier} is not served; register both with admission-gateway render, or rename one"
             )
             shared.append(ConfigurationError(place=place, message=message))

@@ -30,11 +30,12 @@ from gateway.hooks.configuration.bindings import (
 )
 from gateway.hooks.configuration.model import HookConfiguration
 from gateway.hooks.configuration.schema import SCHEMAS, conforms
-from gateway.policies import wording
-from gateway.policies.document import SourceText, read_documents
-from gateway.policies.fields import Field, Findings
-from gateway.policies.model import ConfigurationError, Phase, Place
-from gateway.policies.nodes import Broken
+from gateway.policies import field_errors
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.nodes import Broken
+from gateway.policies.decoding.texts import SourceText, read_documents
+from gateway.policies.errors import ConfigurationError, Findings, Place
+from gateway.policies.model import Phase
 
 _VERSION: Final = "configVersion"
 _CONVERSION: Final = "kubernetesCustomResourceConversion"
@@ -123,13 +124,13 @@ def _version(root: Field) -> str | None:
     if _VERSION not in members:
         if conforms(root, SCHEMAS["v0"]):
             return "v0"
-        root.get(_VERSION).refuse(wording.required("must be v1; without it, this is read as v0"))
+        root.get(_VERSION).refuse(field_errors.required("must be v1; without it, this is read as v0"))
         return None
     field, node = root.get(_VERSION), members[_VERSION]
     if isinstance(node.value, Broken):
         field.refuse_broken(node.value)
     elif field.said is None or field.said not in SCHEMAS:
-        field.refuse(wording.invalid(plain_value(node), "must be v1"))
+        field.refuse(field_errors.invalid(plain_value(node), "must be v1"))
     elif conforms(root, SCHEMAS[field.said]):
         return field.said
     return None
@@ -142,12 +143,12 @@ def _check_settings(settings: Field) -> None:
     interval, burst = settings.get("executionMinInterval"), settings.get("executionBurst")
     for field in (interval, burst):
         if field.absent:
-            field.refuse(wording.required("shell-operator requires it in settings"))
+            field.refuse(field_errors.required("shell-operator requires it in settings"))
     if interval.said is not None:
         try:
             parse_duration(interval.said)
         except DurationError as error:
-            interval.refuse(wording.invalid(interval.said, str(error)))
+            interval.refuse(field_errors.invalid(interval.said, str(error)))
     check_int32(burst)
 
 
@@ -156,4 +157,4 @@ def _check_unique(items: Field) -> None:
     for item in items.items() or ():
         name = item.get("name").said or ""
         if seen.setdefault(name, item.place.path) != item.place.path:
-            item.get("name").refuse(wording.duplicate(name), f"the first is {seen[name]}")
+            item.get("name").refuse(field_errors.duplicate(name), f"the first is {seen[name]}")

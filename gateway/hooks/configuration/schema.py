@@ -8,9 +8,9 @@ schema. A number without a fraction is an integer, however it is written.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.policies import wording
-from gateway.policies.fields import Field
-from gateway.policies.nodes import Broken, Node, Value, type_name
+from gateway.policies import field_errors
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.nodes import Broken, Node, Value, type_name
 
 Schema = Mapping[str, Any]
 
@@ -168,7 +168,7 @@ def _check(root: Field, node: Node, schema: Schema, path: list[str | int]) -> No
     if isinstance(value, Broken):
         place.refuse_broken(value)
     elif not isinstance(value, _TYPES[schema["type"]]) or (isinstance(value, bool) and schema["type"] != "boolean"):
-        place.refuse(wording.wrong_type(type_name(value), schema["type"]))
+        place.refuse(field_errors.wrong_type(type_name(value), schema["type"]))
     elif isinstance(value, dict):
         _check_members(root, place, value, schema, path)
         _check_size(place, len(value), schema["least"], "member")
@@ -177,7 +177,7 @@ def _check(root: Field, node: Node, schema: Schema, path: list[str | int]) -> No
             _check(root, item, schema["items"], [*path, index])
         _check_size(place, len(value), schema["least"], "item")
     elif "enum" in schema and value not in schema["enum"]:
-        place.refuse(wording.unsupported(str(value), schema["enum"]))
+        place.refuse(field_errors.unsupported(str(value), schema["enum"]))
 
 
 def _check_members(
@@ -190,10 +190,10 @@ def _check_members(
         elif isinstance(node.value, Broken):
             place.get(name).refuse_broken(node.value)
         elif not schema.get("open"):
-            place.get(name).refuse(wording.forbidden("there is no such property here"))
+            place.get(name).refuse(field_errors.forbidden("there is no such property here"))
     for name in schema["required"]:
         if name not in members:
-            place.get(name).refuse(wording.required())
+            place.get(name).refuse(field_errors.required())
 
 
 def _check_size(place: Field, count: int, least: int, what: str) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.hooks.execution.process import OnOutput, run
 from gateway.hooks.execution.results import ExitCause, ProcessResult
-from gateway.policies.wording import one_line
+from gateway.policies.field_errors import one_line
 from gateway.transports.programs import clean_environment
 
 CONFIG_BYTES: Final = 1_048_576

@@ -21,7 +21,7 @@ from gateway.hooks.execution.hook_file import Stamp, digest, stamp
 from gateway.hooks.execution.results import NotStartedError
 from gateway.hooks.execution.runner import HookRunner
 from gateway.hooks.execution.snapshots import SnapshotError, snapshot
-from gateway.policies.fields import summary
+from gateway.policies.errors import summary
 from gateway.policies.model import Phase
 
 _DIGITS: Final = 16

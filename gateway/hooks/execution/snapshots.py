@@ -19,7 +19,7 @@ from gateway.hooks.configuration.model import ObjectBinding
 from gateway.hooks.execution.process import run
 from gateway.hooks.execution.results import ExitCause, NotStartedError
 from gateway.matching.selectors import object_labels, selects
-from gateway.policies.hook_target import is_named
+from gateway.policies.workers.hook_target import is_named
 from gateway.transports.programs import clean_environment
 
 JQ: Final = "jq"

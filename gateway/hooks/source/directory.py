@@ -22,8 +22,8 @@ from gateway.hooks.execution.config_run import CONFIG_RUNS, ConfigRunError, run_
 from gateway.hooks.execution.results import NotStartedError
 from gateway.hooks.execution.signals import StoppedError, run_until_stopped
 from gateway.hooks.source.files import HookFiles, HookState, TooManyError, find_hooks
-from gateway.policies.document import SourceText
-from gateway.policies.model import ConfigurationError, Place
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.errors import ConfigurationError, Place
 from gateway.sources.files import MAX_ATTEMPTS, SourceError
 
 CONFIG_SECONDS: Final = 30.0

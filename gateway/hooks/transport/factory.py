@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gateway.policies.model import HookTarget
+from gateway.policies.workers.targets import HookTarget
 from gateway.telemetry.events import Events
 from gateway.transports.limits import TransportLimits
 

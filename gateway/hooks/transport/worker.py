@@ -19,7 +19,7 @@ from gateway.hooks.execution.hook_file import hook_path
 from gateway.hooks.execution.runner import HookRequest, HookRunner, OnEvent
 from gateway.hooks.transport.call import HookCall
 from gateway.hooks.transport.description_watch import DescriptionWatch
-from gateway.policies.model import HookTarget
+from gateway.policies.workers.targets import HookTarget
 from gateway.reasons import Reason
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import HOOK_EVENTS, WorkerEvent

@@ -10,7 +10,7 @@ import random
 import socket
 from typing import Final
 
-from gateway.policies.targets import socket_path
+from gateway.policies.workers.grpc_names import socket_path
 
 _FAMILIES: Final = {socket.AF_INET: "ipv4:{}:{}", socket.AF_INET6: "ipv6:[{}]:{}"}
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
-from gateway.policies.model import GrpcTls
+from gateway.policies.workers.targets import GrpcTls
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.grpc.addresses import authority
 from gateway.transports.limits import TransportLimits

@@ -21,7 +21,7 @@ import grpc
 import grpc.aio
 
 from gateway.engine.verdicts import Failure
-from gateway.policies.model import GrpcTls
+from gateway.policies.workers.targets import GrpcTls
 from gateway.reasons import Reason
 from gateway.transports.handshakes import handshake_failure
 from gateway.transports.messages import one_line

@@ -12,8 +12,8 @@ from typing import Final
 
 import structlog
 
-from gateway.policies.model import GrpcTarget
-from gateway.policies.targets import socket_path
+from gateway.policies.workers.grpc_names import socket_path
+from gateway.policies.workers.targets import GrpcTarget
 from gateway.redis.addresses import RedisAddress
 from gateway.telemetry.events import Events
 from gateway.transports.consumer_limits import ConsumerLimits

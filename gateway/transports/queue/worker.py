@@ -23,7 +23,7 @@ import structlog
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Failure
-from gateway.policies.model import QueueTarget
+from gateway.policies.workers.targets import QueueTarget
 from gateway.redis.addresses import RedisAddress
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import QUEUE_EVENTS, WorkerEvent

@@ -8,8 +8,8 @@ different credentials. All other plugins are kube-apiserver's own affair.
 from pathlib import Path
 from typing import Final
 
-from gateway.policies import wording
-from gateway.policies.fields import Field
+from gateway.policies import field_errors
+from gateway.policies.decoding.field import Field
 from gateway.transports.webhook.access import AccessError, Users, WebhookAccess
 from gateway.transports.webhook.kubeconfig import read_document, read_kubeconfig, refuse_mistakes, require_type
 
@@ -69,6 +69,6 @@ def _kubeconfig(configuration: Field) -> str:
     field = configuration.get("kubeConfigFile")
     file = field.text("") or ""
     if file and not Path(file).is_absolute():
-        field.refuse(wording.invalid(file, "must be an absolute file path"))
+        field.refuse(field_errors.invalid(file, "must be an absolute file path"))
         return ""
     return file

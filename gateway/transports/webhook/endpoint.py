@@ -12,8 +12,8 @@ from math import ceil
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
-from gateway.policies.model import WebhookTarget
-from gateway.policies.urls import parse_url
+from gateway.policies.workers.targets import WebhookTarget
+from gateway.policies.workers.urls import parse_url
 from gateway.transports.webhook.access import join_host_port
 
 LONGEST_TIMEOUT: Final = 30

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from gateway.gotypes.base64_text import base64_mistake
-from gateway.policies import wording
-from gateway.policies.document import SourceText, read_documents
-from gateway.policies.fields import Field, summary
-from gateway.policies.model import Place
+from gateway.policies import field_errors
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.texts import SourceText, read_documents
+from gateway.policies.errors import Place, summary
 from gateway.transports.webhook.access import AccessError, Credentials, Users
 
 MAX_FILE_BYTES: Final = 1024 * 1024
@@ -53,7 +53,7 @@ def _users(field: Field, directory: Path) -> dict[str, Credentials]:
             continue
         name = item.get("name").text("") or ""
         if name in named:
-            item.get("name").refuse(f"duplicate name {wording.quote(name)} in list")
+            item.get("name").refuse(f"duplicate name {field_errors.quote(name)} in list")
         named[name] = _credentials(item.get("user"), directory)
     return named
 
@@ -151,7 +151,7 @@ def require_type(document: Field, versions: set[str | None], kinds: set[str | No
     for field, known in ((document.get("apiVersion"), versions), (document.get("kind"), kinds)):
         said = field.text()
         if (said or None) not in known and not (said is None and not field.absent):
-            field.refuse(wording.unsupported(said or "", sorted(filter(None, known))))
+            field.refuse(field_errors.unsupported(said or "", sorted(filter(None, known))))
 
 
 def refuse_mistakes(document: Field, path: Path) -> None:

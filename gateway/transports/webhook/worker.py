@@ -13,7 +13,8 @@ import structlog
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
-from gateway.policies.model import Phase, WebhookTarget
+from gateway.policies.model import Phase
+from gateway.policies.workers.targets import WebhookTarget
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import WEBHOOK_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS

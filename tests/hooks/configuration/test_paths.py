@@ -4,7 +4,7 @@ import json
 
 from gateway.hooks.configuration.paths import HookPath, hook_entries
 from gateway.policies.configuration import load
-from gateway.policies.document import SourceText
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Phase
 from gateway.registration.entries import make_entries
 

@@ -5,12 +5,13 @@ import json
 
 import pytest
 
+from gateway.documents.identity import verdict_identity
 from gateway.engine.plan import Described
 from gateway.engine.verdicts import Allow, Failure
 from gateway.hooks.protocol.outcomes import HOOK_FAILED
 from gateway.hooks.transport import description_watch
-from gateway.policies.identity import verdict_identity
-from gateway.policies.model import Configuration, HookTarget, Phase, Worker
+from gateway.policies.model import Configuration, Phase
+from gateway.policies.workers.targets import HookTarget, Worker
 from gateway.reasons import Reason
 from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

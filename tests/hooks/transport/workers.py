@@ -7,7 +7,8 @@ from time import monotonic
 from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.hooks.transport.worker import HookWorker
-from gateway.policies.model import HookTarget, Phase
+from gateway.policies.model import Phase
+from gateway.policies.workers.targets import HookTarget
 from gateway.transports.limits import TransportLimits
 from tests.hooks.scripts import PATIENCE, VALIDATING, until
 from tests.world import policy

@@ -6,7 +6,8 @@ from time import monotonic
 
 from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
-from gateway.policies.model import Phase, QueueTarget
+from gateway.policies.model import Phase
+from gateway.policies.workers.targets import QueueTarget
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.worker import QueueWorker

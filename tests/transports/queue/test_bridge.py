@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.policies.model import GrpcTarget
+from gateway.policies.workers.targets import GrpcTarget
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

@@ -6,7 +6,8 @@ from time import monotonic
 
 from gateway.documents.document import hashed
 from gateway.engine.policy_call import PolicyCall
-from gateway.policies.model import Phase, WebhookTarget
+from gateway.policies.model import Phase
+from gateway.policies.workers.targets import WebhookTarget
 from gateway.transports.limits import TransportLimits
 from gateway.transports.webhook.worker import WebhookWorker
 from tests.reports import Reports

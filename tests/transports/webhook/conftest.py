@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from gateway.policies.model import WebhookTarget
+from gateway.policies.workers.targets import WebhookTarget
 from tests.authorities import Authority
 from tests.transports.webhook.asking import asker
 from tests.transports.webhook.servers import NAME, Hook, allows, served, server_context

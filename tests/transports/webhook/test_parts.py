@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policies.model import ServiceReference, WebhookTarget
+from gateway.policies.workers.targets import ServiceReference, WebhookTarget
 from gateway.transports.webhook.asking import review_body
 from gateway.transports.webhook.endpoint import Endpoint
 from gateway.transports.webhook.media import MediaTypeError, media_type

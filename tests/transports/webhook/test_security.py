@@ -9,7 +9,8 @@ from functools import partial
 import pytest
 
 from gateway.engine.verdicts import Allow
-from gateway.policies.model import Phase, ServiceReference, WebhookTarget
+from gateway.policies.model import Phase
+from gateway.policies.workers.targets import ServiceReference, WebhookTarget
 from gateway.reasons import Reason
 from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
 from tests.authorities import DAY, Authority, now

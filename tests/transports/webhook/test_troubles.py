@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from gateway.engine.verdicts import Allow, Failure
-from gateway.policies.model import ServiceReference
+from gateway.policies.workers.targets import ServiceReference
 from gateway.reasons import Reason
 from tests.deadlines import longer_and_longer
 from tests.integration.running import until

@@ -1,0 +1,63 @@
+"""One webhook of a native configuration: an entry that is isolated, and a worker of its own that it asks.
+
+The worker is named ``KIND/CONFIGURATION/WEBHOOK``, and ``…[INDEX]`` where a webhook before it has the same name: no
+Worker document can be called so, since a name holds no slash.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway.gotypes.places import Place
+from gateway.policies.decoding.field import Field
+from gateway.policies.decoding.native_types import WEBHOOKS
+from gateway.policies.decoding.strict import decode
+from gateway.policies.errors import Findings
+from gateway.policies.fields.versions import NATIVE, Version
+from gateway.policies.fields.webhook import Asked, Seat, read_webhook
+from gateway.policies.model import Policy
+from gateway.policies.workers.client_config import read_client_config, read_review_versions
+from gateway.policies.workers.targets import Worker
+
+
+class _NativeTarget(Struct, frozen=True, kw_only=True):
+    """What a webhook has besides (a Target)."""
+
+    fields: tuple[str, ...]
+    kind: str
+    version: Version
+
+    def asked(self, entry: Field, seat: Seat) -> Asked:
+        """The webhook itself."""
+        read_client_config(entry.get("clientConfig"))
+        name = f"{self.kind}/{seat.configuration}/{seat.called}"
+        return Asked(worker=f"{name}[{seat.index}]" if seat.namesake else name, isolate=True, is_existing=True)
+
+    def finish(self, entry: Field) -> None:
+        """The versions of the review that the webhook speaks."""
+        read_review_versions(entry.get("admissionReviewVersions"), self.version.default_review_versions)
+
+
+def read_native(entry: Field, seat: Seat, kind: str, version: str, warnings: Findings) -> tuple[Policy, Worker | None]:
+    """The policy of one webhook, and the worker that it asks (None if there is a mistake in the webhook).
+
+    Args:
+        entry: the element of ``webhooks``, not decoded yet, with findings of its own.
+        seat: where in the chain it stands.
+        kind: of the configuration.
+        version: of the configuration, without its group.
+        warnings: where it goes what is no mistake.
+    """
+    struct = WEBHOOKS[seat.phase, version]
+    decoded = decode(entry, struct, Place(struct=kind, names=("webhooks",)))
+    target = _NativeTarget(fields=tuple(struct.fields), kind=kind, version=NATIVE[version])
+    policy = read_webhook(decoded, seat, target.version, target, warnings)
+    if policy.fault is not None:
+        return policy, None
+    # Nothing is wrong with any of it, so that reading it again reports nothing.
+    webhook = replace(
+        read_client_config(decoded.get("clientConfig")),
+        review_versions=read_review_versions(
+            decoded.get("admissionReviewVersions"), target.version.default_review_versions
+        ),
+    )
+    return policy, Worker(name=policy.worker, webhook=webhook, place=entry.place)

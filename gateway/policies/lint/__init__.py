@@ -1,0 +1,1 @@
+"""What `check` warns of: valid, and probably not meant."""
