@@ -310,7 +310,7 @@ def test_typed_list(load_documents, native, phase, version):
     ("version", "kind", "words"),
     [
         ("v1", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicy objects are configuration of the API server"),
-        ("v1beta1", "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding objects are configuration of the API server"),
+        ("v1beta1", "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding objects are configuration"),
         ("v2", "ValidatingWebhookConfiguration", 'no matches for kind "ValidatingWebhookConfiguration" in version'),
         ("v1alpha1", "MutatingWebhookConfiguration", 'no matches for kind "MutatingWebhookConfiguration" in version'),
         ("v2", "MutatingWebhookConfigurationList", "MutatingWebhookConfigurationList objects are"),
