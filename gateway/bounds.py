@@ -16,8 +16,8 @@ Tests set any of them.
 """
 
 import math
-from dataclasses import field, fields
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
 
 DEEPEST: Final = 256
 """Levels that every recursive walk of ours survives: at up to three frames a level, below Python's own limit of
@@ -37,55 +37,80 @@ LARGEST_BODIES: Final = 8
 """How many of the largest AdmissionReviews the memory budget must hold. The smallest share that has to hold a whole
 document is an eighth."""
 
-MAY_BE_ZERO: Final = "may be zero"
-"""Of a field's metadata: 0 means never."""
 
-HELP: Final = "help"
-"""Of a field's metadata: it is a flag, and this is its help."""
+class Limit(NamedTuple):
+    """How one limit is set.
 
-BUDGET_DIVISOR: Final = "budget divisor"
-"""Of a field's metadata: unless given, it is the memory budget divided by this."""
+    ``help``: that of its flag; empty: there is none. ``budget_divisor``: unless given, it is the memory budget divided
+    by this. ``body_tenths``: it is so many tenths of the largest body, and ``body_extra`` bytes. 0: it is not.
+    """
 
-BODY_FACTOR: Final = "body factor"
-"""Of a field's metadata: it is so many tenths of the largest body."""
-
-BODY_EXTRA: Final = "body extra"
-"""Of a field's metadata: and so many bytes more."""
+    default: float
+    help: str = ""
+    may_be_zero: bool = False
+    budget_divisor: int = 0
+    body_tenths: int = 0
+    body_extra: int = 0
 
 
 def tunable(default: float, text: str, *, may_be_zero: bool = False) -> Any:
     """A limit that is a flag, with ``text`` as its help."""
-    return field(default=default, metadata={HELP: text, MAY_BE_ZERO: may_be_zero})
+    return Limit(default, help=text, may_be_zero=may_be_zero)
 
 
 def budgeted(divisor: int, text: str = "") -> Any:
     """A limit in bytes: the memory budget divided by ``divisor``. With ``text`` as its help it is a flag as well."""
-    metadata = {BUDGET_DIVISOR: divisor} | ({HELP: text} if text else {})
-    return field(default=MEMORY_BUDGET // divisor, metadata=metadata)
+    return Limit(MEMORY_BUDGET // divisor, help=text, budget_divisor=divisor)
 
 
 def of_body(tenths: int, extra: int = 0) -> Any:
     """A limit in bytes that is no flag but follows the largest body: so many tenths of it, and ``extra``."""
-    return field(default=BODY_BYTES * tenths // 10 + extra, metadata={BODY_FACTOR: tenths, BODY_EXTRA: extra})
+    return Limit(BODY_BYTES * tenths // 10 + extra, body_tenths=tenths, body_extra=extra)
 
 
-def check_bounds(limits: Any) -> None:
-    """Refuse limits that cannot work.
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Bounds:
+    """A set of limits: a subclass names each, with its type, and with its default or one of the functions above.
+
+    It is neither a dataclass nor a Struct: a completion imports all limits, and each would take it a tenth longer.
 
     Args:
-        limits: a dataclass instance whose fields are numbers; a field ``depth`` counts levels of JSON.
+        given: the limits that are not at their defaults. A limit ``depth`` counts levels of JSON.
 
     Raises:
-        ValueError: which limit, what it is, what it must be.
+        ValueError: a limit cannot work: which, what it is, what it must be.
     """
-    for each in fields(limits):
-        value = getattr(limits, each.name)
-        if not value > 0 and not (value == 0 and each.metadata.get(MAY_BE_ZERO)):
-            raise ValueError(f"limit {each.name} is {value}: it must be greater than zero")
-        if not math.isfinite(value):
-            raise ValueError(f"limit {each.name} is {value}: it must be finite")
-        if each.name == "depth" and value > DEEPEST:
-            raise ValueError(f"limit depth is {value}: it must be at most {DEEPEST}")
+
+    limits: ClassVar[Mapping[str, Limit]] = {}
+    """How each is set, by its name."""
+
+    def __init_subclass__(cls) -> None:
+        values = ((name, getattr(cls, name)) for name in cls.__annotations__)
+        cls.limits = {name: value if isinstance(value, Limit) else Limit(value) for name, value in values}
+
+    def __init__(self, **given: float) -> None:
+        unknown = given.keys() - self.limits.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no limit {', '.join(sorted(unknown))}")
+        vars(self).update({name: given.get(name, limit.default) for name, limit in self.limits.items()})
+        for name, limit in self.limits.items():
+            _check(name, getattr(self, name), limit)
+        self.check_together()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"limit {name} of {type(self).__name__} is set when it is made")
+
+    def check_together(self) -> None:
+        """Refuse limits that do not fit each other: a ValueError that names one of them."""
+
+
+def _check(name: str, value: float, limit: Limit) -> None:
+    if not value > 0 and not (value == 0 and limit.may_be_zero):
+        raise ValueError(f"limit {name} is {value}: it must be greater than zero")
+    if not math.isfinite(value):
+        raise ValueError(f"limit {name} is {value}: it must be finite")
+    if name == "depth" and value > DEEPEST:
+        raise ValueError(f"limit depth is {value}: it must be at most {DEEPEST}")
 
 
 def check_budget(budget: int, body_bytes: int) -> None:

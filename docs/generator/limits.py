@@ -2,13 +2,13 @@
 
 import importlib
 from collections.abc import Iterator
-from dataclasses import Field, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from docs.generator.markdown import code, prose
 from docs.generator.source import documented
-from gateway.bounds import BODY_EXTRA, BODY_FACTOR, BUDGET_DIVISOR, HELP
+from gateway.bounds import Limit
 from gateway.cli.commands.serve import serve
 
 _HEAD: Final = prose("""
@@ -244,21 +244,21 @@ def _settable(group: _Settable, root: Path) -> Iterator[str]:
     texts = documented(root / _path(group.module), group.owner)
     yield f"## {group.title}"
     yield f"From {_link(group.module)}. {group.text}".rstrip()
-    for each in fields(getattr(importlib.import_module(group.module), group.owner)):
-        name = group.prefix + each.name
+    for own_name, limit in getattr(importlib.import_module(group.module), group.owner).limits.items():
+        name = group.prefix + own_name
         yield f"### {name}"
-        yield f"{_value(each)}{_flag(name) if HELP in each.metadata else '.'}"
-        yield prose(texts[each.name])
+        yield f"{_value(limit)}{_flag(name) if limit.help else '.'}"
+        yield prose(texts[own_name])
 
 
-def _value(each: Field[Any]) -> str:
-    if BUDGET_DIVISOR in each.metadata:
-        return f"Default {_number(each.default)}, 1/{each.metadata[BUDGET_DIVISOR]} of {code('--memory-budget')}"
-    if BODY_FACTOR in each.metadata:
-        times = f"{each.metadata[BODY_FACTOR] / 10:g} times {code('--limit-body-bytes')}"
-        extra = f" and {each.metadata[BODY_EXTRA]:,}" if each.metadata[BODY_EXTRA] else ""
-        return f"Default {_number(each.default)}, {times}{extra}"
-    return f"{'Default' if HELP in each.metadata else 'Fixed at'} {_number(each.default)}"
+def _value(limit: Limit) -> str:
+    if limit.budget_divisor:
+        return f"Default {_number(limit.default)}, 1/{limit.budget_divisor} of {code('--memory-budget')}"
+    if limit.body_tenths:
+        times = f"{limit.body_tenths / 10:g} times {code('--limit-body-bytes')}"
+        extra = f" and {limit.body_extra:,}" if limit.body_extra else ""
+        return f"Default {_number(limit.default)}, {times}{extra}"
+    return f"{'Default' if limit.help else 'Fixed at'} {_number(limit.default)}"
 
 
 def _flag(name: str) -> str:

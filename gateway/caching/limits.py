@@ -3,13 +3,10 @@
 Full never means a stall: what does not fit in memory is evicted, what Redis does not take is dropped and counted.
 """
 
-from dataclasses import dataclass
-
-from gateway.bounds import budgeted, check_bounds, tunable
+from gateway.bounds import Bounds, budgeted, tunable
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CacheLimits:
+class CacheLimits(Bounds):
     """Bounds of one process's cache. Seconds are floats, everything else counts what its name says; all are greater
     than zero.
     """
@@ -55,9 +52,8 @@ class CacheLimits:
     redis_failures: int = 5
     """Pipelines late or lost in a row until Redis is skipped: at 20 ms each, a tenth of a second of slower reviews."""
 
-    def __post_init__(self) -> None:
-        """Refuse what cannot work: a ValueError that names the limit."""
-        check_bounds(self)
+    def check_together(self) -> None:
+        """Refuse what cannot work together: a ValueError that names the limit."""
         if self.entry_bytes > self.memory_bytes:
             raise ValueError(
                 f"limit memory_bytes is {self.memory_bytes}: it must hold the largest verdict that is kept, "

@@ -3,12 +3,11 @@
 import math
 import re
 from collections.abc import Callable, Container, Mapping
-from dataclasses import Field, fields
 from typing import Any, Final, TypeVar
 
 import click
 
-from gateway.bounds import BODY_EXTRA, BODY_FACTOR, BUDGET_DIVISOR, HELP, LARGEST_BODIES, MEMORY_BUDGET, check_budget
+from gateway.bounds import LARGEST_BODIES, MEMORY_BUDGET, Bounds, Limit, check_budget
 from gateway.caching.limits import CacheLimits
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
@@ -87,7 +86,7 @@ def option(flag: str, **attributes: Any) -> Callable[[_F], _F]:
     return click.option(flag, envvar=variable, show_envvar=True, **(defaults | attributes))
 
 
-def limit_options(*owners: type[Any], names: Container[str] | None = None) -> Callable[[_F], _F]:
+def limit_options(*owners: type[Bounds], names: Container[str] | None = None) -> Callable[[_F], _F]:
     """The flags of limits: ``--memory-budget``, ``--limit-body-bytes``, and what else is tunable.
 
     What each bounds, and why: docs/reference/limits.md.
@@ -98,22 +97,22 @@ def limit_options(*owners: type[Any], names: Container[str] | None = None) -> Ca
     """
 
     def decorate(command: _F) -> _F:
-        kinds: tuple[type[Any], ...] = (Limits, *(owner for owner in owners if owner is not Limits))
-        chosen: dict[tuple[type[Any], str], Field[Any]] = {
-            (owner, each.name): each
+        kinds: tuple[type[Bounds], ...] = (Limits, *(owner for owner in owners if owner is not Limits))
+        chosen: dict[tuple[type[Bounds], str], Limit] = {
+            (owner, name): limit
             for owner in kinds
-            for each in fields(owner)
-            if HELP in each.metadata and (each.name == "body_bytes" or (owner in owners and _is_in(each.name, names)))
+            for name, limit in owner.limits.items()
+            if limit.help and (name == "body_bytes" or (owner in owners and _is_in(name, names)))
         }
-        for (owner, name), each in reversed(chosen.items()):
+        for (owner, name), limit in reversed(chosen.items()):
             flag = f"--{_PREFIXES[owner]}{name}".replace("_", "-")
-            divisor = each.metadata.get(BUDGET_DIVISOR)
-            text = each.metadata[HELP] + (f" Default: 1/{divisor} of --memory-budget." if divisor else "")
-            default = None if divisor else each.default
+            divisor = limit.budget_divisor
+            text = limit.help + (f" Default: 1/{divisor} of --memory-budget." if divisor else "")
+            default = None if divisor else limit.default
             section = WITH_REDIS if name.startswith(_OF_REDIS) else LIMITS
-            kind = _limit_type(name, each.default)
+            kind = _limit_type(name, limit.default)
             command = option(flag, type=kind, default=default, help=text, section=section)(command)
-        if any(BUDGET_DIVISOR in each.metadata for each in chosen.values()):
+        if any(limit.budget_divisor for limit in chosen.values()):
             command = option("--memory-budget", type=BYTES, default=MEMORY_BUDGET, help=_BUDGET_HELP, section=LIMITS)(
                 command
             )
@@ -132,7 +131,7 @@ def _limit_type(name: str, default: Any) -> "click.ParamType[Any]":
     return click.INT if isinstance(default, int) else click.FLOAT
 
 
-def chosen_limits(values: dict[str, Any], *owners: type[Any]) -> tuple[Any, ...]:
+def chosen_limits(values: dict[str, Any], *owners: type[Bounds]) -> tuple[Any, ...]:
     """The limits among a command's parameters, which are taken out of them: an instance of each of ``owners``.
 
     Raises:
@@ -151,16 +150,16 @@ def chosen_limits(values: dict[str, Any], *owners: type[Any]) -> tuple[Any, ...]
             del values[name]
 
 
-def _made(owner: type[Any], values: Mapping[str, Any], budget: int, body_bytes: int) -> Any:
+def _made(owner: type[Bounds], values: Mapping[str, Any], budget: int, body_bytes: int) -> Any:
     made: dict[str, Any] = {}
-    for each in fields(owner):
-        given = values.get(_PREFIXES[owner] + each.name)
+    for name, limit in owner.limits.items():
+        given = values.get(_PREFIXES[owner] + name)
         if given is not None:
-            made[each.name] = given
-        elif BUDGET_DIVISOR in each.metadata:
-            made[each.name] = budget // each.metadata[BUDGET_DIVISOR]
-        elif BODY_FACTOR in each.metadata:
-            made[each.name] = body_bytes * each.metadata[BODY_FACTOR] // 10 + each.metadata[BODY_EXTRA]
+            made[name] = given
+        elif limit.budget_divisor:
+            made[name] = budget // limit.budget_divisor
+        elif limit.body_tenths:
+            made[name] = body_bytes * limit.body_tenths // 10 + limit.body_extra
     return owner(**made)
 
 

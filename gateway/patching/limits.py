@@ -4,13 +4,10 @@ A patch is written by a worker and applied in the gateway's own event loop, wher
 can ask for a great deal, so what it asks for is bounded, not only how long it is.
 """
 
-from dataclasses import dataclass
-
-from gateway.bounds import check_bounds, of_body
+from gateway.bounds import Bounds, of_body
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PatchLimits:
+class PatchLimits(Bounds):
     """The limits of one patch; what passes one is a PatchError that names the limit and what was observed."""
 
     operations: int = 10_000
@@ -45,10 +42,6 @@ class PatchLimits:
     """How many array elements all insertions and removals together move by one place. Inserting at the front moves
     all others, 0.2 ns each: together 0.1 s. 10,000 insertions into an array of 50,000 elements fit; the largest array
     of the largest object (1.5 million elements in the 3 MiB that kube-apiserver takes) can be hit 333 times."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work: a ValueError that names the limit."""
-        check_bounds(self)
 
 
 DEFAULT_LIMITS = PatchLimits()

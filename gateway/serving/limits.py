@@ -3,17 +3,15 @@
 Full never means a stall: each limit ends in a decided answer, or in the end of one connection.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
-from gateway.bounds import BODY_BYTES, budgeted, check_bounds, of_body, tunable
+from gateway.bounds import BODY_BYTES, Bounds, budgeted, of_body, tunable
 
 _API_SERVER_IDLE_SECONDS: Final = 90
 """kube-apiserver's own idle time for a connection to a webhook; a POST that meets our earlier close is not retried."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class Limits(Bounds):
     """Bounds of one front. Seconds are floats, everything else counts what its name says; all are greater than zero."""
 
     body_bytes: int = tunable(BODY_BYTES, "The largest AdmissionReview.")
@@ -84,9 +82,8 @@ class Limits:
     backlog: int = 1024
     """Connections that wait in the kernel to be accepted. Bursts of 225 new ones were seen from one API server."""
 
-    def __post_init__(self) -> None:
-        """Refuse what cannot work: a ValueError that names the limit."""
-        check_bounds(self)
+    def check_together(self) -> None:
+        """Refuse what cannot work together: a ValueError that names the limit."""
         if self.keepalive_seconds <= _API_SERVER_IDLE_SECONDS:
             raise ValueError(
                 f"limit keepalive_seconds is {self.keepalive_seconds}: it must be greater than kube-apiserver's idle "

@@ -1,10 +1,9 @@
 """What a consumer of a queue may hold."""
 
-from dataclasses import dataclass
+from gateway.bounds import Bounds
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConsumerLimits:
+class ConsumerLimits(Bounds):
     """Bounds of a consumer."""
 
     in_flight: int = 100

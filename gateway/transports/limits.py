@@ -1,12 +1,9 @@
 """What the gateway allows a worker to cost."""
 
-from dataclasses import dataclass
-
-from gateway.bounds import budgeted, check_bounds, of_body, tunable
+from gateway.bounds import Bounds, budgeted, of_body, tunable
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TransportLimits:
+class TransportLimits(Bounds):
     """Bounds of the calls to workers. Seconds are floats, everything else counts what its name says."""
 
     message_bytes: int = of_body(20, extra=1_048_576)
@@ -172,7 +169,3 @@ class TransportLimits:
     hook_response_bytes: int = of_body(16)
     """The largest answer file of a hook that is read; a larger one is ``INVALID_RESPONSE``. A patch that replaces the
     largest object has four thirds of its size in base64; a quarter of the limit remains for the rest."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work: a ValueError that names the limit."""
-        check_bounds(self)

@@ -1,14 +1,12 @@
 """Flags of limits: few, and the others follow them."""
 
-from dataclasses import fields
-
 import click
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.bounds import BUDGET_DIVISOR, HELP, LARGEST_BODIES, MEMORY_BUDGET
+from gateway.bounds import LARGEST_BODIES, MEMORY_BUDGET
 from gateway.caching.limits import CacheLimits
 from gateway.cli.commands.serve import serve
 from gateway.cli.options import BYTES, chosen_limits, limit_options
@@ -37,17 +35,17 @@ def chosen(*arguments):
 
 def test_flags_that_are_not_given_leave_every_limit_at_its_default():
     """What a class of limits says by itself is what ``serve`` uses."""
-    assert chosen() == [owner() for owner in OWNERS]
+    assert [vars(each) for each in chosen()] == [vars(owner()) for owner in OWNERS]
 
 
 @given(st.integers(160_000_000, 2**40))
 def test_every_share_follows_the_memory_budget(budget):
     """A limit that is a share of the budget is that share of it, and the shares of one process together fit into it."""
     shares = [
-        getattr(limits, each.name)
+        getattr(limits, name)
         for limits in chosen("--memory-budget", budget)
-        for each in fields(limits)
-        if BUDGET_DIVISOR in each.metadata and getattr(limits, each.name) == budget // each.metadata[BUDGET_DIVISOR]
+        for name, limit in limits.limits.items()
+        if limit.budget_divisor and getattr(limits, name) == budget // limit.budget_divisor
     ]
     assert len(shares) == 5
     assert sum(shares) <= budget
@@ -84,9 +82,21 @@ def test_serve_has_a_flag_for_each_tunable_limit_and_no_other():
     flags = {option.opts[0] for option in serve.params if option.opts[0].startswith(("--limit-", "--memory-"))}
     prefix = {PatchLimits: "patch-", CacheLimits: "cache-"}
     tunable = {
-        f"--limit-{prefix.get(owner, '')}{each.name}".replace("_", "-")
+        f"--limit-{prefix.get(owner, '')}{name}".replace("_", "-")
         for owner in OWNERS
-        for each in fields(owner)
-        if HELP in each.metadata
+        for name, limit in owner.limits.items()
+        if limit.help
     }
     assert flags == tunable | {"--memory-budget"}
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_limits_are_set_when_they_are_made(owner):
+    """A misspelt name is no limit, and nobody changes one under those who have read it."""
+    with pytest.raises(TypeError, match=rf"{owner.__name__} has no limit misspelt"):
+        owner(misspelt=1)
+    made = owner()
+    name = next(iter(owner.limits))
+    with pytest.raises(AttributeError, match=f"limit {name} of {owner.__name__} is set when it is made"):
+        setattr(made, name, 1)
+    assert vars(made) == vars(owner())

@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from time import monotonic
 
 import pytest
@@ -29,7 +28,7 @@ CACHE = {"cache": {"ttl": "5m", "staleIfError": "1h"}}
 POLICY = "test/judge.test.example.com"
 # Redis answers within these, however slow the machine: what becomes of late answers has tests of its own.
 PATIENT = CacheLimits(redis_seconds=8.0, redis_answer_seconds=30.0)
-QUICK = replace(PATIENT, purge_poll_seconds=0.02)
+QUICK = CacheLimits(**(vars(PATIENT) | {"purge_poll_seconds": 0.02}))
 
 pytestmark = pytest.mark.timeout(120)
 
