@@ -121,12 +121,12 @@ def outcome_answer(
             return Allow(
                 change=_change(outcome.allow),
                 warnings=tuple(outcome.warnings),
-                audit_annotations=_annotations(outcome),
+                audit_annotations=_annotations(outcome) if outcome.audit_annotations else {},
                 version=outcome.version,
-                reuse=_reuse(ask, outcome, meaningless),
+                reuse=_reuse(ask, outcome, meaningless) if outcome.HasField("cache") else None,
             )
         case "deny":
-            return _deny(outcome, _reuse(ask, outcome, meaningless))
+            return _deny(outcome, _reuse(ask, outcome, meaningless) if outcome.HasField("cache") else None)
         case "failure":
             reason = _REASONS.get(outcome.failure.reason, Reason.WORKER_FAILURE)
             text = one_line(outcome.failure.message, characters) or "the worker does not say why"
@@ -154,10 +154,8 @@ def _change(allow: pb.Allow) -> Change | None:
             return None
 
 
-def _reuse(ask: PolicyCall, outcome: pb.Outcome, meaningless: Meaningless) -> float | None:
-    """For how many seconds at most the verdict may be reused; None: as configured."""
-    if not outcome.HasField("cache"):
-        return None
+def _reuse(ask: PolicyCall, outcome: pb.Outcome, meaningless: Meaningless) -> float:
+    """For how many seconds at most the verdict may be reused, as the cache hint says."""
     match outcome.cache.WhichOneof("hint"):
         case "no_store":
             return _NEVER
@@ -185,7 +183,7 @@ def _deny(outcome: pb.Outcome, reuse: float | None) -> Deny:
         reason=deny.reason or ("" if explicit else "Forbidden"),
         details=_details(deny.details) if deny.HasField("details") else None,
         warnings=tuple(outcome.warnings),
-        audit_annotations=_annotations(outcome),
+        audit_annotations=_annotations(outcome) if outcome.audit_annotations else {},
         version=outcome.version,
         reuse=reuse,
     )

@@ -63,7 +63,8 @@ class Replica:
         self._retire = retire
         self._opened = opened
         self._places: list[Place] = []
-        self._breakers: dict[str, CircuitBreaker] = {}
+        self.breakers: dict[str, CircuitBreaker] = {}
+        """Of policies that have failed here, by qualified name; while there are none, everybody is let through."""
         self._usable: list[Connection] = []
         self._turn = 0
         self._turn_ends = 0.0
@@ -171,36 +172,31 @@ class Replica:
         """Whether a connection that may be asked has one of these descriptions; None: any."""
         return any(fits is None or connection.description in fits for connection in self._usable)
 
-    @property
-    def is_untroubled(self) -> bool:
-        """Whether no policy has ever failed here."""
-        return not self._breakers
-
     def lets_through(self, policy: str, now: float) -> bool:
         """Whether a policy, by its qualified name, may be called here."""
-        breaker = self._breakers.get(policy)
+        breaker = self.breakers.get(policy)
         return breaker is None or breaker.lets_through(now)
 
     def is_closed(self, policy: str) -> bool:
         """Whether the circuit of a policy is closed: not open, nor half-open."""
-        breaker = self._breakers.get(policy)
+        breaker = self.breakers.get(policy)
         return breaker is None or breaker.is_closed
 
     def entered(self, policy: str, now: float) -> None:
         """A policy is asked."""
-        breaker = self._breakers.get(policy)
+        breaker = self.breakers.get(policy)
         if breaker is not None:
             breaker.entered(now)
 
     def ended(self, policy: str, now: float, began: float, *, failed: bool | None) -> None:
         """A call that began then has ended; None: it says nothing of the endpoint."""
-        breaker = self._breakers.get(policy)
+        breaker = self.breakers.get(policy)
         if breaker is None:
             if not failed:
                 return
-            if len(self._breakers) >= MOST_BREAKERS:
-                self._breakers.clear()
-            breaker = self._breakers[policy] = CircuitBreaker(self._limits, lambda: self._opened(self.address, policy))
+            if len(self.breakers) >= MOST_BREAKERS:
+                self.breakers.clear()
+            breaker = self.breakers[policy] = CircuitBreaker(self._limits, lambda: self._opened(self.address, policy))
         if failed is None:
             breaker.forgotten(began)
         else:

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
+from msgspec import Struct
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
@@ -71,57 +72,33 @@ class Endpoints(Protocol):
         """Something happened."""
 
 
-class RetryingCall:
+class RetryingCall(Struct, eq=False):
     """One call, and its present attempt: what the connection answers to (see Attempt).
 
     ``fits`` are the descriptions of which a connection must have one to be called; None: any. ``tried`` are the
     endpoints at which it has failed. ``number`` is its id on the stream.
     """
 
-    __slots__ = (
-        "_alone",
-        "_answered",
-        "_began",
-        "_connection",
-        "_endpoints",
-        "_replica",
-        "_sent",
-        "_under_way",
-        "_unsent",
-        "ask",
-        "fits",
-        "is_done",
-        "number",
-        "tried",
-    )
-
-    def __init__(
-        self,
-        endpoints: Endpoints,
-        ask: PolicyCall,
-        answered: Answered,
-        fits: frozenset[Description] | None,
-    ) -> None:
-        self._endpoints = endpoints
-        self._answered = answered
-        self.ask = ask
-        self.fits = fits
-        self.tried: tuple[Replica, ...] = ()
-        self.is_done = False
-        self._sent = 0
-        self._unsent = 0
-        self._alone = False
-        # Of the attempt that is under way; None: there is none.
-        self._replica: Replica | None = None
-        self._connection: Connection | None = None
-        self._under_way: asyncio.Task[None] | ReviewStream | None = None
-        self._began = 0.0
-        self.number = 0
+    _endpoints: Endpoints
+    ask: PolicyCall
+    _answered: Answered
+    fits: frozenset[Description] | None
+    tried: tuple[Replica, ...] = ()
+    number: int = 0
+    is_done: bool = False
+    _sent: int = 0
+    _unsent: int = 0
+    _alone: bool = False
+    # Of the attempt that is under way; None: there is none.
+    _replica: Replica | None = None
+    _connection: Connection | None = None
+    _under_way: "asyncio.Task[None] | ReviewStream | None" = None
+    _began: float = 0.0
 
     def put(self, replica: Replica, connection: Connection) -> None:
         """Make it over a connection."""
         self._began = now = monotonic()
-        if not replica.is_untroubled:
+        if replica.breakers:
             replica.entered(self.ask.policy.qualified_name, now)
         self._replica, self._connection = replica, connection
         self._sent += 1
@@ -133,7 +110,7 @@ class RetryingCall:
             self.ended(answer, Ending.SAID)
             return
         replica = self._over()
-        if not replica.is_untroubled:
+        if replica.breakers:
             replica.ended(self.ask.policy.qualified_name, monotonic(), self._began, failed=False)
         self._finish(answer)
 

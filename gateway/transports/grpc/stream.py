@@ -101,7 +101,8 @@ class ReviewStream:
         self._beginnings: dict[int, tuple[Policy, bytes]] = {}
         self._something = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
-        self._finishing = False
+        self.takes_asks = True
+        """Whether it can be asked: it neither finishes nor has ended."""
         self._strays = 0.0
         self._writing_since: float | None = None
         self.answered = 0
@@ -112,11 +113,6 @@ class ReviewStream:
         self.has_ended = False
         self._writer = self._loop.create_task(self._write())
         self._reader = self._loop.create_task(self._read())
-
-    @property
-    def takes_asks(self) -> bool:
-        """Whether it can be asked."""
-        return not (self._finishing or self.has_ended)
 
     def is_behind(self, now: float) -> bool:
         """Whether it has been writing one message for too long."""
@@ -150,7 +146,7 @@ class ReviewStream:
 
     def finish(self) -> None:
         """Take no more, and end when everything open is answered."""
-        self._finishing = True
+        self.takes_asks = False
         self._something.set()
 
     async def close(self) -> None:
@@ -169,13 +165,14 @@ class ReviewStream:
                 await self._something.wait()
                 self._something.clear()
                 while self._unsent or self._cancels:
-                    await self._gather()
+                    if len(self._open) > len(self._unsent):
+                        await self._gather()
                     content = self._batch()
                     self._writing_since = monotonic()
                     await self._call.write(content)
                     self.has_written = True
                     self._writing_since = None
-                if self._finishing and not self._open:
+                if not self.takes_asks and not self._open:
                     await self._call.done_writing()
                     return
         except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError):
@@ -243,7 +240,7 @@ class ReviewStream:
         failure, ending = self._failures.ended_by_worker(), Ending.LOST
         try:
             while (content := await self._call.read()) is not grpc.aio.EOF:
-                if not self._is_too_many(content):
+                if len(content) <= LARGE_BYTES or not self._is_too_many(content):
                     self._received(content)
                 if self._strays > self._limits.worker_strays:
                     failure = self._failures.flooded(self._limits.worker_strays)
@@ -270,9 +267,7 @@ class ReviewStream:
         self._end(failure, ending)
 
     def _is_too_many(self, content: bytes) -> bool:
-        """Whether a message holds so many answers that most are nobody's; then it is not parsed."""
-        if len(content) <= LARGE_BYTES:
-            return False
+        """Whether a large message holds so many answers that most are nobody's; then it is not parsed."""
         most = len(self._open) + self._limits.worker_strays
         if fields(content, most) <= most:
             return False
@@ -281,7 +276,10 @@ class ReviewStream:
         return True
 
     def _received(self, content: bytes) -> None:
-        response = parsed(pb.ReviewStreamResponse, content, most=MOST_FIELDS)
+        if len(content) <= LARGE_BYTES:
+            response = pb.ReviewStreamResponse.FromString(content)
+        else:
+            response = parsed(pb.ReviewStreamResponse, content, most=MOST_FIELDS)
         strays = 0
         for item in response.items:
             attempt = self._open.pop(item.id, None)
@@ -300,7 +298,7 @@ class ReviewStream:
         if strays or not response.items:
             self._strays += max(strays, 1) + len(content) / _HEAVY_BYTES
             self._strayed(max(strays, 1))
-        if self._finishing and not self._open:
+        if not self.takes_asks and not self._open:
             self._something.set()
 
     # -------------------------------------------------------------------------------------------------- end
@@ -321,6 +319,7 @@ class ReviewStream:
         if self.has_ended:
             return
         self.has_ended = True
+        self.takes_asks = False
         if self._sweeping is not None:
             self._sweeping.cancel()
         # First, so that what is asked again is not asked here.

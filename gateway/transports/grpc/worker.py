@@ -18,7 +18,7 @@ import grpc.aio
 import structlog
 
 from gateway.engine.policy_call import PolicyCall
-from gateway.engine.verdicts import Answer, Failure
+from gateway.engine.verdicts import Failure
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import GRPC_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS
@@ -39,7 +39,6 @@ from gateway.transports.grpc.retry_budget import RetryBudget
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import Reading, outcome_answer
 from gateway.transports.outcomes import Outcomes
-from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -88,6 +87,8 @@ class GrpcWorker:
         self._events = events or NoEvents()
         self._failures = Failures(name, target, limits.message_characters, dialler.tls)
         self._outcomes = Outcomes(name, limits.message_characters, self._failures.internal, reading or outcome_answer)
+        self.read = self._outcomes.read
+        self.meaningless = self._outcomes.meaningless
         self._backlog = Backlog(limits.worker_backlog_bytes)
         self._descriptions = Descriptions()
         self._ring: list[Replica] = []
@@ -129,7 +130,9 @@ class GrpcWorker:
             What cancels the ask. Then ``answered`` is not called any more.
         """
         asking = RetryingCall(self, ask, answered, fits)
-        refusal = self._refusal(ask)
+        refusal = None
+        if len(self._open) >= self._limits.worker_in_flight or self._backlog.bytes:
+            refusal = self._refusal(ask)
         self._open.add(asking)
         self._idle.clear()
         if refusal is not None:
@@ -173,7 +176,7 @@ class GrpcWorker:
             if (
                 connection.can_be_asked
                 and (fits is None or connection.description in fits)
-                and (replica.is_untroubled or replica.lets_through(policy, monotonic()))
+                and (not replica.breakers or replica.lets_through(policy, monotonic()))
             ):
                 return replica, connection
         now = monotonic()
@@ -185,7 +188,7 @@ class GrpcWorker:
             picked = replica.pick(fits, now)
             if picked is None:
                 continue
-            if replica.lets_through(policy, now):
+            if not replica.breakers or replica.lets_through(policy, now):
                 self._turn = (turn + step) % count
                 self._last = ask.document, replica, picked
                 return replica, picked
@@ -286,14 +289,6 @@ class GrpcWorker:
         """See Owner."""
         self.count(WorkerEvent.FLOODED if flooded else WorkerEvent.STREAM_BROKE)
         _LOG.warning("a stream to a worker broke", worker=self.name, address=connection.address, next=why)
-
-    def read(self, ask: PolicyCall, outcome: pb.Outcome) -> Answer:
-        """See Owner."""
-        return self._outcomes.read(ask, outcome)
-
-    def meaningless(self, ask: PolicyCall, observed: str) -> None:
-        """See Owner."""
-        self._outcomes.meaningless(ask, observed)
 
     # --------------------------------------------------------------------------------------------- its standing
 
