@@ -16,14 +16,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gateway.matching.equivalents import EMPTY, Equivalents
-from gateway.matching.outcomes import Matched, NotMatched, WrongVersion
+from gateway.matching.outcomes import NotMatched, Ruled
 from gateway.matching.rules import ANY
 from gateway.matching.versions import by_rules
 from gateway.policies.model import MatchPolicy, Policy
 from gateway.review.request import GroupVersionResource, Request
-
-Ruled = Matched | WrongVersion
-"""What the rules come to for a policy that the request concerns."""
 
 KEPT: Final = 50_000
 """How much is kept of answers: each counts 10 and its policies, at 60 to 100 bytes. So they take 5 MB at most: 5,000

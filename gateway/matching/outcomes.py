@@ -1,28 +1,26 @@
 """What matching can come to. Exactly one of these is the answer for a policy and a request."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.cel.program import NeedsAuthorization
 from gateway.reasons import Reason
 from gateway.review.request import GroupVersionKind, GroupVersionResource
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Matched:
+class Matched(Struct, frozen=True, kw_only=True):
     """The policy judges this request."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NotMatched:
+class NotMatched(Struct, frozen=True, kw_only=True):
     """The policy has nothing to do with this request; ``why`` names the field that says so."""
 
     why: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WrongVersion:
+class WrongVersion(Struct, frozen=True, kw_only=True):
     """The policy judges this request in another version: a failure ``WRONG_VERSION``.
 
     kube-apiserver would convert the object to ``kind`` and call a webhook with ``resource``; what came here is another
@@ -35,15 +33,13 @@ class WrongVersion:
     message: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NeedsNamespace:
+class NeedsNamespace(Struct, frozen=True, kw_only=True):
     """It depends on the labels of this namespace."""
 
     namespace: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Undecidable:
+class Undecidable(Struct, frozen=True, kw_only=True):
     """The policy is meant, or may be, but nobody can tell.
 
     ``message`` is in kube-apiserver's own words, and ``details`` the StatusDetails that it gives with them; ``hint``
@@ -57,8 +53,14 @@ class Undecidable:
     ignorable: bool = True
 
 
+Ruled = Matched | WrongVersion
+"""What rules come to for a policy that has one about the request."""
+
 Matching = Matched | NotMatched | WrongVersion | NeedsNamespace | NeedsAuthorization | Undecidable
 """``NeedsAuthorization`` is that of ``gateway.cel``: it depends on the answer to its ``check``."""
 
 MATCHED: Final = Matched()
 """The one value of its type: whoever matches is compared with it."""
+
+RULES: Final = NotMatched(why="rules")
+"""No rule is about the request."""

@@ -2,7 +2,8 @@
 
 kube-apiserver asks namespaceSelector, objectSelector, rules, in that order, and reports a namespace that it cannot
 find only if the others match. Asking in the order of cost instead (rules, objectSelector, namespaceSelector) gives the
-same outcome, and looks up a namespace only for a policy that is otherwise concerned. matchConditions come last, and
+same outcome, and looks up a namespace only for a policy that is otherwise concerned. The rules come first, for all
+policies together (``index``). matchConditions come last, and
 only for an object in the version that the policy judges: "only after all of that, on the object converted".
 """
 
@@ -11,9 +12,8 @@ from typing import Any, Final
 
 from gateway.matching.conditions import by_conditions
 from gateway.matching.facts import Facts
-from gateway.matching.outcomes import MATCHED, Matching, NeedsNamespace, NotMatched, Undecidable
+from gateway.matching.outcomes import MATCHED, Matching, NeedsNamespace, NotMatched, Ruled, Undecidable
 from gateway.matching.selectors import object_labels, object_selected, selects
-from gateway.matching.versions import by_rules
 from gateway.matching.wording import not_found
 from gateway.policies.model import Policy
 from gateway.reasons import Reason
@@ -23,18 +23,16 @@ _OBJECT: Final = NotMatched(why="objectSelector")
 _NAMESPACE: Final = NotMatched(why="namespaceSelector")
 
 
-def match(policy: Policy, request: Request, current: Callable[[], Any], facts: Facts) -> Matching:
-    """Decide whether ``policy`` judges ``request``.
+def match(policy: Policy, ruled: Ruled, request: Request, current: Callable[[], Any], facts: Facts) -> Matching:
+    """Decide whether ``policy``, which has a rule about ``request``, judges it.
 
     Args:
         policy: as configured.
+        ruled: what its rules come to (``RuleIndex``).
         request: as it came.
         current: gives the object as the policies before this one left it; called only if something needs it.
         facts: what lookups have found so far.
     """
-    ruled = by_rules(policy, request, facts.equivalents)
-    if isinstance(ruled, NotMatched):
-        return ruled
     selected = _by_selectors(policy, request, current, facts)
     if selected is not MATCHED:
         return selected

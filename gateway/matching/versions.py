@@ -9,15 +9,11 @@
   rules do not name is WrongVersion too, and never "not matched", since a version would be a way around the policy.
 """
 
-from typing import Final
-
 from gateway.matching.equivalents import Equivalents
-from gateway.matching.outcomes import MATCHED, Matched, NotMatched, WrongVersion
+from gateway.matching.outcomes import MATCHED, RULES, Matched, NotMatched, WrongVersion
 from gateway.matching.rules import Matcher, is_namespace, matches, matches_any_version
 from gateway.policies.model import MatchPolicy, Policy, Rule
 from gateway.review.request import GroupVersionKind, GroupVersionResource, Request
-
-_RULES: Final = NotMatched(why="rules")
 
 
 def by_rules(policy: Policy, request: Request, equivalents: Equivalents) -> Matched | NotMatched | WrongVersion:
@@ -30,13 +26,13 @@ def by_rules(policy: Policy, request: Request, equivalents: Equivalents) -> Matc
         return _equivalent(policy, request, equivalents)
     if _any(policy.rules, request, request.resource, request.sub_resource, matcher=matches_any_version):
         return _wrong_version(policy, request, request.resource, None)
-    return _RULES
+    return RULES
 
 
 def _exact(policy: Policy, request: Request) -> Matched | NotMatched | WrongVersion:
     resource = request.request_resource
     if not _any(policy.rules, request, resource, request.request_sub_resource):
-        return _RULES
+        return RULES
     if resource == request.resource:
         return MATCHED
     return _wrong_version(policy, request, resource, request.request_kind)
@@ -49,7 +45,7 @@ def _equivalent(policy: Policy, request: Request, equivalents: Equivalents) -> N
         for each in served:
             if _any((rule,), request, each.resource, request.sub_resource):
                 return _wrong_version(policy, request, each.resource, each.kind)
-    return _RULES
+    return RULES
 
 
 def _any(

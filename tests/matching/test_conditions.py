@@ -9,9 +9,9 @@ from gateway.cel.program import EvaluationError, NeedsAuthorization
 from gateway.matching.conditions import Variables
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched, Undecidable
-from gateway.matching.pipeline import match
 from gateway.policies.model import EVERYTHING, MatchCondition, Requirement, Selector
 from gateway.reasons import Reason
+from tests.matching.lookup import matching
 from tests.world import condition, policy, request, when_authorized
 
 BROKEN = EvaluationError(message="no such key: nope")
@@ -24,7 +24,7 @@ def judged(*conditions, on=None, authorizations=None, current=None, **fields):
     about = on or request()
     chosen = policy("a", **({"rules": (EVERYTHING,)} | fields), match_conditions=conditions)
     facts = Facts(authorizations=authorizations or {})
-    return match(chosen, about, lambda: about.object if current is None else current, facts)
+    return matching(chosen, about, facts, current=None if current is None else lambda: current)
 
 
 def test_all_true_is_matched():

@@ -12,9 +12,9 @@ from gateway.cel.program import EvaluationError
 from gateway.matching.equivalents import Equivalents, ServedResource
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched, WrongVersion
-from gateway.matching.pipeline import match
 from gateway.policies.model import MatchPolicy, Requirement, Rule, Scope, Selector
 from gateway.review.request import GroupVersionKind, GroupVersionResource, decode
+from tests.matching.lookup import matching
 from tests.traffic import recordings
 from tests.world import condition, policy, request, when_authorized
 
@@ -59,8 +59,7 @@ TABLES = st.sampled_from(
 
 
 def outcome(rules, on, table=Equivalents(), namespaces=None, **fields):  # noqa: B008 - a value
-    facts = Facts(equivalents=table, namespaces=namespaces or {})
-    return match(policy("a", rules=tuple(rules), **fields), on, lambda: on.object, facts)
+    return matching(policy("a", rules=tuple(rules), **fields), on, Facts(namespaces=namespaces or {}), table=table)
 
 
 def concerned(result):
@@ -129,8 +128,5 @@ def test_the_order_of_conditions_changes_nothing_about_whether(orders):
     """All are evaluated before anything is decided."""
     chosen = policy("a", match_conditions=tuple(map(condition, orders[0])))
     on = request()
-    one, other = (
-        match(replace(chosen, match_conditions=tuple(map(condition, values))), on, lambda: on.object, Facts())
-        for values in orders
-    )
+    one, other = (matching(replace(chosen, match_conditions=tuple(map(condition, values))), on) for values in orders)
     assert type(one) is type(other)

@@ -2,10 +2,9 @@
 
 import pytest
 
-from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched
-from gateway.matching.pipeline import match
 from gateway.policies.model import Rule, Scope
+from tests.matching.lookup import matching
 from tests.world import policy, request
 
 
@@ -15,7 +14,7 @@ def rule(**fields):
 
 
 def outcome(rules, on, **fields):
-    return match(policy("a", rules=tuple(rules), **fields), on, lambda: on.object, Facts())
+    return matching(policy("a", rules=tuple(rules), **fields), on)
 
 
 def about(resource="pods", sub="", group="", version="v1", **members):

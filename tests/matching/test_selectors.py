@@ -4,9 +4,9 @@ import pytest
 
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NeedsNamespace, NotMatched, Undecidable
-from gateway.matching.pipeline import match
 from gateway.policies.model import EVERYTHING, Requirement, Selector
 from gateway.reasons import Reason
+from tests.matching.lookup import matching
 from tests.world import policy, request
 
 
@@ -17,7 +17,7 @@ def selector(key="env", operator="In", *values):
 def judged(on, namespaces=None, current=None, **fields):
     chosen = policy("a", rules=(EVERYTHING,), **fields)
     facts = Facts(namespaces=namespaces or {})
-    return match(chosen, on, lambda: on.object if current is None else current, facts)
+    return matching(chosen, on, facts, current=None if current is None else lambda: current)
 
 
 def labelled(**labels):
@@ -147,6 +147,6 @@ def test_a_namespace_that_is_deleted_is_judged_by_the_labels_it_has(sub, operati
 
 def test_no_namespace_is_looked_up_for_a_policy_that_is_not_concerned():
     """kube-apiserver reports an unknown namespace only if the rules match."""
-    assert isinstance(match(policy("a", namespace_selector=PROD), namespaces(), lambda: None, Facts()), NotMatched)
+    assert isinstance(matching(policy("a", namespace_selector=PROD), namespaces()), NotMatched)
     unselected = judged(request(), object_selector=selector("x", "Exists"), namespace_selector=PROD)
     assert unselected == NotMatched(why="objectSelector")

@@ -3,11 +3,10 @@
 import pytest
 
 from gateway.matching.equivalents import EMPTY, Equivalents, ServedResource
-from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched, WrongVersion
-from gateway.matching.pipeline import match
 from gateway.policies.model import MatchPolicy, Requirement, Rule, Scope, Selector
 from gateway.review.request import GroupVersionKind, GroupVersionResource
+from tests.matching.lookup import matching
 from tests.world import condition, policy, request
 
 EXACT = {"match_policy": MatchPolicy.EXACT}
@@ -49,7 +48,7 @@ def about(group, version, name="deployments", sub="", **members):
 
 
 def outcome(rules, on, table=EMPTY, **fields):
-    return match(policy("a", rules=tuple(rules), **fields), on, lambda: on.object, Facts(equivalents=table))
+    return matching(policy("a", rules=tuple(rules), **fields), on, table=table)
 
 
 # ------------------------------------------------------------------------------------------- without a table
@@ -168,6 +167,5 @@ def test_what_is_equivalent_is_told_in_order_of_registration_without_the_resourc
 
 def test_an_empty_table_knows_nothing():
     """The default."""
-    assert Facts().equivalents is EMPTY
     assert not EMPTY.knows(resource("apps", "v1"))
     assert EMPTY.of(resource("apps", "v1"), "") == ()
