@@ -64,6 +64,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway.engine.decision import Decision
 from gateway.engine.field_changes import FieldChange, digest
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import ANSWER_WORDS, Allow, Deny, Failure
@@ -132,13 +133,15 @@ def _visit(visit: Visit) -> dict[str, Any]:
         "round": visit.round,
         "called": visit.called,
         "outcome": visit.decision.outcome.value,
-        "changedBy": [_changed_by(each, visit.decision.request.uid.encode()) for each in visit.decision.field_changes],
-        "policies": [_call(call) for call in visit.decision.calls],
+        "changedBy": [_changed_by(each, visit.decision) for each in visit.decision.field_changes],
+        "policies": [_call(call) for call in visit.decision.all_calls],
     }
 
 
-def _changed_by(change: FieldChange, key: bytes) -> dict[str, Any]:
-    """The key is the review's own uid, which stands in the document: the same review gives the same bytes."""
+def _changed_by(change: FieldChange, decision: Decision) -> dict[str, Any]:
+    """Digests have the review's own uid as their key, which stands in the document: the same review, the same bytes."""
+    key = decision.request.uid.encode()
+    places = [decision.all_calls.index(decision.calls[order]) for order in (change.order, *change.earlier)]
     sides = [("before", change.before)] if change.op != "add" else []
     sides += [("after", change.after)] if change.op != "remove" else []
     return {
@@ -153,9 +156,9 @@ def _changed_by(change: FieldChange, key: bytes) -> dict[str, Any]:
         "worker": change.worker,
         "version": change.version,
         "round": change.round,
-        "order": change.order,
+        "order": places[0],
         "source": change.source.value,
-        "earlier": change.earlier,
+        "earlier": places[1:],
     }
 
 

@@ -49,7 +49,7 @@ def told(source: str, walk: Walk, *, first: bool) -> Iterator[str]:
 
 def _visit(visit: Visit) -> Iterator[str]:
     yield f"    entry {visit.entry.name}{', reinvoked' if visit.round else ''}"
-    for call in visit.decision.calls:
+    for call in visit.decision.all_calls:
         who = f"{click.style(call.label, bold=call.matched)}{_mode(call)}{', again' if call.round else ''}"
         yield f"      {who}: {_verdict(call)}"
         for sentence in sentences(call):

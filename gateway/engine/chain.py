@@ -5,7 +5,7 @@
 * Validating: all turns at once, and only once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.engine.deadlines import Budget
@@ -19,7 +19,11 @@ ROUNDS: Final = 2
 
 
 class PolicyChain:
-    """Where the walk is: ``active`` are the turns that have begun and are not settled."""
+    """Where the walk is: ``active`` are the turns that have begun and are not settled.
+
+    ``places`` are those of the policies that have a turn, in chain order: all, until somebody says which have a rule
+    about the request.
+    """
 
     def __init__(self, plan: Plan, budget: Budget, state: ReviewState) -> None:
         self._members = plan.members
@@ -28,16 +32,17 @@ class PolicyChain:
         self._state = state
         self._round = 0
         self._position = 0
+        self.places: Sequence[int] = range(len(plan.members))
         self.active: list[PolicyInvocation] = []
 
     def invocations(self, now: float) -> Iterator[PolicyInvocation]:
         """The turns that can begin, each when the ones before it have; none while one must be waited for."""
         while not self._state.stopped and (self._parallel or not self.active):
-            if self._position == len(self._members):
+            if self._position == len(self.places):
                 if self._parallel or not self._state.object.changed or self._round == ROUNDS - 1:
                     return
                 self._round, self._position = self._round + 1, 0
-            index = self._position
+            index = self.places[self._position]
             self._position += 1
             member = self._members[index]
             deadline = self._budget.deadline(member.policy, now)
@@ -53,7 +58,9 @@ class PolicyChain:
         """The place of the first policy whose turn in the first round is still to come; as many as there are if none
         is.
         """
-        return self._position if self._round == 0 and not self._state.stopped else len(self._members)
+        if self._round or self._state.stopped or self._position == len(self.places):
+            return len(self._members)
+        return self.places[self._position]
 
     @property
     def ends(self) -> float:

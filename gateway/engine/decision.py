@@ -13,7 +13,9 @@ from gateway.engine.annotations import kubernetes_annotations
 from gateway.engine.field_changes import FieldChange, field_changes
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.object_state import ObjectState
+from gateway.engine.plan import Plan
 from gateway.enums import StrEnum
+from gateway.matching.outcomes import RULES
 from gateway.patching.difference import Operation
 from gateway.policies.model import Phase
 from gateway.review.request import Request
@@ -38,11 +40,12 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     ``response`` is what goes out. ``patch`` is the difference between the object that came and ``object``, empty
     unless the request is allowed. ``changed_object`` is None where nobody changed anything; ``object_state`` knows who
-    did. ``prefetches`` is how many calls were made before the turn of a policy had come; what became of them, the calls
-    say. ``ends`` is when the budget would have ended.
+    did. ``calls`` are the turns of the policies that have a rule about the request. ``prefetches`` is how many calls
+    were made before the turn of a policy had come; what became of them, the calls say. ``ends`` is when the budget
+    would have ended.
     """
 
-    phase: Phase
+    plan: Plan = field(repr=False, compare=False)
     request: Request
     outcome: Outcome
     response: Response
@@ -54,6 +57,27 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     started: float
     ended: float
     ends: float
+
+    @property
+    def phase(self) -> Phase:
+        """Of the plan."""
+        return self.plan.phase
+
+    @cached_property
+    def all_calls(self) -> tuple[InvocationRecord, ...]:
+        """``calls``, and in their places the policies that no rule of theirs brings to this request: made when read."""
+        calls = self.calls
+        members = self.plan.members
+        stopped = self.phase is Phase.MUTATING and not self.response.allowed and calls[-1].round == 0
+        known = {call.index for call in calls}
+        others = (
+            InvocationRecord(
+                round=0, index=index, label=member.label, policy=member.policy, matched=False, why=RULES.why
+            )
+            for index, member in enumerate(members[: calls[-1].index] if stopped else members)
+            if index not in known
+        )
+        return tuple(sorted((*calls, *others), key=lambda call: (call.round, call.index)))
 
     @property
     def object(self) -> Any:

@@ -32,7 +32,7 @@ changes nothing, because the driver cannot always cancel in time.
 """
 
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.cel.program import NeedsAuthorization
 from gateway.engine.call_tracker import NO_CALL, CallTracker, InvocationResult
@@ -52,14 +52,24 @@ from gateway.engine.response_builder import compose
 from gateway.engine.review_state import ReviewState
 from gateway.engine.steps import Step
 from gateway.engine.verdicts import Answer, Failure, Verdict
-from gateway.matching.equivalents import EMPTY, Equivalents
-from gateway.matching.outcomes import MATCHED, Matched, Matching, NeedsNamespace, NotMatched, Undecidable, WrongVersion
+from gateway.matching.outcomes import (
+    MATCHED,
+    Matched,
+    Matching,
+    NeedsNamespace,
+    NotMatched,
+    Undecidable,
+    WrongVersion,
+)
 from gateway.matching.pipeline import match
 from gateway.patching.difference import encode_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.review.request import Request
+
+if TYPE_CHECKING:
+    from gateway.matching.index import Concerned
 
 _UNMARKED: Final = "not marked for reinvocation"
 
@@ -74,7 +84,6 @@ class Engine:
         ends: when the budget ends, on the driver's clock.
         received: when the request came, on the same clock, for the record; the moment of ``start`` if None.
         limits: of the patches that workers send.
-        equivalents: which resources are the same in another version or group, as far as anybody knows.
         prefetch: whether mutating policies may be asked before their turn.
         traceparent: of W3C Trace Context; goes with each call.
     """
@@ -87,7 +96,6 @@ class Engine:
         ends: float,
         received: float | None = None,
         limits: PatchLimits = DEFAULT_LIMITS,
-        equivalents: Equivalents = EMPTY,
         prefetch: bool = True,
         traceparent: str = "",
     ) -> None:
@@ -102,20 +110,29 @@ class Engine:
         self._chain = PolicyChain(plan, self._budget, self._state)
         # What is open, and what is known.
         ids = count(1)
-        self._lookups = Lookups(request, ids, equivalents)
+        self._lookups = Lookups(request, ids)
         self._documents = DocumentBuilder(request, self._lookups)
         self._tracker = CallTracker(request, self._budget, ids, traceparent)
+        self._concerned: Concerned = {}
+        self._may_prefetch = prefetch and not self._parallel
         self._prefetch: Prefetch | None = None
-        if prefetch and not self._parallel and len(plan.members) > 1:
-            self._prefetch = Prefetch(
-                request, plan, lookups=self._lookups, documents=self._documents, tracker=self._tracker
-            )
 
     # ------------------------------------------------------------------------------------------------ events
 
     def start(self, now: float) -> Step:
         """Begin. The time of the first turns runs from ``now``, not from when the request came: a body may be slow."""
         self._budget.started = now if self._received is None else self._received
+        self._concerned = self._plan.concerned(self._request)
+        self._chain.places = tuple(self._concerned)
+        if self._may_prefetch and len(self._concerned) > 1:
+            self._prefetch = Prefetch(
+                self._request,
+                self._plan,
+                self._concerned,
+                lookups=self._lookups,
+                documents=self._documents,
+                tracker=self._tracker,
+            )
         self._begin_turns(now)
         if self._prefetch is not None and self._chain.active and not self._budget.over(now):
             self._prefetch.start(self._chain.first_to_come, now)
@@ -208,16 +225,15 @@ class Engine:
                 self._invoke(invocation, now)
 
     def _matching(self, invocation: PolicyInvocation) -> Matching:
-        if invocation.member.registered:
+        if self._plan.registered:
             return MATCHED
-        prefetched = (
-            None
-            if self._prefetch is None or self._object.after is not None
-            else self._prefetch.matching(invocation.index)
-        )
-        if prefetched is not None:
-            return prefetched
-        return match(invocation.member.policy, self._request, self._object.now, self._lookups.facts)
+        index = invocation.index
+        if self._prefetch is not None and self._object.after is None:
+            prefetched = self._prefetch.matching(index)
+            if prefetched is not None:
+                return prefetched
+        policy = invocation.member.policy
+        return match(policy, self._concerned[index], self._request, self._object.now, self._lookups.facts)
 
     def _fail_or_skip(self, invocation: PolicyInvocation, failure: Failure, now: float) -> None:
         """Whether the policy judges, or what about, is not known, and will not be."""
@@ -231,8 +247,9 @@ class Engine:
         if self._request.dry_run and not member.policy.side_effects.permits_dry_run:
             self._fail(invocation, dry_run_unsupported(member.policy), now)
             return
-        if member.unavailable is not None:
-            self._fail(invocation, member.unavailable, now)
+        unavailable = self._plan.unavailable or member.unavailable
+        if unavailable is not None:
+            self._fail(invocation, unavailable, now)
             return
         match self._documents.of(member, self._object):
             case Failure() as failure:
@@ -279,7 +296,7 @@ class Engine:
             changed=changed_by(calls, patch, self._object) if patch else {},
         )
         decision = Decision(
-            phase=self._plan.phase,
+            plan=self._plan,
             request=self._request,
             outcome=outcome,
             response=response,

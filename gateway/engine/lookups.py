@@ -11,7 +11,6 @@ from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.program import NeedsAuthorization
 from gateway.engine.invocation import PolicyInvocation
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
-from gateway.matching.equivalents import EMPTY, Equivalents
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import NeedsNamespace
 from gateway.matching.selectors import Labels
@@ -33,14 +32,14 @@ class Lookups:
     ``ids`` gives the next id.
     """
 
-    def __init__(self, request: Request, ids: Iterator[int], equivalents: Equivalents = EMPTY) -> None:
+    def __init__(self, request: Request, ids: Iterator[int]) -> None:
         self._request = request
         self._ids = ids
         self._new: list[Lookup] = []
         self._open: dict[int, _Open] = {}
         self._namespaces: dict[str, Labels | None] = {}
         self._authorizations: dict[AuthorizationCheck, Authorization] = {}
-        self.facts = Facts(namespaces=self._namespaces, authorizations=self._authorizations, equivalents=equivalents)
+        self.facts = Facts(namespaces=self._namespaces, authorizations=self._authorizations)
 
     def wait(self, invocation: PolicyInvocation, need: NeedsNamespace | NeedsAuthorization) -> None:
         """Let ``invocation`` wait for what it needs."""

@@ -2,13 +2,20 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.engine.verdicts import Failure
 from gateway.enums import StrEnum
+from gateway.matching.index import Concerned, RuleIndex
+from gateway.matching.outcomes import MATCHED
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
+from gateway.review.request import Request
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
 
@@ -86,15 +93,12 @@ PolicyAvailability = Described | Unavailable
 """Whether a policy can be asked."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """One policy in a plan.
 
     ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
     ``availability`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
-    ``version``, ``inputs``, ``writes``, ``identity`` and ``timeout_failure`` are those of Described. ``registered``:
-    its rules, selectors and conditions stand in a registration of its own, so that the API server has checked them
-    before it asked, and nobody does it again.
+    ``version``, ``inputs``, ``writes``, ``identity`` and ``timeout_failure`` are those of Described.
     """
 
     policy: Policy
@@ -105,19 +109,38 @@ class Member:
     writes: Writes = Writes.DEFAULT
     identity: bytes = b""
     timeout_failure: Failure | None = None
-    registered: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """The members of one phase, in chain order."""
+class Plan(Struct, frozen=True, kw_only=True, eq=False, dict=True):
+    """The members of one phase, in chain order, and the index over their rules.
+
+    ``registered``: rules, selectors and conditions stand in a registration of their own, so that the API server has
+    checked them before it asked, and nobody does it again. With ``unavailable`` no member can be asked, whatever
+    stands there of it.
+    """
 
     phase: Phase
     members: tuple[Member, ...]
+    index: RuleIndex
+    registered: bool = False
+    unavailable: Failure | None = None
+
+    def concerned(self, request: Request) -> Concerned:
+        """The places of the members that a review is to touch at all, in chain order: those with a rule about it.
+
+        Raises:
+            ReviewError: the request cannot be read as far as the rules need it.
+        """
+        return dict.fromkeys(range(len(self.members)), MATCHED) if self.registered else self.index.concerned(request)
+
+    @cached_property
+    def by_policy(self) -> Mapping[int, Member]:
+        """The members by the identity of their policies: two versions of a policy may be equal."""
+        return {id(member.policy): member for member in self.members}
 
     def failing(self, failure: Failure) -> "Plan":
         """The same plan in which nobody can be asked, for this reason (such as OVERLOADED)."""
-        return replace(self, members=tuple(replace(member, unavailable=failure) for member in self.members))
+        return replace(self, unavailable=failure)
 
 
 def make_plan(
@@ -126,6 +149,7 @@ def make_plan(
     availabilities: Mapping[str, PolicyAvailability],
     *,
     registered: bool = False,
+    index: RuleIndex | None = None,
 ) -> Plan:
     """The plan over ``policies``: all of a phase, or those of one entry.
 
@@ -135,17 +159,17 @@ def make_plan(
         availabilities: by qualified name: what the worker described, or why the policy cannot be asked. A policy that
             is not in here has not been described, and cannot be asked: not knowing is not allowing.
         registered: this is the entry of one isolated policy, which is asked for whatever comes through it.
+        index: that of an earlier plan over the very same policies; None: it is made.
     """
     names = Counter(policy.name for policy in policies)
     return Plan(
         phase=phase,
         members=tuple(
-            replace(member, registered=registered)
-            for member in (
-                _member(policy, policy.name if names[policy.name] == 1 else policy.qualified_name, availabilities)
-                for policy in policies
-            )
+            _member(policy, policy.name if names[policy.name] == 1 else policy.qualified_name, availabilities)
+            for policy in policies
         ),
+        index=RuleIndex(policies) if index is None else index,
+        registered=registered,
     )
 
 

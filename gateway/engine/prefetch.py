@@ -15,6 +15,7 @@ from gateway.engine.call_tracker import CallTracker, has_side_effects
 from gateway.engine.document_builder import DocumentBuilder
 from gateway.engine.lookups import Lookups
 from gateway.engine.plan import Plan
+from gateway.matching.index import Concerned
 from gateway.matching.outcomes import MATCHED, Matched, Matching, NeedsNamespace
 from gateway.matching.pipeline import match
 from gateway.review.errors import ReviewError
@@ -22,13 +23,24 @@ from gateway.review.request import Request
 
 
 class Prefetch:
-    """Who has been matched and prefetched in one review. Places are those in the plan, from 0."""
+    """Who has been matched and prefetched in one review. Places are those in the plan, from 0.
+
+    ``concerned`` are those of the policies that have a rule about the request.
+    """
 
     def __init__(
-        self, request: Request, plan: Plan, *, lookups: Lookups, documents: DocumentBuilder, tracker: CallTracker
+        self,
+        request: Request,
+        plan: Plan,
+        concerned: Concerned,
+        *,
+        lookups: Lookups,
+        documents: DocumentBuilder,
+        tracker: CallTracker,
     ) -> None:
         self._request = request
-        self._members = plan.members
+        self._plan = plan
+        self._concerned = concerned
         self._lookups = lookups
         self._documents = documents
         self._tracker = tracker
@@ -37,8 +49,12 @@ class Prefetch:
 
     def start(self, first: int, now: float) -> None:
         """Ask early whoever may be asked, from place ``first`` on."""
-        for index in range(first, len(self._members)):
-            member = self._members[index]
+        if self._plan.unavailable is not None:
+            return
+        for index in self._concerned:
+            if index < first:
+                continue
+            member = self._plan.members[index]
             if member.unavailable is None and not has_side_effects(member.policy, self._request):
                 self._try(index, now)
 
@@ -54,7 +70,7 @@ class Prefetch:
         return self._matchings.get(index)
 
     def _try(self, index: int, now: float) -> None:
-        member = self._members[index]
+        member = self._plan.members[index]
         try:
             matching = self._match(index)
             document = self._documents.of_original(member) if isinstance(matching, Matched) else None
@@ -72,10 +88,11 @@ class Prefetch:
         known = self._matchings.get(index)
         if known is not None:
             return known
-        member = self._members[index]
+        policy = self._plan.members[index].policy
         matching: Matching = MATCHED
-        if not member.registered:
-            matching = match(member.policy, self._request, lambda: self._request.object, self._lookups.facts)
+        if not self._plan.registered:
+            ruled, facts = self._concerned[index], self._lookups.facts
+            matching = match(policy, ruled, self._request, lambda: self._request.object, facts)
         if not isinstance(matching, NeedsNamespace | NeedsAuthorization):
             self._matchings[index] = matching
         return matching

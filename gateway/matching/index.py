@@ -22,6 +22,9 @@ from gateway.matching.versions import by_rules
 from gateway.policies.model import MatchPolicy, Policy
 from gateway.review.request import GroupVersionResource, Request
 
+Concerned = Mapping[int, Ruled]
+"""The places of the policies that have a rule about a request, in chain order, each with what its rules come to."""
+
 KEPT: Final = 50_000
 """How much is kept of answers: each counts 10 and its policies, at 60 to 100 bytes. So they take 5 MB at most: 5,000
 combinations that concern nobody, or 24 that concern 2,000 policies."""
@@ -52,9 +55,9 @@ class RuleIndex:
             for bucket in _named(policy):
                 self._buckets.setdefault(bucket, {})[place] = None
         self._kept = self._left = kept
-        self._answers: dict[Hashable, Mapping[int, Ruled]] = {}
+        self._answers: dict[Hashable, Concerned] = {}
 
-    def concerned(self, request: Request) -> Mapping[int, Ruled]:
+    def concerned(self, request: Request) -> Concerned:
         """The places of the policies that have a rule about the request, in chain order, each with what that comes to.
 
         Raises:
@@ -95,7 +98,7 @@ class RuleIndex:
         if self._has_exact:
             yield request.request_resource, request.request_sub_resource
 
-    def _keep(self, key: Hashable, found: Mapping[int, Ruled]) -> None:
+    def _keep(self, key: Hashable, found: Concerned) -> None:
         size = _ANSWER + len(found)
         if size > self._kept:
             return

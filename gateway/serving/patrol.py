@@ -34,6 +34,7 @@ from gateway.engine.decision import Decision, Outcome
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.plan import Member, Plan
 from gateway.engine.verdicts import Deny, Failure
+from gateway.matching.index import RuleIndex
 from gateway.policies.model import Phase
 from gateway.serving.patch_lines import PatchLines, about, cut
 from gateway.serving.plans import Target
@@ -134,7 +135,7 @@ def _members(replay: Replay) -> dict[int, Member]:
     The configuration may have changed since: then a policy that is not the same any more is left out.
     """
     plan = replay.configuration.plan(Target(Phase.MUTATING))
-    availability = {} if plan is None else {id(member.policy): member for member in plan.members}
+    availability = {} if plan is None else plan.by_policy
     return {
         call.index: availability[id(call.policy)]
         for call in replay.decision.calls
@@ -145,7 +146,8 @@ def _members(replay: Replay) -> dict[int, Member]:
 
 
 async def _decide(replay: Replay, members: Sequence[Member], current: object) -> Decision:
-    plan = Plan(phase=Phase.MUTATING, members=tuple(members))
+    index = RuleIndex([member.policy for member in members])
+    plan = Plan(phase=Phase.MUTATING, members=tuple(members), index=index)
     return await replay.decide(replay.request(current), plan, replay.configuration.workers)
 
 

@@ -19,7 +19,6 @@ from gateway.engine.response_builder import INTERNAL_ERROR, STATUSES
 from gateway.matching.equivalents import Equivalents, ServedResource
 from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NeedsNamespace, NotMatched, Undecidable, WrongVersion
-from gateway.matching.pipeline import match
 from gateway.policies.model import (
     FailurePolicy,
     MatchCondition,
@@ -35,6 +34,7 @@ from gateway.review.request import GroupVersionKind, GroupVersionResource, Reque
 from gateway.serving.walk import is_unsent
 from tests.conformance.cases import Case, CaseError, Result, checked, member
 from tests.conformance.requests import authorize, to_request
+from tests.matching.lookup import matching as matched
 
 if TYPE_CHECKING:
     from gateway.cel.authorization import Authorization, AuthorizationCheck
@@ -121,9 +121,9 @@ def _match(policy: Policy, request: Request, env: Any, equivalents: Equivalents)
     known = member(env, "namespaces", dict, {})
     namespaces: dict[str, dict[str, str] | None] = {}
     authorizations: dict[AuthorizationCheck, Authorization] = {}
-    facts = Facts(namespaces=namespaces, authorizations=authorizations, equivalents=equivalents)
+    facts = Facts(namespaces=namespaces, authorizations=authorizations)
     for _ in range(_FACTS_AT_MOST):
-        matching = match(policy, request, lambda: request.object, facts)
+        matching = matched(policy, request, facts, table=equivalents)
         match matching:
             case NeedsNamespace(namespace=namespace):
                 namespaces[namespace] = member(known, namespace, dict, {}) if namespace in known else None
