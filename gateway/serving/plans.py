@@ -9,12 +9,15 @@ there are is the configuration's to say; nobody else's words make one.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.engine.plan import Plan, PolicyAvailability, make_plan
 from gateway.policies.fields.shadows import shadow_of
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.registration.entries import Entries
+
+if TYPE_CHECKING:
+    from gateway.matching.index import RuleIndex
 
 PATHS: Final = {Phase.MUTATING: "/mutate", Phase.VALIDATING: "/validate"}
 """Where all policies of a phase are put to."""
@@ -75,6 +78,8 @@ class Plans:
         self._shadow_standings = shadows
         self._known: dict[Phase, InForce] = {}
         self._plans: dict[Target, Plan] = {}
+        # Of the policies as they are configured: these do not change.
+        self._indexes: dict[Target, RuleIndex] = {}
         self._shadow_plans: dict[int, Plan] = {}
 
     @property
@@ -120,6 +125,10 @@ class Plans:
             self._known[phase] = in_force(phase)
         availabilities, versions = self._known[phase]
         policies = self._policies[target]
+        registered = target in self._registered
         if versions:
             policies = tuple(versions.get(policy.qualified_name, policy) for policy in policies)
-        return make_plan(phase, policies, availabilities, registered=target in self._registered)
+            return make_plan(phase, policies, availabilities, registered=registered)
+        plan = make_plan(phase, policies, availabilities, registered=registered, index=self._indexes.get(target))
+        self._indexes[target] = plan.index
+        return plan

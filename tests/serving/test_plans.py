@@ -4,7 +4,7 @@ from gateway.engine.plan import Described
 from gateway.policies.model import Configuration, Phase
 from gateway.registration.entries import make_entries
 from gateway.serving.plans import InForce, Plans, Target
-from tests.world import policy
+from tests.world import policy, request
 
 PHASE = Phase.VALIDATING
 
@@ -48,6 +48,24 @@ def test_a_plan_has_the_standings_of_its_moment():
     in_force.known = {one.qualified_name: Described(version="7")}
     plans.availabilities_changed()
     assert plans.of(Target(PHASE), in_force).members[0].version == "7"
+
+
+def test_the_index_is_made_once():
+    """It depends on the configuration alone; but not on that alone where a policy runs in its last good version."""
+    in_force = Standings()
+    one = policy("a", phase=PHASE)
+    plans = plans_of(one)
+    first = plans.of(Target(PHASE), in_force)
+    plans.availabilities_changed()
+    again = plans.of(Target(PHASE), in_force)
+    assert again is not first
+    assert again.index is first.index
+    in_force.versions = {one.qualified_name: policy("a", phase=PHASE, rules=())}
+    plans.availabilities_changed()
+    assert not plans.of(Target(PHASE), in_force).concerned(request())
+    in_force.versions = {}
+    plans.availabilities_changed()
+    assert plans.of(Target(PHASE), in_force).concerned(request())
 
 
 def test_what_is_no_target_has_no_plan():
