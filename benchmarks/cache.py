@@ -38,6 +38,7 @@ from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
 from gateway.documents.document import hashed
+from gateway.documents.key import key_prefix
 from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
@@ -55,6 +56,7 @@ VERDICT = Allow(
 POLICY = Policy(
     phase=Phase.MUTATING, configuration="bench", index=0, name="b.example.com", worker="b", policy="b", rules=()
 )
+PREFIX = key_prefix(phase="validating", identity=b"i", version="1")
 LIMITS = CacheLimits(redis_seconds=5.0, redis_answer_seconds=10.0)
 
 
@@ -218,7 +220,7 @@ async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expec
                 uid="u",
                 cancellable=True,
                 version="1",
-                identity=b"i",
+                key_prefix=PREFIX,
                 cache=setting,
             )
             known = asker.known(ask)

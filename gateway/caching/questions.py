@@ -26,8 +26,7 @@ def policy_mark(phase: Phase, qualified_name: str) -> bytes:
 def question_of(call: PolicyCall) -> bytes:
     """The question that a call puts."""
     policy = call.policy
-    key = verdict_key(phase=policy.phase, identity=call.identity, version=call.version, document=call.document.digest)
-    return policy_mark(policy.phase, policy.qualified_name) + key
+    return policy_mark(policy.phase, policy.qualified_name) + verdict_key(call.key_prefix, call.document.digest)
 
 
 def mark_of(question: bytes) -> bytes:

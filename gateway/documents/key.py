@@ -17,17 +17,29 @@ _LENGTH: Final = 8
 """Bytes of a length: more than memory has."""
 
 
-def verdict_key(*, phase: str, identity: bytes, version: str, document: bytes) -> bytes:
-    """The key under which a verdict may be kept, 32 bytes.
+def key_prefix(*, phase: str, identity: bytes, version: str) -> bytes:
+    """What the keys of all questions to a policy begin with, made when the policy's plan is.
 
     Args:
         phase: ``mutating`` or ``validating``.
         identity: that of the policy's ``Described``.
         version: of the policy, as its worker said it; any text.
+    """
+    return b"".join(map(_framed, (_RULE, _bytes(phase), identity, _bytes(version))))
+
+
+def verdict_key(prefix: bytes, document: bytes) -> bytes:
+    """The key under which a verdict may be kept, 32 bytes.
+
+    Args:
+        prefix: see ``key_prefix``.
         document: the document's digest (``Document.digest``).
     """
-    parts = (_RULE, _bytes(phase), identity, _bytes(version), document)
-    return hashlib.sha256(b"".join([len(part).to_bytes(_LENGTH) + part for part in parts])).digest()
+    return hashlib.sha256(prefix + _framed(document)).digest()
+
+
+def _framed(part: bytes) -> bytes:
+    return len(part).to_bytes(_LENGTH) + part
 
 
 def _bytes(text: str) -> bytes:

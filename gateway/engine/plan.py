@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gateway.documents.key import key_prefix
 from gateway.engine.verdicts import Failure
 from gateway.enums import StrEnum
 from gateway.matching.index import Concerned, RuleIndex
@@ -97,8 +98,9 @@ class Member(Struct, frozen=True, kw_only=True):
     """One policy in a plan.
 
     ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
-    ``availability`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
-    ``version``, ``inputs``, ``writes``, ``identity`` and ``timeout_failure`` are those of Described.
+    ``unavailable`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
+    ``version``, ``inputs``, ``writes`` and ``timeout_failure`` are those of Described; for ``key_prefix`` see
+    ``PolicyCall``.
     """
 
     policy: Policy
@@ -107,7 +109,7 @@ class Member(Struct, frozen=True, kw_only=True):
     version: str = ""
     inputs: Inputs = Inputs.EVERYTHING
     writes: Writes = Writes.DEFAULT
-    identity: bytes = b""
+    key_prefix: bytes = b""
     timeout_failure: Failure | None = None
 
 
@@ -183,7 +185,7 @@ def _member(policy: Policy, label: str, availabilities: Mapping[str, PolicyAvail
         version=availability.version,
         inputs=policy.inputs if availability.inputs is None else availability.inputs,
         writes=policy.writes if availability.writes is None else availability.writes,
-        identity=availability.identity,
+        key_prefix=key_prefix(phase=policy.phase, identity=availability.identity, version=availability.version),
         timeout_failure=availability.timeout_failure,
     )
 

@@ -19,9 +19,10 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     After ``deadline`` the engine does not listen any more; the driver may pass the deadline on to the worker. ``uid``
     and ``traceparent`` travel beside the document.
 
-    Which question it is, say phase and document, with ``version``, the policy's as its worker described it, and
-    ``identity``, a content hash of what can change a verdict in the configuration (worker, policy, settings, inputs,
-    writes). ``cache`` is None for a policy without one, or with side effects for this request.
+    Which question it is, say document and ``key_prefix``: the phase, ``version``, which is the policy's as its worker
+    described it, and a content hash of what can change a verdict in the configuration (worker, policy, settings,
+    inputs, writes).
+    ``cache`` is None for a policy without one, or with side effects for this request.
 
     ``cancellable`` is False for a policy with side effects: its call is not broken off when the review does not wait
     for it any more. (Its deadline, which the worker has known from the start, ends it all the same.)
@@ -39,7 +40,7 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     uid: str
     cancellable: bool
     version: str = ""
-    identity: bytes = b""
+    key_prefix: bytes = b""
     cache: Cache | None = None
     traceparent: str = ""
     key: CacheKey | None = None

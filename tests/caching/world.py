@@ -11,6 +11,7 @@ from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
 from gateway.documents.document import hashed
+from gateway.documents.key import key_prefix
 from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Verdict
@@ -43,10 +44,11 @@ def ask(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATIN
         "uid": "u1",
         "cancellable": True,
         "version": "1",
-        "identity": b"i",
         "cache": Cache(ttl=60.0),
     }
-    return PolicyCall(**(defaults | fields))
+    told = defaults | fields
+    told["key_prefix"] = key_prefix(phase=phase, identity=told.pop("identity", b"i"), version=told["version"])
+    return PolicyCall(**told)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
+from gateway.documents.key import key_prefix
 from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
 from gateway.engine.origin import Source
@@ -308,5 +309,6 @@ def test_an_ask_says_which_question_it_is():
     engine = Engine(request(), make_plan(Phase.MUTATING, chain, availabilities), ends=200.0)
     first = engine.start(100.0).calls[0]
     second = engine.answered(first, Allow(), 101.0).calls[0]
-    assert (first.version, first.identity, first.cache) == ("7", b"id", cache)
+    prefix = key_prefix(phase="mutating", identity=b"id", version="7")
+    assert (first.version, first.key_prefix, first.cache) == ("7", prefix, cache)
     assert second.cache is None
