@@ -45,7 +45,7 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     would have ended.
     """
 
-    plan: Plan = field(repr=False, compare=False)
+    plan: Plan
     request: Request
     outcome: Outcome
     response: Response
