@@ -73,7 +73,7 @@ def _checked_label(_ctx: click.Context, _param: click.Parameter, value: str | No
     return value
 
 
-def _webhook_option(name: str, **attributes: Any) -> Callable[[_F], _F]:
+def _webhook(name: str, **attributes: Any) -> Callable[[_F], _F]:
     return _option(_FLAG + name, _VARIABLE + name.upper().replace("-", "_"), **attributes)
 
 
@@ -86,7 +86,7 @@ def _option(flag: str, variable: str, **attributes: Any) -> Callable[[_F], _F]:
 
 def hooks_options(command: _F) -> _F:
     """The options of ``chosen_hooks``."""
-    made = _webhook_option(
+    made = _webhook(
         "configuration-name",
         callback=_checked_name,
         help=f"The name of the hooks' configurations, without -hooks. Default: {CONFIGURATION}.",
@@ -127,20 +127,18 @@ def server_options(command: _F) -> _F:
     """The options of ``chosen_server``, and those that have no effect on ``serve``."""
     for option in reversed(
         (
-            _webhook_option(
-                "listen-address", metavar="HOST", help="As in shell-operator: where to listen; see --listen."
-            ),
-            _webhook_option(
+            _webhook("listen-address", metavar="HOST", help="As in shell-operator: where to listen; see --listen."),
+            _webhook(
                 "listen-port",
                 type=click.IntRange(0, _LARGEST_PORT),
                 help="As in shell-operator: the port to listen on.",
             ),
-            _webhook_option("server-cert", type=_FILE, help="As in shell-operator; see --tls-cert."),
-            _webhook_option("server-key", type=_FILE, help="As in shell-operator; see --tls-key."),
-            _webhook_option(
+            _webhook("server-cert", type=_FILE, help="As in shell-operator; see --tls-cert."),
+            _webhook("server-key", type=_FILE, help="As in shell-operator; see --tls-key."),
+            _webhook(
                 "client-ca", type=_FILES, multiple=True, help="As in shell-operator; see --client-ca. Repeatable."
             ),
-            _webhook_option(
+            _webhook(
                 "failure-policy",
                 type=click.Choice(["Ignore", "Fail"]),
                 help="Accepted; as in shell-operator, a binding without failurePolicy has Fail.",
@@ -222,12 +220,10 @@ def registration_options(command: _F) -> _F:
                 callback=_checked_label,
                 help="As in shell-operator: the namespace of its Service; for render --service.",
             ),
-            _webhook_option(
+            _webhook(
                 "service-name", callback=_checked_label, help="As in shell-operator: its Service; for render --service."
             ),
-            _webhook_option(
-                "ca", type=_FILE, help="As in shell-operator: its CA's certificate; for render --ca-bundle."
-            ),
+            _webhook("ca", type=_FILE, help="As in shell-operator: its CA's certificate; for render --ca-bundle."),
         )
     ):
         command = option(command)

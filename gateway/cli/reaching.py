@@ -1,4 +1,4 @@
-"""What ``serve`` and ``review`` reach workers with: the Redis of their queues, credentials for webhooks."""
+"""What commands reach workers with: the Redis of queues, credentials for webhooks, a factory of hooks' workers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,13 +9,17 @@ from msgspec.structs import replace
 
 from gateway.cli.exits import note
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
-from gateway.hooks.transport.factory import HookWorkerFactory
 from gateway.policies.field_errors import few
 from gateway.policies.model import Configuration
+from gateway.policies.workers.targets import HookTarget
+from gateway.telemetry.events import Events
+from gateway.transports.limits import TransportLimits
 from gateway.transports.means import Means
 from gateway.transports.webhook.access import AccessError, WebhookAccess
 
 if TYPE_CHECKING:
+    from gateway.hooks.execution.runner import HookRunner
+    from gateway.hooks.transport.worker import HookWorker
     from gateway.redis.addresses import RedisAddress
 
 
@@ -32,6 +36,21 @@ def chosen_means(values: dict[str, Any]) -> Means:
         resolve=values.pop("resolve"),
     )
     return Means(redis=redis, webhooks=webhooks, hooks=HookWorkerFactory())
+
+
+class HookWorkerFactory:
+    """Makes the workers of hooks, which share the limits of one process: a ``HookWorkers`` of ``transports.means``."""
+
+    def __init__(self) -> None:
+        self._runner: HookRunner | None = None
+
+    def __call__(self, name: str, target: HookTarget, limits: TransportLimits, events: Events) -> "HookWorker":
+        """A new worker, which describes its hook at once. The limits of the first call apply to all hooks."""
+        from gateway.hooks.execution.runner import HookRunner  # noqa: PLC0415 - loaded with the first hook
+        from gateway.hooks.transport.worker import HookWorker  # noqa: PLC0415 - see above
+
+        self._runner = self._runner or HookRunner(limits)
+        return HookWorker(name, target, limits, events=events, runner=self._runner)
 
 
 def tell_idle_places(configuration: Configuration, means: Means) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 
 import structlog
 
+from gateway.cli.reaching import HookWorkerFactory
 from gateway.hooks.source.directory import HookDirectory
-from gateway.hooks.transport.factory import HookWorkerFactory
 from gateway.patching.application import apply_json_patch
 from gateway.patching.dialect import PatchDialect
 from gateway.policies.configuration import load

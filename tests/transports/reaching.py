@@ -3,12 +3,12 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+from gateway.cli.reaching import HookWorkerFactory
 from gateway.documents.document import hashed
 from gateway.engine.origin import CALLED
 from gateway.engine.plan import Described
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Failure
-from gateway.hooks.transport.factory import HookWorkerFactory
 from gateway.policies.model import Configuration, Phase
 from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.transports.limits import TransportLimits

@@ -6,9 +6,6 @@
 * Processes that have left the group are found by a variable in their environment, and killed (``orphans``).
 * Both outputs are read all the time, so that the program never blocks on a write. The beginning of each is kept.
 * The program gets the environment that the caller gives, and nothing of the gateway's own.
-
-The process is waited for by its own descriptor (pidfd), not by the event loop's child watcher. That one reaps the
-process before it reports the exit; from then on the number of the group could belong to another process.
 """
 
 import asyncio
@@ -20,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from gateway.hooks.execution.exit_wait import exited
 from gateway.hooks.execution.orphans import RUN_VARIABLE, OrphanReaper, new_run_id
 from gateway.hooks.execution.results import ExitCause, ProcessResult, Stream, start_error
 
@@ -35,9 +33,6 @@ _CHUNK_BYTES: Final = 65_536
 _LAST_CHUNKS: Final = 16
 """Read from a pipe after the exit: 1 MiB, the most that an unprivileged user can make a pipe hold
 (fs.pipe-max-size)."""
-
-_POLL_SECONDS: Final = 0.02
-"""How often the exit is polled for where there are no pidfds (anything but Linux)."""
 
 OnOutput = Callable[[Stream, bytes], object]
 """Called with each piece of a program's output."""
@@ -152,12 +147,12 @@ class _Process:
         assert process is not None  # noqa: S101 - start comes first
         time_limit = self._loop.call_later(seconds, self.stop, ExitCause.TIMED_OUT)
         try:
-            await _exited(process)
+            await exited(process)
         finally:
             time_limit.cancel()
             if self._grace is not None:
                 self._grace.cancel()
-            # The process is not reaped yet, so the number is still its own. (Where ``_has_exited`` has to reap it, it
+            # The process is not reaped yet, so the number is still its own. (Where ``exited`` has to reap it, it
             # did so just now, and a group's number stays taken as long as the group has members.)
             self._signal(signal.SIGKILL)
             code = process.wait()
@@ -237,37 +232,3 @@ class _Process:
         if pipe is not None:
             self._loop.remove_reader(pipe.fileno())
             pipe.close()
-
-
-async def _exited(process: "subprocess.Popen[bytes]") -> None:
-    """Return when the process has exited, without reaping it."""
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        # Not Linux, or a sandbox that does not allow it.
-        while not _has_exited(process):  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(_POLL_SECONDS)
-        return
-    loop = asyncio.get_running_loop()
-    exited: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(descriptor, _resolve, exited)
-    try:
-        await exited
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-
-
-def _has_exited(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether it has exited. It is reaped only where the platform has no ``waitid`` (macOS, before Python 3.13)."""
-    if not hasattr(os, "waitid"):
-        return process.poll() is not None
-    try:
-        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True
-
-
-def _resolve(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
