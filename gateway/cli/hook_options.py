@@ -100,14 +100,14 @@ def hooks_options(command: _F) -> _F:
     )(made)
 
 
-def chosen_hooks(values: dict[str, Any]) -> "HookDirectory | None":
-    """The directory of hooks among a command's parameters; None: there is none."""
+def chosen_hooks(values: dict[str, Any], **limits: float) -> "HookDirectory | None":
+    """The directory of hooks among a command's parameters, with these limits of HookDirectory; None: there is none."""
     directory, name = values["hooks_dir"], values[_parameter("configuration-name")]
     if directory is None:
         return None
     from gateway.hooks.source.directory import HookDirectory
 
-    return HookDirectory(directory, configuration=name or CONFIGURATION)
+    return HookDirectory(directory, configuration=name or CONFIGURATION, **limits)
 
 
 def require_policies(paths: tuple[Path, ...], hooks: "HookDirectory | None", flag: str) -> None:

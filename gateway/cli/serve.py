@@ -50,7 +50,8 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
         values, Limits, TransportLimits, PatchLimits, CacheLimits
     )
     means = chosen_means(values)
-    hooks, server = chosen_hooks(values), chosen_server(values)
+    hooks = chosen_hooks(values, seconds=transport_limits.hook_config_seconds)
+    server = chosen_server(values)
     require_policies(policies, hooks, "--policies")
     cert, key = _certificate(values, server)
     if values["seal_key_file"] is not None and not values["redis"]:

@@ -106,6 +106,13 @@ def test_an_error_of_a_hook_prevents_the_start(run, folder):
     assert "nothing is served" in done.err
 
 
+def test_the_limit_of_config_is_that_of_the_option(settings, folder):
+    """A hook that hangs is killed after ``--limit-hook-config-seconds``."""
+    write(folder / "hanging", "#!/bin/bash\nexec sleep 1e6\n")
+    with pytest.raises(click.ClickException, match=r"did not print its configuration within 0\.5 s"):
+        settings(*CERTIFICATE, "--limit-hook-config-seconds", 0.5)
+
+
 def test_render_registers_as_shell_operator_does(run, folder, certificates):
     """Its options name Service and CA; the port is the one of a Service that says none."""
     theirs = ("--namespace", "hooks", "--validating-webhook-service-name", "svc")
