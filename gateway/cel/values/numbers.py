@@ -22,7 +22,10 @@ class Uint(int):
 def adapted(value: Any) -> Any:
     """A value out of JSON as CEL has it: an integer that no int64 can hold is a double, as in the API server."""
     if type(value) is int and not SMALLEST_INT <= value <= LARGEST_INT:
-        return float(value) if abs(value) < 10**308 else math.copysign(math.inf, value)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
     return value
 
 
