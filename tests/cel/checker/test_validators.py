@@ -96,8 +96,8 @@ def test_aggregates_of_one_type_are_fine(expression):
         (
             "'%s'.format([url('/')])",
             (
-                "1:17: error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, "
-                "maps, lists, types, durations, and timestamps, was given kubernetes.URL"
+                "1:17: error during formatting: string clause can only be used on strings, bools, bytes, ints, "
+                "doubles, maps, lists, types, durations, and timestamps, was given kubernetes.URL"
             ),
         ),
     ],
