@@ -84,11 +84,20 @@ class Documents(Struct, eq=False):
         if draft is None:
             draft = self.drafts[inputs.key] = self._drafted(inputs)
         stands = current if changed else _AS_IT_CAME
-        if draft.document is None or not draft.fits(stands, namespace):
-            content = self._encoded(draft, stands, namespace)
-            if draft.document is None or draft.document.content != content:
-                draft.document = hashed(content)
-            draft.current, draft.labels = stands, namespace
+        if draft.document is not None and draft.fits(stands, namespace):
+            return draft.document
+        members: dict[str, Any] = draft.members
+        places = draft.object
+        if places is not None and not (places.whole and stands is _AS_IT_CAME):
+            value = current if changed else self.request.object
+            members = {**members, OBJECT: shown_part(value, places)}
+        if draft.namespace is not None and namespace is not None:
+            members = {**members, NAMESPACE: shown_part(namespace_object(self.namespace, namespace), draft.namespace)}
+        # All in one call, in which the texts are copied once: of a large object, that is what a document costs.
+        content = _encode(members)
+        if draft.document is None or draft.document.content != content:
+            draft.document = hashed(content)
+        draft.current, draft.labels = stands, namespace
         return draft.document
 
     def _drafted(self, inputs: Inputs) -> _Draft:
@@ -132,15 +141,3 @@ class Documents(Struct, eq=False):
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
                 raise ReviewError(f"request.{readable(name)} cannot be read: {error}") from None
         return self.values[name]
-
-    def _encoded(self, draft: _Draft, current: Any, labels: Labels | None) -> bytes:
-        members: dict[str, Any] = draft.members
-        places = draft.object
-        if places is not None and not (places.whole and current is _AS_IT_CAME):
-            value = self.request.object if current is _AS_IT_CAME else current
-            members = {**members, OBJECT: shown_part(value, places)}
-        if draft.namespace is not None and labels is not None:
-            shown = shown_part(namespace_object(self.namespace, labels), draft.namespace)
-            members = {**members, NAMESPACE: shown}
-        # All in one call, in which the texts are copied once: of a large object, that is what a document costs.
-        return _encode(members)

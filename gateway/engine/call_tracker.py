@@ -87,7 +87,7 @@ class CallTracker(Struct, eq=False):
             return self._failed(invocation, self.budget.before_call(), NO_CALL, now)
         same = self.memo.shared.get(key)
         if same is None or not _follow(same, invocation):
-            self._open(invocation, now)
+            self._made(invocation.member, document, invocation.deadline, key, now).invocations.append(invocation)
         if self.claims:
             self.release(invocation.index)
         return None

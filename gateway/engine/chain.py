@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Final
 
 from gateway.engine.deadlines import Budget
@@ -13,6 +14,8 @@ from gateway.engine.invocation import PolicyInvocation
 from gateway.engine.plan import Plan
 from gateway.engine.review_state import ReviewState
 from gateway.policies.model import Phase
+
+_DEADLINE: Final = attrgetter("deadline")
 
 ROUNDS: Final = 2
 """kube-apiserver reinvokes at most once."""
@@ -65,4 +68,5 @@ class PolicyChain:
     @property
     def ends(self) -> float:
         """When the first of the active turns ends; there must be one."""
-        return min(invocation.deadline for invocation in self.active)
+        first: float = min(map(_DEADLINE, self.active))
+        return first

@@ -4,44 +4,44 @@
 as where a namespaceSelector needs it: a document without it would be another question.
 """
 
+from msgspec import Struct
+
 from gateway.documents.document import Document
 from gateway.documents.documents import Documents
-from gateway.engine.lookups import Lookups
 from gateway.engine.match_errors import namespace_unknown
 from gateway.engine.object_state import ObjectState
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Failure
+from gateway.matching.facts import Facts
 from gateway.matching.outcomes import NeedsNamespace
 from gateway.matching.selectors import Labels
-from gateway.review.request import Request
 
 
-class DocumentBuilder:
-    """Makes the documents of one review."""
+class DocumentBuilder(Struct, eq=False):
+    """Makes the documents of one review; ``facts`` are those found so far."""
 
-    def __init__(self, request: Request, lookups: Lookups) -> None:
-        self._documents = Documents(request)
-        self._facts = lookups.facts
+    documents: Documents
+    facts: Facts
 
     def of(self, member: Member, obj: ObjectState) -> Document | NeedsNamespace | Failure:
         """What this policy is sent about the object as it now is. Raises ReviewError as Documents does."""
         labels = self._labels(member) if member.inputs.needs_namespace else None
         if isinstance(labels, NeedsNamespace | Failure):
             return labels
-        return self._documents.of(member.inputs, obj.after, changed=obj.after is not None, namespace=labels)
+        return self.documents.of(member.inputs, obj.after, changed=obj.after is not None, namespace=labels)
 
     def of_original(self, member: Member) -> Document | NeedsNamespace | Failure:
         """What it would have been sent about the object that came."""
         labels = self._labels(member) if member.inputs.needs_namespace else None
         if isinstance(labels, NeedsNamespace | Failure):
             return labels
-        return self._documents.of(member.inputs, None, changed=False, namespace=labels)
+        return self.documents.of(member.inputs, None, changed=False, namespace=labels)
 
     def _labels(self, member: Member) -> Labels | NeedsNamespace | Failure | None:
-        namespace = self._documents.namespace
+        namespace = self.documents.namespace
         if not namespace:
             return None
-        if namespace not in self._facts.namespaces:
+        if namespace not in self.facts.namespaces:
             return NeedsNamespace(namespace=namespace)
-        labels = self._facts.namespaces[namespace]
+        labels = self.facts.namespaces[namespace]
         return namespace_unknown(member.policy, namespace) if labels is None else labels

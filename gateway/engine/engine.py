@@ -35,6 +35,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from gateway.cel.program import NeedsAuthorization
+from gateway.documents.documents import Documents
 from gateway.engine.call_tracker import NO_CALL, CallTracker, InvocationResult
 from gateway.engine.chain import PolicyChain
 from gateway.engine.deadlines import Budget
@@ -111,7 +112,7 @@ class Engine:
         # What is open, and what is known.
         ids = count(1)
         self._lookups = Lookups(request, ids)
-        self._documents = DocumentBuilder(request, self._lookups)
+        self._documents = DocumentBuilder(Documents(request), self._lookups.facts)
         self._tracker = CallTracker(request, self._budget, ids, traceparent)
         self._concerned: Concerned = {}
         self._may_prefetch = prefetch and not self._parallel
@@ -142,17 +143,18 @@ class Engine:
         """A call has its answer, or its transport says why there is none."""
         for result in self._tracker.answered(call, answer, origin, now):
             self._settle(result, now)
-        return self._step(now)
+        return self._concluded(now)
 
     def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin, now: float) -> Step:
         """A stale verdict is at hand, should the call fail; ``origin.age`` is its age at this moment."""
         self._tracker.fallback(call, verdict, origin, now)
-        return self._step(now)
+        return self._concluded(now)
 
     def found(self, lookup_id: int, fact: Fact, now: float) -> Step:
         """What was looked up: a namespace's labels, None if there is no such namespace; or an Authorization."""
         for invocation in self._lookups.found(lookup_id, fact):
-            self._match(invocation, now)
+            if self._judges(invocation, now):
+                self._invoke(invocation, now)
         self._begin_turns(now)
         if self._prefetch is not None and not self._finished and not self._budget.over(now):
             self._prefetch.resume(self._chain.first_to_come, now)
@@ -164,7 +166,7 @@ class Engine:
             self._settle(result, now)
         for invocation, lookup in self._lookups.expired(now):
             self._fail_or_skip(invocation, self._budget.lookup_timeout(invocation, lookup), now)
-        return self._step(now)
+        return self._concluded(now)
 
     def abandoned(self) -> Step:
         """Nobody waits for the decision any more: the API server has hung up."""
@@ -187,11 +189,9 @@ class Engine:
 
     # ------------------------------------------------------------------------------------------------- turns
 
-    def _step(self, now: float) -> Step:
-        self._begin_turns(now)
-        return self._concluded(now)
-
     def _concluded(self, now: float) -> Step:
+        if not self._parallel:
+            self._begin_turns(now)
         if self._finished:
             return self._flush(None, None)
         if not self._chain.active:
@@ -201,15 +201,18 @@ class Engine:
 
     def _flush(self, decision: Decision | None, wake_at: float | None) -> Step:
         calls, cancels = self._tracker.take_new()
-        return Step(calls=calls, lookups=self._lookups.take_new(), cancels=cancels, wake_at=wake_at, decision=decision)
+        lookups = self._lookups.take_new() if self._lookups.new else ()
+        return Step(calls=calls, lookups=lookups, cancels=cancels, wake_at=wake_at, decision=decision)
 
     def _begin_turns(self, now: float) -> None:
         if not self._finished:
             for invocation in self._chain.invocations(now):
                 self._chain.active.append(invocation)
-                self._match(invocation, now)
+                if self._judges(invocation, now):
+                    self._invoke(invocation, now)
 
-    def _match(self, invocation: PolicyInvocation, now: float) -> None:
+    def _judges(self, invocation: PolicyInvocation, now: float) -> bool:
+        """Whether the policy judges the object as it is now. If it does not, or not yet, what follows is done."""
         match self._matching(invocation):
             case NotMatched(why=why):
                 self._skip(invocation, why)
@@ -217,17 +220,20 @@ class Engine:
                 self._lookups.wait(invocation, need)
             case Undecidable() as undecidable:
                 self._fail_or_skip(invocation, undecided(undecidable), now)
-            case _ if not self._state.due(invocation):
+            case _ if invocation.round and not self._state.due(invocation):
                 self._skip(invocation, _UNMARKED)
             case WrongVersion(message=message):
                 self._fail(invocation, Failure(reason=Reason.WRONG_VERSION, message=message), now)
             case Matched():
-                self._invoke(invocation, now)
+                return True
+        return False
 
     def _matching(self, invocation: PolicyInvocation) -> Matching:
         if self._plan.registered:
             return MATCHED
         index = invocation.index
+        if invocation.member.unconditional:
+            return self._concerned[index]
         if self._prefetch is not None and self._object.after is None:
             prefetched = self._prefetch.matching(index)
             if prefetched is not None:
@@ -278,17 +284,19 @@ class Engine:
 
     def _end(self, invocation: PolicyInvocation) -> None:
         self._chain.end(invocation)
-        self._tracker.release(invocation.index)
+        if self._tracker.claims:
+            self._tracker.release(invocation.index)
 
     def _give_up(self) -> None:
         self._tracker.give_up()
         self._lookups.give_up()
 
     def _decide(self, now: float) -> Decision:
-        self._give_up()
+        if self._tracker.memo.calls or self._lookups.open:
+            self._give_up()
         state = self._state
         calls = tuple(state.in_chain_order())
-        patch = () if state.stopped else self._object.patch
+        patch = self._object.patch if self._object.changed and not state.stopped else ()
         outcome, response = compose(
             calls,
             alone=len(self._plan.members) == 1,

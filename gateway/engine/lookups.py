@@ -5,9 +5,10 @@ late for those who waited is a failure of theirs; it is not looked up again for 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
-from gateway.cel.authorization import Authorization, AuthorizationCheck
+from msgspec import Struct, field
+
+from gateway.cel.authorization import Authorization
 from gateway.cel.program import NeedsAuthorization
 from gateway.engine.invocation import PolicyInvocation
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
@@ -20,26 +21,22 @@ Fact = Labels | Authorization | None
 """What a lookup finds: a namespace's labels, None if there is no such namespace; the answer to a check."""
 
 
-@dataclass(slots=True, eq=False)
-class _Open:
+class _Open(Struct, eq=False):
     lookup: Lookup
-    invocations: list[PolicyInvocation] = field(default_factory=list)
+    invocations: list[PolicyInvocation] = []
 
 
-class Lookups:
+class Lookups(Struct, eq=False):
     """Keeps what is being looked up, and ``facts``, which grow as things are found.
 
-    ``ids`` gives the next id.
+    ``ids`` gives the next id. ``new`` are to be looked up, ``open`` are those that nothing was found for yet, by id.
     """
 
-    def __init__(self, request: Request, ids: Iterator[int]) -> None:
-        self._request = request
-        self._ids = ids
-        self._new: list[Lookup] = []
-        self._open: dict[int, _Open] = {}
-        self._namespaces: dict[str, Labels | None] = {}
-        self._authorizations: dict[AuthorizationCheck, Authorization] = {}
-        self.facts = Facts(namespaces=self._namespaces, authorizations=self._authorizations)
+    request: Request
+    ids: Iterator[int]
+    facts: Facts = field(default_factory=Facts)
+    new: list[Lookup] = []
+    open: dict[int, _Open] = {}
 
     def wait(self, invocation: PolicyInvocation, need: NeedsNamespace | NeedsAuthorization) -> None:
         """Let ``invocation`` wait for what it needs."""
@@ -50,12 +47,12 @@ class Lookups:
         self._find_or_start(need)
 
     def _find_or_start(self, need: NeedsNamespace | NeedsAuthorization) -> _Open:
-        for waiting in self._open.values():
+        for waiting in self.open.values():
             if _same(waiting.lookup, need):
                 return waiting
-        lookup = self._lookup(need, next(self._ids))
-        self._new.append(lookup)
-        waiting = self._open[lookup.id] = _Open(lookup=lookup)
+        lookup = self._lookup(need, next(self.ids))
+        self.new.append(lookup)
+        waiting = self.open[lookup.id] = _Open(lookup=lookup)
         return waiting
 
     def _lookup(self, need: NeedsNamespace | NeedsAuthorization, new_id: int) -> Lookup:
@@ -63,39 +60,39 @@ class Lookups:
             case NeedsNamespace(namespace=namespace):
                 return NamespaceLookup(id=new_id, namespace=namespace)
             case NeedsAuthorization(check=check):
-                return AuthorizationLookup(id=new_id, check=check, user=self._request.user_info)
+                return AuthorizationLookup(id=new_id, check=check, user=self.request.user_info)
 
     def found(self, lookup_id: int, fact: Fact) -> list[PolicyInvocation]:
         """Remember a fact; the turns that waited for it, none if nobody does any more."""
-        waiting = self._open.pop(lookup_id, None)
+        waiting = self.open.pop(lookup_id, None)
         if waiting is None:
             return []
         match waiting.lookup, fact:
             case NamespaceLookup(namespace=namespace), Mapping() | None:
-                self._namespaces[namespace] = fact
+                self.facts.namespaces[namespace] = fact
             case AuthorizationLookup(check=check), Authorization():
-                self._authorizations[check] = fact
+                self.facts.authorizations[check] = fact
             case lookup, _:
                 raise AssertionError(f"{fact!r} does not answer {lookup!r}")
         return waiting.invocations
 
     def expired(self, now: float) -> Iterator[tuple[PolicyInvocation, Lookup]]:
         """The turns whose time is over, each with what it waited for; they wait no longer."""
-        for waiting in list(self._open.values()):
+        for waiting in list(self.open.values()):
             for invocation in [invocation for invocation in waiting.invocations if invocation.deadline <= now]:
                 waiting.invocations.remove(invocation)
                 yield invocation, waiting.lookup
 
     def take_new(self) -> tuple[Lookup, ...]:
         """What is to be looked up since the last time: whoever takes it does it."""
-        take_new = tuple(self._new)
-        self._new.clear()
+        take_new = tuple(self.new)
+        self.new.clear()
         return take_new
 
     def give_up(self) -> None:
         """Nobody waits for anything any more."""
-        self._new.clear()
-        self._open.clear()
+        self.new.clear()
+        self.open.clear()
 
 
 def _same(lookup: Lookup, need: NeedsNamespace | NeedsAuthorization) -> bool:

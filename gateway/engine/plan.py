@@ -100,11 +100,12 @@ class Member(Struct, frozen=True, kw_only=True):
     ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
     ``unavailable`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
     ``version``, ``inputs``, ``writes`` and ``timeout_failure`` are those of Described; for ``key_prefix`` see
-    ``PolicyCall``.
+    ``PolicyCall``. ``unconditional``: it has neither selectors nor conditions, so that its rules alone decide.
     """
 
     policy: Policy
     label: str
+    unconditional: bool = False
     unavailable: Failure | None = None
     version: str = ""
     inputs: Inputs = Inputs.EVERYTHING
@@ -182,6 +183,9 @@ def _member(policy: Policy, label: str, availabilities: Mapping[str, PolicyAvail
     return Member(
         policy=policy,
         label=label,
+        unconditional=not (
+            policy.object_selector.requirements or policy.namespace_selector.requirements or policy.match_conditions
+        ),
         version=availability.version,
         inputs=policy.inputs if availability.inputs is None else availability.inputs,
         writes=policy.writes if availability.writes is None else availability.writes,

@@ -104,7 +104,8 @@ def compose(
     if not denials and not failures:
         allowed = Response(allowed=True, patch=patch, warnings=tuple(warnings), audit_annotations=annotations)
         return Outcome.ALLOWED, allowed
-    status = _refusal([*denials, *failures], alone=alone)
+    refusing = [*denials, *failures]
+    status = _status(refusing[0]) if alone else _common_status(refusing)
     refused = Response(allowed=False, status=status, warnings=tuple(warnings), audit_annotations=annotations)
     return (Outcome.DENIED if denials else Outcome.FAILED), refused
 
@@ -112,10 +113,9 @@ def compose(
 # ------------------------------------------------------------------------------------------------- refusals
 
 
-def _refusal(refusing: Sequence[InvocationRecord], *, alone: bool) -> Status:
+def _common_status(refusing: Sequence[InvocationRecord]) -> Status:
+    """The refusal of several policies, or of one among several."""
     first = _status(refusing[0])
-    if alone:
-        return first
     lines = [f"{record.label}: {_text(record)}" for record in refusing]
     details = _details(refusing[0]) or {}
     causes = [*details.get("causes", ())]
@@ -192,7 +192,7 @@ def _warnings(record: InvocationRecord) -> Iterator[str]:
 def _own_annotations(record: InvocationRecord) -> Iterator[tuple[str, str]]:
     if isinstance(record.answer, Failure):
         yield "failed-open" if record.failed_open else "failed", record.answer.reason
-    elif isinstance(record.answer, Deny) and not record.enforced:
+    elif isinstance(record.answer, Deny) and record.policy.mode is not Mode.ENFORCE:
         yield "would-deny", _text(record)
     if record.instead_of is not None:
         yield "stale", record.instead_of.reason

@@ -1,8 +1,6 @@
 """What is known of the world beside the request: what lookups have found so far."""
 
-from collections.abc import Mapping
-
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.matching.selectors import Labels
@@ -15,5 +13,5 @@ class Facts(Struct, frozen=True, kw_only=True):
     of ``authorizer``.
     """
 
-    namespaces: Mapping[str, Labels | None] = field(default_factory=dict)
-    authorizations: Mapping[AuthorizationCheck, Authorization] = field(default_factory=dict)
+    namespaces: dict[str, Labels | None] = {}
+    authorizations: dict[AuthorizationCheck, Authorization] = {}

@@ -173,7 +173,11 @@ class Request:
         return self._old_object
 
     def _container(self, name: str) -> Any:
-        value = self._member(name, _any, None)
+        raw = self.members.get(name)
+        try:
+            value = None if raw is None else _any.decode(raw)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise _unreadable(name, error) from None
         if value is not None and not isinstance(value, dict):
             raise ReviewError(f"request.{name} is neither a JSON object nor null")
         return value

@@ -27,7 +27,10 @@ def shown_part(value: Any, places: Places) -> Any:
         members = {}
         for name, child in value.items():
             below = places.below(name) if name in named else every
-            if below is not None and (shown := shown_part(child, below)) is not NOTHING:
+            if below is None:
+                continue
+            shown = child if below.whole else shown_part(child, below)
+            if shown is not NOTHING:
                 members[name] = shown
         return members
     if type(value) is list:

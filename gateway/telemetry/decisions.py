@@ -18,6 +18,7 @@ from gateway.engine.decision import Decision
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.origin import Source
 from gateway.engine.verdicts import Deny, Failure
+from gateway.policies.model import Mode
 from gateway.reasons import Reason
 
 _TEXTS_OF_OTHERS: Final = ("uid", "group", "version", "resource", "subresource", "namespace", "name")
@@ -101,7 +102,7 @@ def _said_something(call: InvocationRecord) -> bool:
 
 def _policy(call: InvocationRecord) -> dict[str, Any]:
     fields: dict[str, Any] = {"policy": call.policy.qualified_name, "worker": call.policy.worker}
-    if not call.enforced:
+    if call.policy.mode is not Mode.ENFORCE:
         fields |= {"mode": call.policy.mode.value}
     match call.answer:
         case Deny(message=message):
