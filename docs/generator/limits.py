@@ -82,7 +82,7 @@ _FIXED: Final = (
         names=("CONFIG_RUNS", "CONFIG_BYTES"),
     ),
     _Fixed(title="Answers of hooks", module="gateway.hooks.protocol.answers", names=("VALUES",)),
-    _Fixed(title="Metrics of hooks", module="gateway.hooks.execution.files", names=("METRICS_BYTES",)),
+    _Fixed(title="Metrics of hooks", module="gateway.hooks.execution.run_files", names=("METRICS_BYTES",)),
     _Fixed(title="Output of hooks", module="gateway.hooks.execution.output", names=("LINE_BYTES", "LINES_PER_SECOND")),
     _Fixed(
         title="Files of hooks",

@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.options import chosen_limits
-from gateway.hooks.server.policies import UnservedError, serve_hooks
+from gateway.hooks.server.handlers import UnservedError, serve_hooks
 from gateway.hooks.source.directory import HookDirectory
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration

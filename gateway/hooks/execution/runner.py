@@ -14,10 +14,10 @@ from msgspec import Struct
 from gateway.engine.verdicts import Answer
 from gateway.hooks.execution.concurrency import ConcurrencyLimiter, QueueFullError
 from gateway.hooks.execution.config_run import CONFIG_RUNS, run_config
-from gateway.hooks.execution.files import RunFiles
 from gateway.hooks.execution.output import HookOutput, LineLimiter
 from gateway.hooks.execution.process import run
 from gateway.hooks.execution.results import ExitCause, NotStartedError, ProcessResult
+from gateway.hooks.execution.run_files import RunFiles
 from gateway.hooks.protocol import outcomes
 from gateway.hooks.protocol.context import binding_context
 from gateway.hooks.protocol.verdicts import HookFailedError, verdict

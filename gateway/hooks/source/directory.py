@@ -21,7 +21,7 @@ from gateway.hooks.configuration.reader import read_hook_configuration
 from gateway.hooks.execution.config_run import CONFIG_RUNS, ConfigRunError, run_config
 from gateway.hooks.execution.results import NotStartedError
 from gateway.hooks.execution.signals import StoppedError, run_until_stopped
-from gateway.hooks.source.files import HookFiles, HookState, TooManyError, find_hooks
+from gateway.hooks.source.discovery import HookFiles, HookState, TooManyError, find_hooks
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError, Place
 from gateway.sources.files import MAX_ATTEMPTS, SourceError

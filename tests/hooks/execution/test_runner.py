@@ -11,7 +11,7 @@ import time
 import pytest
 
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
-from gateway.hooks.execution import files
+from gateway.hooks.execution import run_files
 from gateway.hooks.execution.config_run import CONFIG_RUNS
 from gateway.hooks.execution.runner import HookRequest, HookRunner, RunEvent
 from gateway.hooks.protocol.outcomes import HOOK_FAILED, NO_ANSWER
@@ -167,8 +167,8 @@ async def test_a_full_directory_is_removed_in_a_thread(tmp_path, monkeypatch):
         threads.append(threading.current_thread())
         removed(root)
 
-    removed = files._remove_tree
-    monkeypatch.setattr("gateway.hooks.execution.files._remove_tree", recorded)
+    removed = run_files._remove_tree
+    monkeypatch.setattr("gateway.hooks.execution.run_files._remove_tree", recorded)
     fill = 'mkdir -p "${BINDING_CONTEXT_PATH%/*}/a/b"; touch "${BINDING_CONTEXT_PATH%/*}/c"\n'
     assert await answer_of(bash_hook(tmp_path, fill + answering({"allowed": True}))) == Allow()
     assert await answer_of(bash_hook(tmp_path, fill + "exit 1")) == HOOK_FAILED

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.source import directory, files
+from gateway.hooks.source import directory, discovery
 from gateway.hooks.source.directory import HookDirectory
-from gateway.hooks.source.files import find_hooks
+from gateway.hooks.source.discovery import find_hooks
 from gateway.policies.configuration import load
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
@@ -160,7 +160,7 @@ def test_a_path_that_is_no_directory_is_an_error(tmp_path, name):
 
 def test_a_directory_with_too_many_files_is_an_error(folder, monkeypatch):
     """Looking through it each second would be expensive."""
-    monkeypatch.setattr(files, "MAX_FILES", 3)
+    monkeypatch.setattr(discovery, "MAX_FILES", 3)
     for number in range(4):
         bash(folder / f"hook{number}")
     with pytest.raises(SourceError, match="contains more than 3 files"):

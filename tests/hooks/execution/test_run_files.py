@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.execution.files import RunFiles
+from gateway.hooks.execution.run_files import RunFiles
 from gateway.hooks.protocol.verdicts import AnswerFiles, UnreadFile
 
 pytestmark = pytest.mark.integration
