@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -21,8 +20,7 @@ from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Described:
+class Described(Struct, frozen=True, kw_only=True):
     """The standing of a policy that can be asked: what its worker said of it, held against what is granted.
 
     ``version`` is the worker's version of the policy. ``inputs`` and ``writes`` are the grants as far as the worker
@@ -70,8 +68,7 @@ ANSWERS: Final = frozenset(
 """The reasons that a worker gave by what it answered."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unavailable:
+class Unavailable(Struct, frozen=True, kw_only=True):
     """The standing of a policy that cannot be asked: of which kind the reason is, what it is, and what may help.
 
     ``field`` is the field of the policy that is wrong, "" if none is. ``refused`` are the places in its settings that
