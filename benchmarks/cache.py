@@ -37,7 +37,7 @@ from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.documents.key import key_prefix
 from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall

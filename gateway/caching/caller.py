@@ -8,8 +8,7 @@ looked up, shared or kept.
 import asyncio
 from collections.abc import Callable
 
-from gateway.caching.cache import VerdictCache
-from gateway.caching.cached_workers import CachedWorkers
+from gateway.caching.cache import CachedWorkers, VerdictCache
 from gateway.caching.flights import Flight
 from gateway.caching.questions import question_of
 from gateway.engine.origin import Origin, Source

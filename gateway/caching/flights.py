@@ -18,8 +18,7 @@ from typing import Final
 
 import structlog
 
-from gateway.caching.cache import Kept, VerdictCache
-from gateway.caching.cached_workers import CachedWorkers
+from gateway.caching.cache import CachedWorkers, Kept, VerdictCache
 from gateway.caching.entries import Entry, reusable
 from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall

@@ -15,8 +15,8 @@ import click
 import msgspec
 import uvloop
 
-from gateway.cli.exits import COULD_NOT, fail
 from gateway.cli.options import chosen_limits
+from gateway.cli.streams import COULD_NOT, fail
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.workers.targets import GrpcTarget, QueueTarget
@@ -26,8 +26,7 @@ from gateway.serving.listener import ListenError
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import BRIDGE, BRIDGE_DROPPED_LOG_LINES, BRIDGE_IN_HAND, BRIDGE_PREFIX, BRIDGE_TAKING
-from gateway.transports.consumer_limits import ConsumerLimits
-from gateway.transports.limits import TransportLimits
+from gateway.transports.limits import ConsumerLimits, TransportLimits
 from gateway.transports.queue.bridge import Bridge
 from gateway.transports.queue.seals import QueueSeals
 

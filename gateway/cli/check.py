@@ -46,9 +46,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from msgspec.structs import replace
 
-from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.named_files import command_mistakes, file_warnings
+from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.field_errors import few, one_line
 from gateway.policies.model import Cache, Configuration, Phase, Policy, Rule, Scope

@@ -22,8 +22,8 @@ import uvloop
 from msgspec.structs import replace
 
 from gateway.cli.configuration import loaded
-from gateway.cli.exits import COULD_NOT, fail, note
 from gateway.cli.narration import closing, farewell, opening, story
+from gateway.cli.streams import COULD_NOT, fail, note
 from gateway.engine.decision import Decision
 from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, serve_until

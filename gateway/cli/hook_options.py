@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from gateway.cli.exits import note
 from gateway.cli.options import PREFIX, SHELL_OPERATOR, SectionedOption
+from gateway.cli.streams import note
 from gateway.hooks.configuration.names import CONFIGURATION
 from gateway.policies.names import dns_label, dns_subdomain
 

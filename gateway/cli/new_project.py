@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gateway.cli.languages import LANGUAGES
+from gateway.cli.commands.new_worker import LANGUAGES
 from gateway.cli.sdk_sources import SDKS, SdkError, made_files, sdk_files, values
 
 _TEMPLATES: Final = Path(__file__).parent / "projects"

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import click
 import msgspec
 
-from gateway.cli.exits import COULD_NOT, fail
+from gateway.cli.streams import COULD_NOT, fail
 from gateway.cli.wording import clean
 from gateway.serving.purge import PATH
 

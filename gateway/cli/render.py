@@ -13,8 +13,8 @@ from typing import Any, Final
 import click
 import yaml
 
-from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.hook_options import chosen_hooks, chosen_registration, require_policies
+from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.policies.model import Configuration
 from gateway.registration.entries import make_entries
 from gateway.registration.webhook_configurations import Registrar, register

@@ -28,16 +28,15 @@ import uvloop
 
 from gateway.cli.configuration import loaded
 from gateway.cli.decision_document import decision_document
-from gateway.cli.exits import COULD_NOT, fail, note
 from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.options import chosen_limits
 from gateway.cli.reaching import chosen_means, tell_idle_places
 from gateway.cli.review_files import FileError, documents
 from gateway.cli.review_text import told
+from gateway.cli.streams import COULD_NOT, fail, note
 from gateway.patching.limits import PatchLimits
 from gateway.policies.model import Configuration, Phase
-from gateway.review.errors import ReviewError
-from gateway.review.request import Request, decode
+from gateway.review.request import Request, ReviewError, decode
 from gateway.serving.limits import Limits
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.walk import UnconvertedError, Walk, Walker, after_mutation

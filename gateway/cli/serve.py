@@ -13,12 +13,12 @@ from click.core import ParameterSource
 
 from gateway.caching.limits import CacheLimits
 from gateway.cli.configuration import counted, loaded, tell_errors
-from gateway.cli.exits import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.hook_options import Server, chosen_hooks, chosen_server, require_policies
 from gateway.cli.options import (
     chosen_limits,
 )
 from gateway.cli.reaching import chosen_means, tell_idle_places
+from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.patching.limits import PatchLimits
 from gateway.serving.app import Gateway, StrictError, Watched, serve_until, start_unless
 from gateway.serving.cache import CacheError

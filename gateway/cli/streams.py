@@ -1,23 +1,45 @@
-"""The command's standard streams, which whoever started it may have closed, filled or left.
+"""How a command ends, and its standard streams, which may be closed, full, or without a reader.
 
 * A closed descriptor 0, 1 or 2 is given to the next file or socket that is opened: a report would be written into a
   connection, and libuv ends the process when it is to close one ("Assertion `fd > STDERR_FILENO' failed"). So closed
   ones lead nowhere instead, for this process and for the workers that it starts.
-* A standard error that cannot be written keeps nobody from anything: what is said there is beside the report.
+* A standard error that cannot be written prevents nothing: what is written there is beside the report.
 * An output that cannot be written is no verdict. Click exits with 1 when a pipe's reader has left, and shows a
   traceback when a disk is full; here 1 means mistakes, or a denial. So both are "could not".
 """
 
+import contextlib
 import errno
 import os
 import sys
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
-from gateway.cli.exits import COULD_NOT, note
+WRONG_CONFIGURATION: Final = 1
+COULD_NOT: Final = 2
+"""Exit codes; 0 is done."""
 
 _OUTPUT_ERRORS: Final = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say why, and exit."""
+    note(f"admission-gateway: {message}", fg="red")
+    raise SystemExit(code)
+
+
+def note(message: str, *, fg: str | None = None, err: bool = True) -> None:
+    """Say something beside the report, on the standard error. Where that cannot be written (its disk is full, its
+    reader has left), the words are lost: nothing is kept from starting, and no exit code changes.
+
+    Args:
+        message: a line.
+        fg: its colour on a terminal.
+        err: False: on the standard output, of a command that reports nothing.
+    """
+    with contextlib.suppress(OSError):
+        click.secho(message, fg=fg, err=err)
 
 
 class CommandGroup(click.Group):

@@ -21,13 +21,12 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gateway.documents.document import Document
+from gateway.documents.documents import Document
 from gateway.engine.deadlines import Budget
-from gateway.engine.invocation import CacheKey, PolicyInvocation
 from gateway.engine.memo import Fallback, Memo
 from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.plan import Member
-from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_call import CacheKey, PolicyCall, PolicyInvocation
 from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.policies.model import Policy, SideEffects
 from gateway.reasons import Reason

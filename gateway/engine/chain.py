@@ -1,7 +1,7 @@
 """Whose turn it is.
 
 * Mutating: one turn at a time, in chain order, until somebody refuses. If anything has changed the object by the end of
-  the chain, it is walked once more; who is asked then is ``reinvocation``'s to say.
+  the chain, it is walked once more; which policies are called then, ``Reinvocation`` says.
 * Validating: all turns at once, and only once.
 """
 
@@ -10,8 +10,8 @@ from operator import attrgetter
 from typing import Final
 
 from gateway.engine.deadlines import Budget
-from gateway.engine.invocation import PolicyInvocation
 from gateway.engine.plan import Plan
+from gateway.engine.policy_call import PolicyInvocation
 from gateway.engine.review_state import ReviewState
 from gateway.policies.model import Phase
 

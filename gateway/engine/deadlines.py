@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.cel.authorization import AuthorizationCheck
-from gateway.engine.invocation import PolicyInvocation
+from gateway.engine.policy_call import PolicyInvocation
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
 from gateway.engine.verdicts import Failure
 from gateway.policies.model import Policy

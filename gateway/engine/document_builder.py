@@ -6,14 +6,13 @@ as where a namespaceSelector needs it: a document without it would be another qu
 
 from msgspec import Struct
 
-from gateway.documents.document import Document
-from gateway.documents.documents import Documents
+from gateway.documents.documents import Document, Documents
 from gateway.engine.match_errors import namespace_unknown
 from gateway.engine.object_state import ObjectState
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Failure
-from gateway.matching.facts import Facts
 from gateway.matching.outcomes import NeedsNamespace
+from gateway.matching.pipeline import Facts
 from gateway.matching.selectors import Labels
 
 

@@ -42,12 +42,11 @@ from gateway.engine.deadlines import Budget
 from gateway.engine.decision import Decision
 from gateway.engine.document_builder import DocumentBuilder
 from gateway.engine.field_changes import changed_by
-from gateway.engine.invocation import PolicyInvocation
 from gateway.engine.lookups import Fact, Lookups
 from gateway.engine.match_errors import dry_run_unsupported, undecided
 from gateway.engine.origin import CALLED, Origin
 from gateway.engine.plan import Plan
-from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_call import PolicyCall, PolicyInvocation
 from gateway.engine.prefetch import Prefetch
 from gateway.engine.response_builder import compose
 from gateway.engine.review_state import ReviewState

@@ -10,10 +10,10 @@ from msgspec import Struct, field
 
 from gateway.cel.authorization import Authorization
 from gateway.cel.program import NeedsAuthorization
-from gateway.engine.invocation import PolicyInvocation
+from gateway.engine.policy_call import PolicyInvocation
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
-from gateway.matching.facts import Facts
 from gateway.matching.outcomes import NeedsNamespace
+from gateway.matching.pipeline import Facts
 from gateway.matching.selectors import Labels
 from gateway.review.request import Request
 

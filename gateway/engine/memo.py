@@ -11,9 +11,8 @@ Beside the verdicts stand the fallbacks: verdicts past their time, which count o
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.engine.invocation import CacheKey
 from gateway.engine.origin import Origin, Source
-from gateway.engine.policy_call import PolicyCall
+from gateway.engine.policy_call import CacheKey, PolicyCall
 from gateway.engine.verdicts import Verdict
 
 

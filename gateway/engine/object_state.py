@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Change, ChangeKind, Failure
-from gateway.patching.application import apply_json_patch
-from gateway.patching.dialect import PatchDialect
+from gateway.patching.application import PatchDialect, apply_json_patch
 from gateway.patching.difference import Operation, difference
 from gateway.patching.equality import equal
 from gateway.patching.errors import PatchError, ScopeError

@@ -10,7 +10,7 @@ if the object is still the one that came: facts are found once and never change.
 """
 
 from gateway.cel.program import NeedsAuthorization
-from gateway.documents.document import Document
+from gateway.documents.documents import Document
 from gateway.engine.call_tracker import CallTracker, has_side_effects
 from gateway.engine.document_builder import DocumentBuilder
 from gateway.engine.lookups import Lookups
@@ -18,8 +18,7 @@ from gateway.engine.plan import Plan
 from gateway.matching.index import Concerned
 from gateway.matching.outcomes import MATCHED, Matched, Matching, NeedsNamespace
 from gateway.matching.pipeline import match
-from gateway.review.errors import ReviewError
-from gateway.review.request import Request
+from gateway.review.request import Request, ReviewError
 
 
 class Prefetch:

@@ -15,16 +15,15 @@ from msgspec.structs import replace
 
 from gateway.engine.call_tracker import InvocationResult
 from gateway.engine.conflicts import Conflict, conflict_failure, conflicts_of
-from gateway.engine.invocation import PolicyInvocation
 from gateway.engine.invocation_record import InvocationRecord, refuses
 from gateway.engine.object_state import ObjectState
 from gateway.engine.origin import Source
 from gateway.engine.plan import Plan
-from gateway.engine.reinvocation import Reinvocation
+from gateway.engine.policy_call import PolicyInvocation
 from gateway.engine.verdicts import Allow, Answer, Change, Failure
 from gateway.patching.difference import Operation
 from gateway.patching.limits import PatchLimits
-from gateway.policies.model import Mode, Phase
+from gateway.policies.model import Mode, Phase, ReinvocationPolicy
 from gateway.reasons import Reason
 from gateway.review.request import Request
 
@@ -33,6 +32,26 @@ _NO_CHANGE_HERE: Final = Failure(
     # kube-apiserver: "validating webhook may not return response.patch".
     message="a change in the validating phase; answer allow without one, or configure the policy as mutating",
 )
+
+
+class Reinvocation(Struct, eq=False):
+    """Which policies must see the object again: kube-apiserver's webhookReinvokeContext.
+
+    After a policy changed the object, every IfNeeded policy that was called before it is marked, and stays so. Marks
+    made in the second round count for the policies still to come. A policy that failed open was called; one that was
+    never called is never marked. ``called`` and ``marked`` are places in the plan; in the second round, only marked
+    policies are called.
+    """
+
+    called: set[int] = set()
+    marked: set[int] = set()
+
+    def settled(self, record: InvocationRecord) -> None:
+        """A turn is over."""
+        if record.changes:
+            self.marked |= self.called
+        if record.called and record.policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
+            self.called.add(record.index)
 
 
 class _Effect(Struct, frozen=True, kw_only=True):

@@ -10,14 +10,28 @@ only for an object in the version that the policy judges: "only after all of tha
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec import Struct
+
+from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.matching.conditions import by_conditions
-from gateway.matching.facts import Facts
 from gateway.matching.outcomes import MATCHED, Matching, NeedsNamespace, NotMatched, Ruled, Undecidable
-from gateway.matching.selectors import object_labels, object_selected, selects
+from gateway.matching.selectors import Labels, object_labels, object_selected, selects
 from gateway.matching.wording import not_found
 from gateway.policies.model import Policy
 from gateway.reasons import Reason
 from gateway.review.request import Request
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """Facts at hand. What is missing, matching asks for; the same question with more facts comes further.
+
+    ``namespaces``: labels by name, None for a namespace that does not exist. ``authorizations``: the answers to checks
+    of ``authorizer``.
+    """
+
+    namespaces: dict[str, Labels | None] = {}
+    authorizations: dict[AuthorizationCheck, Authorization] = {}
+
 
 _OBJECT: Final = NotMatched(why="objectSelector")
 _NAMESPACE: Final = NotMatched(why="namespaceSelector")

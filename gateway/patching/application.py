@@ -12,16 +12,26 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from gateway.patching.dialect import PatchDialect
+from gateway.enums import StrEnum
 from gateway.patching.draft import Draft, place
 from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError, kind, prefixed, quoted, shown
 from gateway.patching.kubernetes import apply_kubernetes_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
-from gateway.patching.parsing import decode
-from gateway.patching.pointer import Pointer, parse_pointer
+from gateway.patching.parsing import decode, parse_pointer
 from gateway.patching.visibility import RestrictedDraft, Visibility
 from gateway.scopes.places import Places
+from gateway.scopes.pointer import Pointer
+
+
+class PatchDialect(StrEnum):
+    """By whose rules a JSON Patch is read."""
+
+    RFC_6902 = "rfc6902"
+    """The standard. What workers are promised."""
+
+    KUBERNETES = "kubernetes"
+    """kube-apiserver's library, in every corner. What existing webhooks were written against."""
 
 
 class _Operation(msgspec.Struct, gc=False):

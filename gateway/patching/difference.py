@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from gateway.patching.alignment import Aligner, Pair
 from gateway.patching.equality import Value, equal
-from gateway.patching.pointer import escaped
+from gateway.scopes.pointer import escaped
 
 _SHIFTED_ELEMENTS = 50_000_000
 """How many array elements kube-apiserver may have to copy for one array's operations. Its library copies the whole

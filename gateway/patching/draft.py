@@ -22,7 +22,7 @@ from gateway.depth import too_deep
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, kind, quoted, shown
 from gateway.patching.limits import PatchLimits
-from gateway.patching.pointer import Pointer, array_index, format_pointer
+from gateway.scopes.pointer import Pointer, array_index, format_pointer
 
 _ENCODER = msgspec.json.Encoder()
 _ABSENT: Any = object()

@@ -25,8 +25,8 @@ from gateway.patching.difference import Operation
 from gateway.patching.equality import Value
 from gateway.patching.ownership_tree import OwnershipNode, Writes, member
 from gateway.patching.placement import Placed, placed
-from gateway.patching.pointer import Pointer, format_pointer
 from gateway.patching.sequence_diff import sequence_diff
+from gateway.scopes.pointer import Pointer, format_pointer
 
 
 class Overwrite(Struct, frozen=True, kw_only=True):

@@ -27,9 +27,9 @@ from gateway.patching.errors import PatchError, kind, prefixed, shown
 from gateway.patching.limits import PatchLimits
 from gateway.patching.nodes import Container, Elements, Node, children_of
 from gateway.patching.parsing import decode
-from gateway.patching.pointer import Pointer
 from gateway.patching.visibility import Visibility
 from gateway.scopes.places import Places
+from gateway.scopes.pointer import Pointer
 
 _PATCH: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
 _ANYTHING: Final = msgspec.json.Decoder()

@@ -21,9 +21,9 @@ from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError, kind
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode
-from gateway.patching.pointer import Pointer
 from gateway.patching.visibility import missing, shows_array
 from gateway.scopes.places import Places
+from gateway.scopes.pointer import Pointer
 
 _ANYTHING = msgspec.json.Decoder()
 _ABSENT: Any = object()

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET
 
 from gateway.patching.equality import Value
-from gateway.patching.pointer import Pointer
+from gateway.scopes.pointer import Pointer
 
 Write: TypeAlias = tuple[int, int]
 """The turn in which something was written, and its author."""

@@ -8,6 +8,8 @@ from gateway.depth import most_values, too_deep
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, kind
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+from gateway.scopes import pointer
+from gateway.scopes.pointer import Pointer, PointerError
 
 T = TypeVar("T")
 
@@ -53,3 +55,14 @@ def _hint(content: bytes, error: ValueError) -> str:
     if "truncated" in str(error) and b"\\u" in content:
         return ", or a surrogate without its other half"
     return ""
+
+
+def parse_pointer(text: str) -> Pointer:
+    """The tokens of a JSON Pointer in its string form (RFC 6901, sections 3 and 4).
+
+    Raises PatchError if it neither is empty nor starts with ``/``, or has a ``~`` that is not followed by 0 or 1.
+    """
+    try:
+        return pointer.parse_pointer(text)
+    except PointerError as error:
+        raise PatchError(str(error)) from None

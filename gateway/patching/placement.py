@@ -17,7 +17,8 @@ from msgspec import UNSET, Struct
 
 from gateway.patching.difference import Operation
 from gateway.patching.equality import Value
-from gateway.patching.pointer import Pointer, parse_pointer
+from gateway.patching.parsing import parse_pointer
+from gateway.scopes.pointer import Pointer
 
 
 class Placed(Struct, frozen=True, kw_only=True):

@@ -10,8 +10,7 @@ from gateway.patching.difference import difference
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, prefixed
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
-from gateway.patching.parsing import parse_object
-from gateway.patching.pointer import parse_pointer
+from gateway.patching.parsing import parse_object, parse_pointer
 from gateway.patching.visibility import RestrictedDraft, Visibility
 from gateway.scopes.places import Places
 from gateway.scopes.projection import shown_part

@@ -21,9 +21,10 @@ from gateway.patching.difference import Operation
 from gateway.patching.draft import place
 from gateway.patching.equality import Value, equal
 from gateway.patching.errors import shown
+from gateway.patching.parsing import parse_pointer
 from gateway.patching.placement import Placed, placed
-from gateway.patching.pointer import Pointer, format_pointer, parse_pointer
 from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer import Pointer, format_pointer
 from gateway.scopes.writes import Writes
 
 _LISTED: Final = 5

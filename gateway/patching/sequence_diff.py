@@ -20,7 +20,7 @@ from gateway.patching.difference import difference
 from gateway.patching.equality import Value, equal
 from gateway.patching.ownership_tree import ArrayOwnership, OwnershipNode
 from gateway.patching.placement import Placed, placed
-from gateway.patching.pointer import Pointer
+from gateway.scopes.pointer import Pointer
 
 
 def sequence_diff(before: Value, after: Value, owners: OwnershipNode | None) -> Iterator[Placed]:

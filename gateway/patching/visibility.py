@@ -30,9 +30,9 @@ from gateway.patching.draft import Draft, place
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, ScopeError, quoted, shown
 from gateway.patching.limits import PatchLimits
-from gateway.patching.pointer import Pointer, array_index, format_pointer
 from gateway.scopes.inputs import OBJECT
 from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer import Pointer, array_index, format_pointer
 
 Children: TypeAlias = dict[str, Any] | list[Any] | None
 """What stands in a container; None for a value that is none."""

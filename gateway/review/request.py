@@ -22,7 +22,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from gateway.depth import too_deep
-from gateway.review.errors import ReviewError
 
 API_VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
@@ -41,6 +40,14 @@ class GroupVersionKind(msgspec.Struct, frozen=True, kw_only=True):
     group: str = ""
     version: str
     kind: str
+
+
+class ReviewError(Exception):
+    """The body is not an AdmissionReview that can be judged: HTTP 400, since without a uid no review can be answered.
+
+    ``str(error)`` says what was expected and what was found, in one line, and never quotes the body: it may be a
+    Secret.
+    """
 
 
 class GroupVersionResource(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from gateway.engine.policy_caller import PolicyCaller
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.model import Policy
 from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.serving.looking import Looking
+from gateway.sources.watching import Looking
 from gateway.telemetry.events import Events
 from gateway.transports.workers import Workers
 

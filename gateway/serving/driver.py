@@ -25,7 +25,7 @@ from gateway.engine.policy_caller import PolicyCaller
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup, Step
 from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.reasons import Reason
-from gateway.review.errors import ReviewError
+from gateway.review.request import ReviewError
 
 _LOG: Final = structlog.get_logger(__name__)
 

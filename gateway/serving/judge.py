@@ -22,8 +22,7 @@ from gateway.engine.verdicts import Failure
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review.errors import ReviewError
-from gateway.review.request import DEPTH, Request, decode
+from gateway.review.request import DEPTH, Request, ReviewError, decode
 from gateway.review.response import Response, Status, encode
 from gateway.serving.driver import Driver
 from gateway.serving.front import Reply

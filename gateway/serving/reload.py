@@ -29,11 +29,10 @@ import structlog
 
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
-from gateway.serving.looking import Looking
 from gateway.serving.report import Report
 from gateway.serving.rollout import Rollout
 from gateway.sources.files import SourceError
-from gateway.sources.watching import Source
+from gateway.sources.watching import Looking, Source
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -33,8 +33,7 @@ from gateway.patching.application import apply_json_patch
 from gateway.patching.difference import Operation, encode_patch
 from gateway.patching.errors import PatchError
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
-from gateway.review.errors import ReviewError
-from gateway.review.request import Request
+from gateway.review.request import Request, ReviewError
 from gateway.serving.driver import Driver
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.walk import with_object

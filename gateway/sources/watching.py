@@ -103,3 +103,27 @@ class Source:
     def _look(self) -> _States:
         files: State = () if self.hooks is not None and not self.paths else look(self.paths)
         return files, () if self.hooks is None else self.hooks.look()
+
+
+class Looking:
+    """The pauses between the looks of one watcher."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+
+    def now(self) -> None:
+        """Look at once."""
+        self._asked.set()
+
+    async def pause(self, interval: float) -> bool:
+        """Wait until the next look; whether somebody has asked for it.
+
+        Args:
+            interval: seconds; 0: only when asked to.
+        """
+        try:
+            await asyncio.wait_for(self._asked.wait(), interval or None)
+        except TimeoutError:
+            return False
+        self._asked.clear()
+        return True

@@ -27,10 +27,9 @@ from gateway.policies.model import Phase, Policy
 from gateway.policies.workers.targets import Worker
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
-from gateway.transports.asked import Introduced, SettingsJudge
+from gateway.transports.asked import Introduced, SettingsJudge, WorkerError
 from gateway.transports.describing import Describing
 from gateway.transports.descriptions import Description
-from gateway.transports.errors import WorkerError
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -9,12 +9,19 @@ from typing import Protocol
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer
+from gateway.telemetry.events import Events
+from gateway.telemetry.labels import LIMIT_OF, WorkerEvent
+from gateway.telemetry.table import LIMIT_HITS, WORKER_EVENTS
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Description
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 Answered = Callable[[PolicyCall, Answer], object]
 """Told the answer to a call."""
+
+
+class WorkerError(Exception):
+    """Describe or ValidateSettings did not succeed; ``str(error)`` says who and why."""
 
 
 class SettingsJudge(Protocol):
@@ -94,3 +101,11 @@ class Introduced(Asked, Protocol):
 
     def all_with(self, description: Description) -> tuple[SettingsJudge, ...]:
         """Whom to ask about settings, of those who are described so."""
+
+
+def count_worker_event(events: Events, worker: str, event: WorkerEvent, amount: int = 1) -> None:
+    """Report that something happened, so often; and that a limit was hit, where that is what happened."""
+    events.count(WORKER_EVENTS, worker, event, amount=amount)
+    limit = LIMIT_OF.get(event)
+    if limit is not None:
+        events.count(LIMIT_HITS, limit)

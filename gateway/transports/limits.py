@@ -169,3 +169,36 @@ class TransportLimits(Bounds):
     hook_response_bytes: int = of_body(16)
     """The largest answer file of a hook that is read; a larger one is ``INVALID_RESPONSE``. A patch that replaces the
     largest object has four thirds of its size in base64; a quarter of the limit remains for the rest."""
+
+
+class ConsumerLimits(Bounds):
+    """Bounds of a consumer."""
+
+    in_flight: int = 100
+    """Questions that are in hand at once. At 10 ms each that is 10,000 a second, more than one process passes on; and
+    a worker that takes longer seldom works on more at a time."""
+
+    in_flight_bytes: int = 134_217_728
+    """Bytes of questions and answers in hand beyond which no more are taken: six documents of the largest size, 20 MB
+    each. What one read brings may come on top; it is bounded by what a lane may hold."""
+
+    answer_seconds: float = 3.0
+    """How long Redis may take to connect, or to answer: whoever has not been heard of for so long is taken for dead."""
+
+
+class Backlog:
+    """Counts it.
+
+    Args:
+        limit: in bytes.
+    """
+
+    __slots__ = ("bytes", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.bytes = 0
+
+    def has_room(self, size: int) -> bool:
+        """Whether so much more may wait. One document always may, whatever its size."""
+        return not self.bytes or self.bytes + size <= self.limit

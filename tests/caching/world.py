@@ -10,7 +10,7 @@ from typing import Any
 from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.documents.key import key_prefix
 from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall

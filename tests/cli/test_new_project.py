@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.cli.languages import LANGUAGES
+from gateway.cli.commands.new_worker import LANGUAGES
 from gateway.cli.sdk_sources import SDKS, sdk_files
 from tests.cli.projects import NAME, contents, made
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import sdk_sources
-from gateway.cli.languages import LANGUAGES
+from gateway.cli.commands.new_worker import LANGUAGES
 from gateway.cli.main import main
 from tests.cli.projects import NAME, made
 

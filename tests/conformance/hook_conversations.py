@@ -21,8 +21,7 @@ import structlog
 
 from gateway.cli.reaching import HookWorkerFactory
 from gateway.hooks.source.directory import HookDirectory
-from gateway.patching.application import apply_json_patch
-from gateway.patching.dialect import PatchDialect
+from gateway.patching.application import PatchDialect, apply_json_patch
 from gateway.policies.configuration import load
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings

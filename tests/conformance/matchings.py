@@ -17,8 +17,8 @@ from gateway.engine.invocation_record import refuses
 from gateway.engine.match_errors import undecided
 from gateway.engine.response_builder import INTERNAL_ERROR, STATUSES
 from gateway.matching.equivalents import Equivalents, ServedResource
-from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NeedsNamespace, NotMatched, Undecidable, WrongVersion
+from gateway.matching.pipeline import Facts
 from gateway.policies.model import (
     FailurePolicy,
     MatchCondition,

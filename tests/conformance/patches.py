@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.patching.application import apply_json_patch
-from gateway.patching.dialect import PatchDialect
+from gateway.patching.application import PatchDialect, apply_json_patch
 from gateway.patching.errors import PatchError
 from tests.conformance.cases import Case, CaseError, Result, member, same
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.cel.program import EvaluationError
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Deny, Failure
 from gateway.policies.configuration import load

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 
 from gateway.documents.documents import Documents
-from gateway.review.errors import ReviewError
-from gateway.review.request import decode
+from gateway.review.request import ReviewError, decode
 from gateway.scopes.inputs import ALWAYS, Inputs
 from gateway.scopes.places import ANY
 from tests.documents.mutations import (

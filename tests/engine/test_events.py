@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.engine import Engine
 from gateway.engine.origin import Origin, Source
 from gateway.engine.policy_call import PolicyCall

@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from gateway import __version__
-from gateway.cli.languages import LANGUAGES
+from gateway.cli.commands.new_worker import LANGUAGES
 from gateway.cli.main import main
 from tests.hooks.source.test_directory import bash
 from tests.integration.process import PATIENCE, Lines

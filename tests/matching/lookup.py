@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gateway.matching.equivalents import EMPTY, Equivalents
-from gateway.matching.facts import Facts
 from gateway.matching.index import RuleIndex
 from gateway.matching.outcomes import RULES, Matching
-from gateway.matching.pipeline import match
+from gateway.matching.pipeline import Facts, match
 from gateway.policies.model import Policy
 from gateway.review.request import Request
 

@@ -7,8 +7,8 @@ from gateway.cel.budget import OUT_OF_BUDGET
 from gateway.cel.match_conditions import compile_condition
 from gateway.cel.program import EvaluationError, NeedsAuthorization
 from gateway.matching.conditions import Variables
-from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched, Undecidable
+from gateway.matching.pipeline import Facts
 from gateway.policies.model import EVERYTHING, MatchCondition, Requirement, Selector
 from gateway.reasons import Reason
 from tests.matching.lookup import matching

@@ -9,7 +9,7 @@ from gateway.matching.index import RuleIndex
 from gateway.matching.outcomes import MATCHED, NotMatched, WrongVersion
 from gateway.matching.versions import by_rules
 from gateway.policies.model import MatchPolicy, Rule
-from gateway.review.errors import ReviewError
+from gateway.review.request import ReviewError
 from tests.matching.test_properties import CHAINS, ENTRIES, TABLES, TRAFFIC
 from tests.world import policy, request
 

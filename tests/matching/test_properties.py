@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from gateway.cel.authorization import AuthorizationCheck
 from gateway.cel.program import EvaluationError
 from gateway.matching.equivalents import Equivalents, ServedResource
-from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NotMatched, WrongVersion
+from gateway.matching.pipeline import Facts
 from gateway.policies.model import MatchPolicy, Requirement, Rule, Scope, Selector
 from gateway.review.request import GroupVersionKind, GroupVersionResource, decode
 from tests.matching.lookup import matching

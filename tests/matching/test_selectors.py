@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.matching.facts import Facts
 from gateway.matching.outcomes import Matched, NeedsNamespace, NotMatched, Undecidable
+from gateway.matching.pipeline import Facts
 from gateway.policies.model import EVERYTHING, Requirement, Selector
 from gateway.reasons import Reason
 from tests.matching.lookup import matching

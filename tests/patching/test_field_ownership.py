@@ -11,9 +11,10 @@ from gateway.patching.application import apply_json_patch
 from gateway.patching.difference import Operation, difference, encode_patch
 from gateway.patching.equality import equal
 from gateway.patching.field_ownership import FieldOwnership
+from gateway.patching.parsing import parse_pointer
 from gateway.patching.placement import placed
-from gateway.patching.pointer import format_pointer, parse_pointer
 from gateway.patching.sequence_diff import sequence_diff
+from gateway.scopes.pointer import format_pointer
 from tests.patching.values import SEEDS, SOME, edited, found, objects, places, strictly_equal, text, values
 
 A, B, C, D = range(4)

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.patching import nodes
-from gateway.patching.application import apply_json_patch
-from gateway.patching.dialect import PatchDialect
+from gateway.patching.application import PatchDialect, apply_json_patch
 from gateway.patching.difference import difference, encode_patch
 from gateway.patching.errors import PatchError
 from gateway.patching.limits import PatchLimits

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.patching.errors import PatchError
-from gateway.patching.pointer import format_pointer, parse_pointer
+from gateway.patching.parsing import parse_pointer
+from gateway.scopes.pointer import format_pointer
 
 # RFC 6901, section 5, by the member that each example names.
 EXAMPLES = {

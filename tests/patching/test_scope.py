@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 
 from gateway.patching.difference import difference
-from gateway.patching.pointer import format_pointer, parse_pointer
+from gateway.patching.parsing import parse_pointer
 from gateway.patching.scope import out_of_scope
 from gateway.scopes.places import Places
+from gateway.scopes.pointer import format_pointer
 from gateway.scopes.writes import IDENTITY, STATUS, Writes
 from tests.patching.values import SEEDS, SOME, edited, found, objects, places, strictly_equal
 

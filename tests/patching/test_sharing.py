@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gateway.patching.application import apply_json_patch
 from gateway.patching.errors import PatchError
 from gateway.patching.merging import apply_merge_patch
-from gateway.patching.pointer import parse_pointer
+from gateway.patching.parsing import parse_pointer
 from tests.patching.values import SOME, found, objects, patched, places, strictly_equal, text, values
 
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.patching.application import apply_json_patch
-from gateway.patching.dialect import PatchDialect
+from gateway.patching.application import PatchDialect, apply_json_patch
 from gateway.patching.difference import difference
 from gateway.patching.errors import PatchError, ScopeError
 from gateway.patching.merging import apply_merge_patch
-from gateway.patching.pointer import format_pointer, parse_pointer
+from gateway.patching.parsing import parse_pointer
 from gateway.patching.replacement import apply_object
 from gateway.scopes.places import Places
+from gateway.scopes.pointer import format_pointer
 from gateway.scopes.projection import shown_part
 from tests.patching.values import SEEDS, SOME, edited, found, objects, places, strictly_equal, text
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.patching.application import apply_json_patch
 from gateway.patching.errors import PatchError
-from gateway.patching.pointer import format_pointer
+from gateway.scopes.pointer import format_pointer
 
 NAMES = st.sampled_from(["a", "b", "name", "", "0", "1", "-", "01", "~", "/", "m~1n", "é"])
 """Few, so that two documents have members in common; and with every meaning that a pointer's token can have."""

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.review.errors import ReviewError
-from gateway.review.request import decode
+from gateway.review.request import ReviewError, decode
 from tests.traffic import recording, recordings
 
 MEMBERS = {

@@ -13,7 +13,7 @@ from gateway.engine.origin import Origin, Source
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
-from gateway.review.errors import ReviewError
+from gateway.review.request import ReviewError
 from gateway.serving.driver import Driver
 from tests.integration.process import PATIENCE
 from tests.world import condition, plan, policy, request, when_authorized

@@ -53,7 +53,7 @@ from gateway.telemetry.table import (
     SHADOW_COMPARISONS,
     WORKER_CONNECTIONS,
 )
-from gateway.transports.events import count_worker_event
+from gateway.transports.asked import count_worker_event
 from gateway.transports.limits import TransportLimits
 from tests.samples import sample_value
 from tests.world import decide, label, patch, policy, request

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from gateway.cli.reaching import HookWorkerFactory
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.origin import CALLED
 from gateway.engine.plan import Described
 from gateway.engine.policy_call import PolicyCall

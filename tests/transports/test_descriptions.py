@@ -4,7 +4,7 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from gateway.transports.descriptions import KEPT, MOST_BYTES, Descriptions
-from gateway.transports.grpc.backlog import Backlog
+from gateway.transports.limits import Backlog
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.workers import description
 

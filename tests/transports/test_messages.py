@@ -5,7 +5,7 @@ from google.protobuf.duration_pb2 import Duration
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase

@@ -7,10 +7,9 @@ import grpc.aio
 
 from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Descriptions
-from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.connection import Connection
 from gateway.transports.grpc.failures import Failures
-from gateway.transports.limits import TransportLimits
+from gateway.transports.limits import Backlog, TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
 

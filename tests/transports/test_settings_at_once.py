@@ -7,8 +7,8 @@ import pytest
 from gateway.engine.plan import Described
 from gateway.policies.model import Phase
 from gateway.policies.workers.targets import GrpcTarget, Worker
+from gateway.transports.asked import WorkerError
 from gateway.transports.describing import AT_ONCE, Describing
-from gateway.transports.errors import WorkerError
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.world import policy

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli.languages import LANGUAGES
+from gateway.cli.commands.new_worker import LANGUAGES
 from gateway.cli.main import main
 from tests.workers.commands import ROOT
 

@@ -7,8 +7,7 @@ import click
 
 from gateway.cli.options import ADDRESS, limit_options, option
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
-from gateway.transports.consumer_limits import ConsumerLimits
-from gateway.transports.limits import TransportLimits
+from gateway.transports.limits import ConsumerLimits, TransportLimits
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _LIMITS: Final = ConsumerLimits()

@@ -1,10 +1,12 @@
 """``admission-gateway new-worker``: its options."""
 
 from pathlib import Path
+from typing import Final
 
 import click
 
-from gateway.cli.languages import LANGUAGES
+LANGUAGES: Final = {"go": "Go", "python": "Python", "node": "JavaScript", "rust": "Rust", "java": "Java"}
+"""What ``--lang`` takes, and what people call it."""
 
 
 @click.command("new-worker")

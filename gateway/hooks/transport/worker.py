@@ -25,9 +25,8 @@ from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import HOOK_EVENTS, WorkerEvent
 from gateway.telemetry.table import HOOK_PROCESSES, WORKER_CONNECTIONS
 from gateway.transports.agreement import Agreement
-from gateway.transports.asked import Answered
+from gateway.transports.asked import Answered, count_worker_event
 from gateway.transports.descriptions import Description, Descriptions
-from gateway.transports.events import count_worker_event
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

@@ -30,15 +30,14 @@ from google.protobuf.message import DecodeError
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer
 from gateway.transports.agreement import Agreement
+from gateway.transports.asked import WorkerError
 from gateway.transports.descriptions import Description, Descriptions
-from gateway.transports.errors import WorkerError
 from gateway.transports.grpc.attempts import Attempt, Ending
-from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.failures import Failures, is_late
 from gateway.transports.grpc.health import HealthWatch
 from gateway.transports.grpc.introduction import SERVICE, Introduction
 from gateway.transports.grpc.stream import ReviewStream
-from gateway.transports.limits import TransportLimits
+from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.messages import Reading, review_answer, review_request
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 

@@ -7,8 +7,8 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from gateway import __version__
+from gateway.transports.asked import WorkerError
 from gateway.transports.descriptions import read_words
-from gateway.transports.errors import WorkerError
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

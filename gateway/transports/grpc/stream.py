@@ -26,9 +26,8 @@ from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
 from gateway.policies.model import Policy
 from gateway.transports.grpc.attempts import Attempt, Ending
-from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.failures import Failures
-from gateway.transports.limits import TransportLimits
+from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.wire import LARGE_BYTES, fields, parsed

@@ -23,11 +23,9 @@ from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import GRPC_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS
 from gateway.transports.agreement import Agreement
-from gateway.transports.asked import Answered
+from gateway.transports.asked import Answered, count_worker_event
 from gateway.transports.descriptions import Description, Descriptions
-from gateway.transports.events import count_worker_event
 from gateway.transports.grpc.addresses import resolve
-from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.connection import Connection, State
 from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.grpc.failures import Failures
@@ -36,7 +34,7 @@ from gateway.transports.grpc.introduction import Introduction
 from gateway.transports.grpc.replica import Replica
 from gateway.transports.grpc.retries import RetryingCall
 from gateway.transports.grpc.retry_budget import RetryBudget
-from gateway.transports.limits import TransportLimits
+from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.messages import Reading, outcome_answer
 from gateway.transports.outcomes import Outcomes
 

@@ -14,9 +14,8 @@ import structlog
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
-from gateway.transports.asked import Answered
+from gateway.transports.asked import Answered, WorkerError
 from gateway.transports.descriptions import Description
-from gateway.transports.errors import WorkerError
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.failures import Failures

@@ -16,11 +16,10 @@ from gateway.policies.workers.grpc_names import socket_path
 from gateway.policies.workers.targets import GrpcTarget
 from gateway.redis.addresses import RedisAddress
 from gateway.telemetry.events import Events
-from gateway.transports.consumer_limits import ConsumerLimits
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.grpc.dialling import Dialler
 from gateway.transports.grpc.worker import GrpcWorker
-from gateway.transports.limits import TransportLimits
+from gateway.transports.limits import ConsumerLimits, TransportLimits
 from gateway.transports.queue.consumer import Consumer
 from gateway.transports.queue.relaying import Relaying, relayed
 from gateway.transports.queue.seals import QueueSeals

@@ -24,7 +24,7 @@ from gateway.redis.clients import Client
 from gateway.redis.homes import home_client
 from gateway.redis.link import Link
 from gateway.telemetry.events import Events, NoEvents
-from gateway.transports.consumer_limits import ConsumerLimits
+from gateway.transports.limits import ConsumerLimits
 from gateway.transports.queue.answering import Answering
 from gateway.transports.queue.commands import Commands, NoGroupError
 from gateway.transports.queue.consuming import PART, Condition, Consuming

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from gateway.telemetry.events import Events
 from gateway.telemetry.labels import ConsumerEvent
 from gateway.telemetry.table import BRIDGE_EVENTS
-from gateway.transports.consumer_limits import ConsumerLimits
+from gateway.transports.limits import ConsumerLimits
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.hands import Hands
 from gateway.transports.queue.judging import Judging

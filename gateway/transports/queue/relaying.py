@@ -16,13 +16,13 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-from gateway.documents.document import Document
+from gateway.documents.documents import Document
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
+from gateway.transports.asked import WorkerError
 from gateway.transports.descriptions import Description
-from gateway.transports.errors import WorkerError
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.messages import PHASES, Meaningless
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q

@@ -29,9 +29,8 @@ from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import QUEUE_EVENTS, WorkerEvent
 from gateway.telemetry.table import QUEUE_LENGTH, QUEUE_OLDEST_SECONDS, WORKER_CONNECTIONS
 from gateway.transports.agreement import Agreement
-from gateway.transports.asked import Answered, SettingsJudge
+from gateway.transports.asked import Answered, SettingsJudge, count_worker_event
 from gateway.transports.descriptions import Description
-from gateway.transports.events import count_worker_event
 from gateway.transports.limits import TransportLimits
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb

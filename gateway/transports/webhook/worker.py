@@ -18,11 +18,9 @@ from gateway.policies.workers.targets import WebhookTarget
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import WEBHOOK_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS
-from gateway.transports.asked import Answered
+from gateway.transports.asked import Answered, count_worker_event
 from gateway.transports.descriptions import Description
-from gateway.transports.events import count_worker_event
-from gateway.transports.grpc.backlog import Backlog
-from gateway.transports.limits import TransportLimits
+from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.webhook.access import Credentials, WebhookAccess
 from gateway.transports.webhook.asking import WebhookCall
 from gateway.transports.webhook.client import Client

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from time import monotonic
 
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.hooks.transport.worker import HookWorker
 from gateway.policies.model import Phase

@@ -4,13 +4,12 @@ from contextlib import asynccontextmanager
 
 import grpc.aio
 
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.policy_call import PolicyCall
-from gateway.transports.grpc.backlog import Backlog
 from gateway.transports.grpc.connection import SERVICE
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.grpc.stream import ReviewStream
-from gateway.transports.limits import TransportLimits
+from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.messages import outcome_answer
 from tests.integration.workers import scripted
 from tests.transports.reaching import FAR_AWAY, judge

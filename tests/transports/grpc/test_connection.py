@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.verdicts import Allow, Deny
 from gateway.reasons import Reason
 from gateway.transports.grpc import connection as module

@@ -5,7 +5,7 @@ from time import monotonic
 
 import pytest
 
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.verdicts import Allow, Deny
 from gateway.reasons import Reason
 from gateway.transports.grpc.attempts import Ending

@@ -6,7 +6,7 @@ from time import monotonic
 import grpc
 import pytest
 
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.grpc import stream as module

@@ -12,7 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ConstantBackoff
 
 from gateway.redis.addresses import redis_address
-from gateway.transports.consumer_limits import ConsumerLimits
+from gateway.transports.limits import ConsumerLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.consumer import Consumer

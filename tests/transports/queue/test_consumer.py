@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from gateway.transports.consumer_limits import ConsumerLimits
+from gateway.transports.limits import ConsumerLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import consuming as consuming_module

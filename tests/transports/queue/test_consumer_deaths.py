@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from gateway.transports.consumer_limits import ConsumerLimits
+from gateway.transports.limits import ConsumerLimits
 from gateway.transports.queue import heartbeat
 from gateway.transports.queue.commands import NOBODY
 from gateway.transports.queue.names import GROUP

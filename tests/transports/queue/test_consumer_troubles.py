@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.redis.addresses import redis_address
-from gateway.transports.consumer_limits import ConsumerLimits
+from gateway.transports.limits import ConsumerLimits
 from gateway.transports.queue import answering, heartbeat
 from tests.caching import servers
 from tests.docs.pages import blocks

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
-from gateway.transports.consumer_limits import ConsumerLimits
+from gateway.transports.limits import ConsumerLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import commands, crowd, desertion, exchange
 from tests.transports.queue.consumers import ANSWER_SECONDS, LANE, Judge, consuming, introduced, until

@@ -8,7 +8,7 @@ import pytest
 from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
-from gateway.transports.consumer_limits import ConsumerLimits
+from gateway.transports.limits import ConsumerLimits
 from gateway.transports.queue import desertion
 from tests.authorities import Authority
 from tests.caching import servers

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.documents.document import hashed
+from gateway.documents.documents import hashed
 from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Phase
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q

@@ -7,7 +7,7 @@ import pytest
 from gateway.engine.verdicts import Allow, Failure
 from gateway.reasons import Reason
 from gateway.redis.key_files import secrets_of
-from gateway.transports.errors import WorkerError
+from gateway.transports.asked import WorkerError
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import beat
