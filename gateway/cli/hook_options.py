@@ -46,7 +46,7 @@ _DEFAULT_CA: Final = _CERTIFICATES / "ca.crt"
 _DEFAULT_PORT: Final = 9680
 _DEFAULT_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - shell-operator's
 _DEFAULT_SERVICE: Final = "shell-operator-validating-svc"
-_LARGEST_PORT: Final = 65_535
+_PORT: Final = click.IntRange(0, 65_535)
 _HOST: Final = re.compile(r"[0-9A-Za-z_.-]+|[0-9A-Fa-f:.]+(%[0-9A-Za-z_.-]+)?")
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
@@ -82,6 +82,12 @@ def _option(flag: str, variable: str, **attributes: Any) -> Callable[[_F], _F]:
     ours = PREFIX + flag.removeprefix("--").upper().replace("-", "_")
     defaults: dict[str, Any] = {"cls": SectionedOption, "section": SHELL_OPERATOR}
     return click.option(flag, envvar=[ours, variable], show_envvar=True, **(defaults | attributes))
+
+
+def _with_options(command: _F, *options: Callable[[_F], _F]) -> _F:
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def hooks_options(command: _F) -> _F:
@@ -125,28 +131,20 @@ def require_policies(paths: tuple[Path, ...], hooks: "HookDirectory | None", fla
 
 def server_options(command: _F) -> _F:
     """The options of ``chosen_server``, and those that have no effect on ``serve``."""
-    for option in reversed(
-        (
-            _webhook("listen-address", metavar="HOST", help="As in shell-operator: where to listen; see --listen."),
-            _webhook(
-                "listen-port",
-                type=click.IntRange(0, _LARGEST_PORT),
-                help="As in shell-operator: the port to listen on.",
-            ),
-            _webhook("server-cert", type=_FILE, help="As in shell-operator; see --tls-cert."),
-            _webhook("server-key", type=_FILE, help="As in shell-operator; see --tls-key."),
-            _webhook(
-                "client-ca", type=_FILES, multiple=True, help="As in shell-operator; see --client-ca. Repeatable."
-            ),
-            _webhook(
-                "failure-policy",
-                type=click.Choice(["Ignore", "Fail"]),
-                help="Accepted; as in shell-operator, a binding without failurePolicy has Fail.",
-            ),
-        )
-    ):
-        command = option(command)
-    return registration_options(command)
+    made = _with_options(
+        command,
+        _webhook("listen-address", metavar="HOST", help="As in shell-operator: where to listen; see --listen."),
+        _webhook("listen-port", type=_PORT, help="As in shell-operator: the port to listen on."),
+        _webhook("server-cert", type=_FILE, help="As in shell-operator; see --tls-cert."),
+        _webhook("server-key", type=_FILE, help="As in shell-operator; see --tls-key."),
+        _webhook("client-ca", type=_FILES, multiple=True, help="As in shell-operator; see --client-ca. Repeatable."),
+        _webhook(
+            "failure-policy",
+            type=click.Choice(["Ignore", "Fail"]),
+            help="Accepted; as in shell-operator, a binding without failurePolicy has Fail.",
+        ),
+    )
+    return registration_options(made)
 
 
 class Server(NamedTuple):
@@ -212,22 +210,19 @@ def _parameter(name: str) -> str:
 
 def registration_options(command: _F) -> _F:
     """The options of ``chosen_registration``."""
-    for option in reversed(
-        (
-            _option(
-                "--namespace",
-                "SHELL_OPERATOR_NAMESPACE",
-                callback=_checked_label,
-                help="As in shell-operator: the namespace of its Service; for render --service.",
-            ),
-            _webhook(
-                "service-name", callback=_checked_label, help="As in shell-operator: its Service; for render --service."
-            ),
-            _webhook("ca", type=_FILE, help="As in shell-operator: its CA's certificate; for render --ca-bundle."),
-        )
-    ):
-        command = option(command)
-    return command
+    return _with_options(
+        command,
+        _option(
+            "--namespace",
+            "SHELL_OPERATOR_NAMESPACE",
+            callback=_checked_label,
+            help="As in shell-operator: the namespace of its Service; for render --service.",
+        ),
+        _webhook(
+            "service-name", callback=_checked_label, help="As in shell-operator: its Service; for render --service."
+        ),
+        _webhook("ca", type=_FILE, help="As in shell-operator: its CA's certificate; for render --ca-bundle."),
+    )
 
 
 class RegistrationChoice(NamedTuple):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-import msgspec
+from msgspec import Struct
 
 from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny
 from gateway.hooks.protocol import outcomes
@@ -17,14 +17,14 @@ _NO_OPERATIONS: Final = re.compile(rb"[ \t\r\n]*(?:\[[ \t\r\n]*\]|null)[ \t\r\n]
 _T = TypeVar("_T")
 
 
-class UnreadFile(msgspec.Struct, frozen=True):
+class UnreadFile(Struct, frozen=True):
     """A file that could not be read, and why; ``too_large``: it has more bytes than its limit."""
 
     reason: str
     too_large: bool = False
 
 
-class AnswerFiles(msgspec.Struct, frozen=True, kw_only=True):
+class AnswerFiles(Struct, frozen=True, kw_only=True):
     """The contents of the files that a hook leaves: its answer, and what else shell-operator would read."""
 
     response: bytes | UnreadFile = b""

@@ -1,9 +1,12 @@
 """From the files that a hook leaves to its verdict, as shell-operator reads them."""
 
 import base64
+import contextlib
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.hooks.protocol.outcomes import HOOK_FAILED, NO_ANSWER
@@ -106,3 +109,19 @@ def test_a_validating_hook_must_not_change_anything():
     assert isinstance(answer, Failure)
     assert answer.reason is Reason.INVALID_RESPONSE
     assert "validating webhook may not return response.patch" in answer.message
+
+
+CONTENTS = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from([ALLOWED, b'{"allowed":false,"message":"no"}', b"null", b'{"patch":"W10=","allowed":true}', b""]),
+    st.builds(UnreadFile, st.text(max_size=9), st.booleans()),
+)
+
+
+@pytest.mark.property
+@given(response=CONTENTS, metrics=CONTENTS, conversion=CONTENTS, patches=CONTENTS, phase=st.sampled_from(Phase))
+def test_any_files_are_an_answer_or_a_failed_hook(phase, **files):
+    """No other exception is raised; and only an answer that allows is an Allow."""
+    with contextlib.suppress(HookFailedError):
+        answer = verdict(AnswerFiles(**files), hook="/hooks/a.sh", binding="a.example.com", phase=phase)
+        assert not isinstance(answer, Allow) or b"true" in files["response"]
