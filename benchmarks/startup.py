@@ -1,13 +1,13 @@
 """What it costs to start: CPU time of a command, of a TAB, and of ``serve`` until it is ready with the samples.
 
 Each is the median of the CPU time, user and system, of the process and of those that it waits for. Of ``serve`` it is
-reported twice: of the gateway's process alone, and with the sample worker in Python that it starts. All is measured
-twice: with the bytecode of our own modules kept, as in an image, and without, as at the first start from a checkout
-(the environment's PYTHONDONTWRITEBYTECODE has no say). Measured are copies of the tree in a temporary directory.
+reported twice: of the gateway's process alone, and with the sample worker in Python that it starts. Everything is
+measured twice: with the bytecode of our own modules, as in an image, and without, as at the first start from a
+checkout. PYTHONDONTWRITEBYTECODE in the environment changes nothing: the benchmark runs copies of the tree.
 
 The ratio is to ``python -c 'import click, yaml'`` in the same run, which a busy machine slows down alike. With
-``--against`` another tree is measured by turns with this one, in the same interpreter and with the same installed
-packages, and the ratio is to that tree.
+``--against`` the benchmark alternates between this tree and another one, in the same interpreter and with the same
+installed packages, and the ratio is to that tree.
 
 Repeat it with ``make bench-startup``, or ``make bench-startup ARGS="--rounds 9 -o json"``; compare with an earlier
 commit: ``git worktree add /tmp/before COMMIT; make bench-startup ARGS="--against /tmp/before"``.

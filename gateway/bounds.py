@@ -72,7 +72,7 @@ def of_body(tenths: int, extra: int = 0) -> Any:
 class Bounds:
     """A set of limits: a subclass names each, with its type, and with its default or one of the functions above.
 
-    It is neither a dataclass nor a Struct: a completion imports all limits, and each would take it a tenth longer.
+    It is neither a dataclass nor a Struct, because every TAB imports all limits and either costs it a tenth more time.
 
     Args:
         given: the limits that are not at their defaults. A limit ``depth`` counts levels of JSON.

@@ -148,7 +148,7 @@ async def _serve(gateway: Gateway) -> None:
 
 
 def _quiet_collector() -> None:
-    """Let the collector, which was off during the start, look for what reviews leave, and not at what is there."""
+    """Turn garbage collection on, and exempt what the startup left: it lives as long as the process."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 10, 10)

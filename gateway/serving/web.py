@@ -1,10 +1,11 @@
-"""What the HTTP server uses of aiohttp, imported without what costs time and is not used.
+"""The parts of aiohttp that the HTTP server uses, without the parts that only cost startup time.
 
-``aiohttp.web`` itself is not imported: it brings applications, routes, static files and WebSockets.
+``aiohttp.web`` is not imported: it imports applications, routes, static files and WebSockets.
 
-``aiohttp.connector`` makes two TLS contexts when it is imported, for clients that name none, and each reads the
-system's certificate authorities: a tenth of the time in which ``serve`` starts. Our clients name a context in each call
-(``ssl=``), so the authorities are not read during the import. They trust nobody: a call that names none fails.
+``aiohttp.connector`` creates two default TLS contexts for clients when it is imported. Each reads the system's
+certificate authorities, which took a tenth of the startup of ``serve``. The gateway's clients pass their own context
+(``ssl=``), so this module prevents the reading. The default contexts then trust no authority: a client call without
+``ssl=`` fails.
 """
 
 import ssl
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def _without_authorities() -> Iterator[None]:
-    # A method of the base class is hidden, and seen again. mypy would take the assignment for a mistake.
+    # Hides the method of the base class. mypy rejects the assignment to a method.
     setattr(ssl.SSLContext, "set_default_verify_paths", lambda _: None)  # noqa: B010
     try:
         yield

@@ -74,11 +74,11 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
 
     Changed files are taken over while serving, all together and only without mistakes; SIGHUP reads them at once.
     """
-    # Until it is ready: a tenth of the start went into looking for garbage among modules and configuration, which stay.
+    # No garbage collection until the gateway is ready: it took a tenth of the startup, and modules are no garbage.
     thresholds = gc.get_threshold()
     gc.set_threshold(0)
     try:
-        # structlog imports rich where it is installed, and our tracebacks are not rich's.
+        # structlog imports rich if it is installed. The log does not use it.
         with _hidden("rich"):
             from gateway.cli.serve import run
         run(policies, **values)
@@ -88,7 +88,7 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
 
 @contextmanager
 def _hidden(name: str) -> Iterator[None]:
-    """Let imports meanwhile find no such package, unless it is imported already."""
+    """Make imports of a package fail inside the block, unless it is imported already."""
     modules: dict[str, Any] = sys.modules
     if name in modules:
         yield
