@@ -42,10 +42,11 @@ class Places:
 
     ``pointers`` are the widest places that were named, sorted. ``whole``: the place that was gone down to lies in the
     set with everything below it. A set is false if it is empty. ``named`` are the children of which more is said than
-    of ``every`` one: for each other child, ``below`` is ``every``.
+    of ``every`` one: for each other child, ``below`` is ``every``. ``known`` are the steps that were taken before, by
+    token; whoever takes many looks there first.
     """
 
-    __slots__ = ("_branches", "_depth", "_hash", "_pointers", "_steps", "named", "whole")
+    __slots__ = ("_branches", "_depth", "_hash", "_pointers", "known", "named", "whole")
 
     def __init__(self, pointers: Iterable[Pointer] = ()) -> None:
         root = _Branch()
@@ -64,7 +65,7 @@ class Places:
         self._depth = depth
         self._hash: int | None = None
         self._pointers: tuple[Pointer, ...] | None = None
-        self._steps: dict[str, Places | None] = {}
+        self.known: dict[str, Places | None] = {}
         self.whole = _whole(branches)
         self.named: frozenset[str] = frozenset(name for branch in branches for name in branch.children if name != ANY)
 
@@ -93,13 +94,13 @@ class Places:
     @property
     def every(self) -> "Places | None":
         """What holds for every child, whatever its name; None: nothing."""
-        return self._steps[ANY] if ANY in self._steps else self._step(ANY)
+        return self.known[ANY] if ANY in self.known else self._step(ANY)
 
     def below(self, token: str) -> "Places | None":
         """The same set as seen from one step down; None if nothing there is in it."""
         if token not in self.named:
             token = ANY
-        return self._steps[token] if token in self._steps else self._step(token)
+        return self.known[token] if token in self.known else self._step(token)
 
     def _step(self, token: str) -> "Places | None":
         if self.whole:
@@ -108,7 +109,7 @@ class Places:
         if len(found) > 1:
             # Not kept: there can be more such sets than anybody has room for.
             return Places._at(tuple(found), self._depth + 1)
-        places = self._steps[token] = self._alone(found[0]) if found else None
+        places = self.known[token] = self._alone(found[0]) if found else None
         return places
 
     def _alone(self, branch: _Branch) -> "Places":

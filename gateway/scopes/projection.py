@@ -7,14 +7,18 @@ is ``{}``, ``[]`` or null, by its own kind. So each pointer means in the part wh
 
 from typing import Any, Final
 
-from gateway.scopes.places import Places
+from gateway.scopes.places import ANY, Places
 
 NOTHING: Final = object()
 """What is shown of a value that does not appear at all: one that is no container, above a declared place."""
 
 
+_Unfinished = list[tuple[Any, Any, Places]]
+"""Containers, each with the part of it that is to be filled, and what is shown of it."""
+
+
 def shown_part(value: Any, places: Places) -> Any:
-    """What ``places`` show of a decoded JSON value at most 256 levels deep; that takes one frame for each level.
+    """What ``places`` show of a decoded JSON value, however deep.
 
     Returns:
         The value itself where all of it is shown; else a new one that shares what is shown whole. ``NOTHING`` for a
@@ -22,29 +26,54 @@ def shown_part(value: Any, places: Places) -> Any:
     """
     if places.whole:
         return value
+    part = _empty(value)
+    if part is None:
+        return NOTHING
+    unfinished: _Unfinished = [(value, part, places)]
+    while unfinished:
+        container, shown, below = unfinished.pop()
+        fill = _fill_object if type(container) is dict else _fill_array
+        unfinished += fill(container, shown, below)
+    return part
+
+
+def _fill_object(value: dict[str, Any], shown: dict[str, Any], places: Places) -> _Unfinished:
+    """Put into ``shown`` the members that appear; those that are empty containers so far are unfinished."""
+    unfinished: _Unfinished = []
+    named, known = places.named, places.known
+    every = known[ANY] if ANY in known else places.every  # noqa: SIM401 - what is known need not be asked for
+    for name, child in value.items():
+        below = every
+        if name in named:
+            below = known[name] if name in known else places.below(name)
+        if below is None:
+            continue
+        if below.whole:
+            shown[name] = child
+        elif (part := _empty(child)) is not None:
+            shown[name] = part
+            unfinished.append((child, part, below))
+    return unfinished
+
+
+def _fill_array(value: list[Any], shown: list[Any], places: Places) -> _Unfinished:
+    """The same for an array, each of whose elements keeps its place."""
+    unfinished: _Unfinished = []
     named, every = places.named, places.every
+    for index, child in enumerate(value):
+        below = places.below(str(index)) if named else every
+        if below is not None and below.whole:
+            shown.append(child)
+            continue
+        part = _empty(child)
+        shown.append(part)
+        if part is not None and below is not None:
+            unfinished.append((child, part, below))
+    return unfinished
+
+
+def _empty(value: Any) -> Any:
+    """An empty container of a value's kind; None for what is none."""
     if type(value) is dict:
-        members = {}
-        for name, child in value.items():
-            below = places.below(name) if name in named else every
-            if below is None:
-                continue
-            shown = child if below.whole else shown_part(child, below)
-            if shown is not NOTHING:
-                members[name] = shown
-        return members
-    if type(value) is list:
-        elements = []
-        for index, child in enumerate(value):
-            below = places.below(str(index)) if named else every
-            shown = NOTHING if below is None else shown_part(child, below)
-            elements.append(_hidden(child) if shown is NOTHING else shown)
-        return elements
-    return NOTHING
-
-
-def _hidden(element: Any) -> Any:
-    """What stands for an element of an array of which nothing is shown."""
-    if type(element) is dict:
         return {}
-    return [] if type(element) is list else None
+    return [] if type(value) is list else None

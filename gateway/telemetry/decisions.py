@@ -65,7 +65,7 @@ def _fields(decision: Decision) -> dict[str, Any]:
     request = decision.request
     fields: dict[str, Any] = {
         "uid": request.uid,
-        "phase": decision.phase.value,
+        "phase": decision.plan.phase.value,
         "outcome": decision.outcome.value,
         "operation": request.operation,
         "group": request.resource.group,

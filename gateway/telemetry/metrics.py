@@ -107,7 +107,7 @@ class Metrics:
 
     def decided(self, decision: Decision) -> None:
         """Count a decision."""
-        count, phase = self.count, decision.phase
+        count, phase = self.count, decision.plan.phase
         count(REVIEWS, phase, decision.outcome)
         self._histograms[REVIEW_SECONDS, (phase,)].observe(max(decision.ended - decision.started, 0.0))
         used = 0
