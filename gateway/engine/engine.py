@@ -122,7 +122,8 @@ class Engine:
     def start(self, now: float) -> Step:
         """Begin. The time of the first turns runs from ``now``, not from when the request came: a body may be slow."""
         self._budget.started = now if self._received is None else self._received
-        self._concerned = self._plan.concerned(self._request)
+        plan = self._plan
+        self._concerned = plan.all_concerned if plan.registered else plan.index.concerned(self._request)
         self._chain.places = tuple(self._concerned)
         if self._may_prefetch and len(self._concerned) > 1:
             self._prefetch = Prefetch(

@@ -15,7 +15,6 @@ from gateway.matching.index import Concerned, RuleIndex
 from gateway.matching.outcomes import MATCHED
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
-from gateway.review.request import Request
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
 
@@ -125,13 +124,10 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     registered: bool = False
     unavailable: Failure | None = None
 
-    def concerned(self, request: Request) -> Concerned:
-        """The places of the members that a review is to touch at all, in chain order: those with a rule about it.
-
-        Raises:
-            ReviewError: the request cannot be read as far as the rules need it.
-        """
-        return dict.fromkeys(range(len(self.members)), MATCHED) if self.registered else self.index.concerned(request)
+    @cached_property
+    def all_concerned(self) -> Concerned:
+        """The places of all members: those that a review through a registration of their own is about."""
+        return dict.fromkeys(range(len(self.members)), MATCHED)
 
     @cached_property
     def by_policy(self) -> Mapping[int, Member]:
