@@ -103,11 +103,14 @@ class RunFiles:
 
     def read(self, limit: int) -> AnswerFiles:
         """The contents of all files that the hook has left, each of at most ``limit`` bytes."""
+        patches = self._read(_PATCH, limit)
+        if isinstance(patches, bytes):
+            patches = patches[:1]  # enough to know that there are some: four files of the limit need not be in memory
         return AnswerFiles(
             response=self._read(_RESPONSE, limit),
             conversion=self._read(_CONVERSION, limit),
             metrics=self._read(_METRICS, min(limit, METRICS_BYTES)),
-            patches=self._read(_PATCH, limit),
+            patches=patches,
         )
 
     def _read(self, name: str, limit: int) -> bytes | UnreadFile:

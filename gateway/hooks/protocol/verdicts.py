@@ -25,7 +25,9 @@ class UnreadFile(Struct, frozen=True):
 
 
 class AnswerFiles(Struct, frozen=True, kw_only=True):
-    """The contents of the files that a hook leaves: its answer, and what else shell-operator would read."""
+    """The contents of the files that a hook leaves: its answer, and what else shell-operator would read. Of ``patches``
+    the first byte is enough.
+    """
 
     response: bytes | UnreadFile = b""
     conversion: bytes | UnreadFile = b""
