@@ -45,6 +45,7 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     would have ended.
     """
 
+    phase: Phase
     plan: Plan
     request: Request
     outcome: Outcome
@@ -57,11 +58,6 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     started: float
     ended: float
     ends: float
-
-    @property
-    def phase(self) -> Phase:
-        """Of the plan."""
-        return self.plan.phase
 
     @cached_property
     def all_calls(self) -> tuple[InvocationRecord, ...]:

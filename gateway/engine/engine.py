@@ -53,7 +53,6 @@ from gateway.engine.review_state import ReviewState
 from gateway.engine.steps import Step
 from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.matching.outcomes import (
-    MATCHED,
     Matched,
     Matching,
     NeedsNamespace,
@@ -122,8 +121,7 @@ class Engine:
     def start(self, now: float) -> Step:
         """Begin. The time of the first turns runs from ``now``, not from when the request came: a body may be slow."""
         self._budget.started = now if self._received is None else self._received
-        plan = self._plan
-        self._concerned = plan.all_concerned if plan.registered else plan.index.concerned(self._request)
+        self._concerned = self._plan.index.concerned(self._request)
         self._chain.places = tuple(self._concerned)
         if self._may_prefetch and len(self._concerned) > 1:
             self._prefetch = Prefetch(
@@ -229,8 +227,6 @@ class Engine:
         return False
 
     def _matching(self, invocation: PolicyInvocation) -> Matching:
-        if self._plan.registered:
-            return MATCHED
         index = invocation.index
         if invocation.member.unconditional:
             return self._concerned[index]
@@ -304,6 +300,7 @@ class Engine:
             changed=changed_by(calls, patch, self._object) if patch else {},
         )
         decision = Decision(
+            phase=self._plan.phase,
             plan=self._plan,
             request=self._request,
             outcome=outcome,

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from gateway.documents.key import key_prefix
 from gateway.engine.verdicts import Failure
 from gateway.enums import StrEnum
-from gateway.matching.index import Concerned, RuleIndex
-from gateway.matching.outcomes import MATCHED
+from gateway.matching.index import EveryPolicy, PolicyIndex, RuleIndex
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
@@ -96,7 +95,8 @@ class Member(Struct, frozen=True, kw_only=True):
     ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
     ``unavailable`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
     ``version``, ``inputs``, ``writes`` and ``timeout_failure`` are those of Described; for ``key_prefix`` see
-    ``PolicyCall``. ``unconditional``: it has neither selectors nor conditions, so that its rules alone decide.
+    ``PolicyCall``. ``unconditional``: the index alone decides whether it judges, as it has neither selectors nor
+    conditions, or these stand in a registration of their own, so that the API server has checked them before it asked.
     """
 
     policy: Policy
@@ -111,23 +111,15 @@ class Member(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """The members of one phase, in chain order, and the index over their rules.
+    """The members of one phase, in chain order, and the index that says which of them a request concerns.
 
-    ``registered``: rules, selectors and conditions stand in a registration of their own, so that the API server has
-    checked them before it asked, and nobody does it again. With ``unavailable`` no member can be asked, whatever
-    stands there of it.
+    With ``unavailable`` no member can be asked, whatever stands there of it.
     """
 
     phase: Phase
     members: tuple[Member, ...]
-    index: RuleIndex
-    registered: bool = False
+    index: PolicyIndex
     unavailable: Failure | None = None
-
-    @cached_property
-    def all_concerned(self) -> Concerned:
-        """The places of all members: those that a review through a registration of their own is about."""
-        return dict.fromkeys(range(len(self.members)), MATCHED)
 
     @cached_property
     def by_policy(self) -> Mapping[int, Member]:
@@ -145,7 +137,7 @@ def make_plan(
     availabilities: Mapping[str, PolicyAvailability],
     *,
     registered: bool = False,
-    index: RuleIndex | None = None,
+    index: PolicyIndex | None = None,
 ) -> Plan:
     """The plan over ``policies``: all of a phase, or those of one entry.
 
@@ -154,31 +146,41 @@ def make_plan(
         policies: in chain order.
         availabilities: by qualified name: what the worker described, or why the policy cannot be asked. A policy that
             is not in here has not been described, and cannot be asked: not knowing is not allowing.
-        registered: this is the entry of one isolated policy, which is asked for whatever comes through it.
+        registered: this is the entry of one isolated policy, which is asked for whatever comes through it: its rules,
+            selectors and conditions are registered, and nobody checks them again.
         index: that of an earlier plan over the very same policies; None: it is made.
     """
     names = Counter(policy.name for policy in policies)
+    if index is None:
+        index = EveryPolicy(len(policies)) if registered else RuleIndex(policies)
     return Plan(
         phase=phase,
         members=tuple(
-            _member(policy, policy.name if names[policy.name] == 1 else policy.qualified_name, availabilities)
+            _member(
+                policy,
+                policy.name if names[policy.name] == 1 else policy.qualified_name,
+                availability_of(policy, availabilities),
+                unconditional=registered or not _is_conditional(policy),
+            )
             for policy in policies
         ),
-        index=RuleIndex(policies) if index is None else index,
-        registered=registered,
+        index=index,
     )
 
 
-def _member(policy: Policy, label: str, availabilities: Mapping[str, PolicyAvailability]) -> Member:
-    availability = availability_of(policy, availabilities)
+def _is_conditional(policy: Policy) -> bool:
+    return bool(
+        policy.object_selector.requirements or policy.namespace_selector.requirements or policy.match_conditions
+    )
+
+
+def _member(policy: Policy, label: str, availability: PolicyAvailability, *, unconditional: bool) -> Member:
     if isinstance(availability, Unavailable):
-        return Member(policy=policy, label=label, unavailable=availability.failure)
+        return Member(policy=policy, label=label, unconditional=unconditional, unavailable=availability.failure)
     return Member(
         policy=policy,
         label=label,
-        unconditional=not (
-            policy.object_selector.requirements or policy.namespace_selector.requirements or policy.match_conditions
-        ),
+        unconditional=unconditional,
         version=availability.version,
         inputs=policy.inputs if availability.inputs is None else availability.inputs,
         writes=policy.writes if availability.writes is None else availability.writes,

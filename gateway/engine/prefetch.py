@@ -16,7 +16,7 @@ from gateway.engine.document_builder import DocumentBuilder
 from gateway.engine.lookups import Lookups
 from gateway.engine.plan import Plan
 from gateway.matching.index import Concerned
-from gateway.matching.outcomes import MATCHED, Matched, Matching, NeedsNamespace
+from gateway.matching.outcomes import Matched, Matching, NeedsNamespace
 from gateway.matching.pipeline import match
 from gateway.review.request import Request, ReviewError
 
@@ -87,11 +87,11 @@ class Prefetch:
         known = self._matchings.get(index)
         if known is not None:
             return known
-        policy = self._plan.members[index].policy
-        matching: Matching = MATCHED
-        if not self._plan.registered:
-            ruled, facts = self._concerned[index], self._lookups.facts
-            matching = match(policy, ruled, self._request, lambda: self._request.object, facts)
+        member = self._plan.members[index]
+        matching: Matching = self._concerned[index]
+        if not member.unconditional:
+            request, facts = self._request, self._lookups.facts
+            matching = match(member.policy, self._concerned[index], request, lambda: request.object, facts)
         if not isinstance(matching, NeedsNamespace | NeedsAuthorization):
             self._matchings[index] = matching
         return matching

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gateway.matching.equivalents import EMPTY, Equivalents
-from gateway.matching.outcomes import NotMatched, Ruled
+from gateway.matching.outcomes import MATCHED, NotMatched, Ruled
 from gateway.matching.rules import ANY
 from gateway.matching.versions import by_rules
 from gateway.policies.model import MatchPolicy, Policy
@@ -33,6 +33,20 @@ _ANSWER: Final = 10
 
 _Bucket = tuple[str, str, str]
 """Group, resource, subresource."""
+
+
+class EveryPolicy:
+    """Stands for the index where the API server has matched: whatever comes concerns all policies, so many."""
+
+    __slots__ = ("_concerned",)
+
+    def __init__(self, count: int) -> None:
+        self._concerned: Concerned = dict.fromkeys(range(count), MATCHED)
+
+    def concerned(self, request: Request) -> Concerned:
+        """All of them."""
+        del request
+        return self._concerned
 
 
 class RuleIndex:
@@ -63,18 +77,14 @@ class RuleIndex:
         Raises:
             ReviewError: a policy is Exact, and the request does not say readably what the client's own one was.
         """
-        key = self._key(request)
+        key: Hashable = (request.operation, request.resource, request.sub_resource, bool(request.namespace))
+        if self._has_exact:
+            key = key, request.request_resource, request.request_sub_resource, request.request_kind
         found = self._answers.get(key)
         if found is None:
             found = self._looked_up(request)
             self._keep(key, found)
         return found
-
-    def _key(self, request: Request) -> Hashable:
-        own = (request.operation, request.resource, request.sub_resource, bool(request.namespace))
-        if not self._has_exact:
-            return own
-        return own, request.request_resource, request.request_sub_resource, request.request_kind
 
     def _looked_up(self, request: Request) -> dict[int, Ruled]:
         places: set[int] = set()
@@ -107,6 +117,10 @@ class RuleIndex:
             self._left = self._kept
         self._left -= size
         self._answers[key] = found
+
+
+PolicyIndex = RuleIndex | EveryPolicy
+"""Says which policies a request concerns."""
 
 
 def _named(policy: Policy) -> Iterator[_Bucket]:

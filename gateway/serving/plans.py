@@ -17,7 +17,7 @@ from gateway.policies.model import Configuration, Phase, Policy
 from gateway.registration.entries import Entries
 
 if TYPE_CHECKING:
-    from gateway.matching.index import RuleIndex
+    from gateway.matching.index import PolicyIndex
 
 PATHS: Final = {Phase.MUTATING: "/mutate", Phase.VALIDATING: "/validate"}
 """Where all policies of a phase are put to."""
@@ -79,7 +79,7 @@ class Plans:
         self._known: dict[Phase, InForce] = {}
         self._plans: dict[Target, Plan] = {}
         # Of the policies as they are configured: these do not change.
-        self._indexes: dict[Target, RuleIndex] = {}
+        self._indexes: dict[Target, PolicyIndex] = {}
         self._shadow_plans: dict[int, Plan] = {}
 
     @property

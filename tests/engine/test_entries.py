@@ -54,9 +54,10 @@ def test_members_of_an_ordinary_plan_are_not_registered():
         make_plan(one.phase, [one], {one.qualified_name: Described(version="1")}, registered=registered)
         for registered in (False, True)
     )
-    assert [ordinary.registered, own.registered] == [False, True]
+    elsewhere = request(resource={"group": "apps", "version": "v1", "resource": "deployments"})
+    assert [bool(each.index.concerned(elsewhere)) for each in (ordinary, own)] == [False, True]
     failing = own.failing(Failure(reason=Reason.OVERLOADED, message="full"))
-    assert failing.registered
+    assert failing.index is own.index
     assert own.members[0].version == "1"
 
 

@@ -62,10 +62,10 @@ def test_the_index_is_made_once():
     assert again.index is first.index
     in_force.versions = {one.qualified_name: policy("a", phase=PHASE, rules=())}
     plans.availabilities_changed()
-    assert not plans.of(Target(PHASE), in_force).concerned(request())
+    assert not plans.of(Target(PHASE), in_force).index.concerned(request())
     in_force.versions = {}
     plans.availabilities_changed()
-    assert plans.of(Target(PHASE), in_force).concerned(request())
+    assert plans.of(Target(PHASE), in_force).index.concerned(request())
 
 
 def test_what_is_no_target_has_no_plan():
