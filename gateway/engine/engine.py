@@ -31,7 +31,9 @@ Events come one at a time: ``start``, then ``answered``, ``fallback``, ``found``
 changes nothing, because the driver cannot always cancel in time.
 """
 
+from collections.abc import Mapping
 from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gateway.cel.program import NeedsAuthorization
@@ -60,7 +62,8 @@ from gateway.matching.outcomes import (
     Undecidable,
     WrongVersion,
 )
-from gateway.matching.pipeline import match
+from gateway.matching.pipeline import Facts, match
+from gateway.matching.selectors import Labels
 from gateway.patching.difference import encode_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase
@@ -69,6 +72,8 @@ from gateway.review.request import Request
 
 if TYPE_CHECKING:
     from gateway.matching.index import Concerned
+
+NO_NAMESPACES: Final[Mapping[str, Labels]] = MappingProxyType({})
 
 _UNMARKED: Final = "not marked for reinvocation"
 
@@ -82,6 +87,7 @@ class Engine:
         plan: who judges.
         ends: when the budget ends, on the driver's clock.
         received: when the request came, on the same clock, for the record; the moment of ``start`` if None.
+        namespaces: the labels of those that are known without looking them up, by name.
         limits: of the patches that workers send.
         prefetch: whether mutating policies may be asked before their turn.
         traceparent: of W3C Trace Context; goes with each call.
@@ -94,6 +100,7 @@ class Engine:
         *,
         ends: float,
         received: float | None = None,
+        namespaces: Mapping[str, Labels] = NO_NAMESPACES,
         limits: PatchLimits = DEFAULT_LIMITS,
         prefetch: bool = True,
         traceparent: str = "",
@@ -109,8 +116,10 @@ class Engine:
         self._chain = PolicyChain(plan, self._budget, self._state)
         # What is open, and what is known.
         ids = count(1)
-        self._lookups = Lookups(request, ids)
-        self._documents = DocumentBuilder(Documents(request), self._lookups.facts)
+        known = namespaces.get(request.namespace)
+        facts = Facts() if known is None else Facts(namespaces={request.namespace: known})
+        self._lookups = Lookups(request, ids, facts)
+        self._documents = DocumentBuilder(Documents(request), facts)
         self._tracker = CallTracker(request, self._budget, ids, traceparent)
         self._concerned: Concerned = {}
         self._may_prefetch = prefetch and not self._parallel
@@ -151,7 +160,7 @@ class Engine:
     def found(self, lookup_id: int, fact: Fact, now: float) -> Step:
         """What was looked up: a namespace's labels, None if there is no such namespace; or an Authorization."""
         for invocation in self._lookups.found(lookup_id, fact):
-            if self._judges(invocation, now):
+            if self._judges(invocation, self._matching(invocation), now):
                 self._invoke(invocation, now)
         self._begin_turns(now)
         if self._prefetch is not None and not self._finished and not self._budget.over(now):
@@ -206,12 +215,12 @@ class Engine:
         if not self._finished:
             for invocation in self._chain.invocations(now):
                 self._chain.active.append(invocation)
-                if self._judges(invocation, now):
+                if self._judges(invocation, self._matching(invocation), now):
                     self._invoke(invocation, now)
 
-    def _judges(self, invocation: PolicyInvocation, now: float) -> bool:
+    def _judges(self, invocation: PolicyInvocation, matching: Matching, now: float) -> bool:
         """Whether the policy judges the object as it is now. If it does not, or not yet, what follows is done."""
-        match self._matching(invocation):
+        match matching:
             case NotMatched(why=why):
                 self._skip(invocation, why)
             case NeedsNamespace() | NeedsAuthorization() as need:

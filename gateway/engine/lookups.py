@@ -6,7 +6,7 @@ late for those who waited is a failure of theirs; it is not looked up again for 
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gateway.cel.authorization import Authorization
 from gateway.cel.program import NeedsAuthorization
@@ -34,7 +34,7 @@ class Lookups(Struct, eq=False):
 
     request: Request
     ids: Iterator[int]
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts
     new: list[Lookup] = []
     open: dict[int, _Open] = {}
 

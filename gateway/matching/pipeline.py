@@ -47,27 +47,24 @@ def match(policy: Policy, ruled: Ruled, request: Request, current: Callable[[], 
         current: gives the object as the policies before this one left it; called only if something needs it.
         facts: what lookups have found so far.
     """
-    selected = _by_selectors(policy, request, current, facts)
-    if selected is not MATCHED:
-        return selected
+    wanted = policy.object_selector
+    if wanted.requirements and not object_selected(wanted, current(), request.old_object):
+        return _OBJECT
+    if policy.namespace_selector.requirements:
+        selected = _by_namespace(policy, request, current, facts)
+        if selected is not MATCHED:
+            return selected
     # A wrong version is a failure only of a policy that would otherwise judge.
     if ruled is not MATCHED or not policy.match_conditions:
         return ruled
     return by_conditions(policy, request, current, facts.authorizations)
 
 
-def _by_selectors(policy: Policy, request: Request, current: Callable[[], Any], facts: Facts) -> Matching:
-    wanted = policy.object_selector
-    if wanted.requirements and not object_selected(wanted, current(), request.old_object):
-        return _OBJECT
-    return _by_namespace(policy, request, current, facts)
-
-
 def _by_namespace(policy: Policy, request: Request, current: Callable[[], Any], facts: Facts) -> Matching:
     about_namespaces = request.resource.resource == "namespaces"
     # "If the request is about a cluster scoped resource, and it is not a namespace, it is never exempted from
     # admission webhook."
-    if not policy.namespace_selector.requirements or (not request.namespace and not about_namespaces):
+    if not request.namespace and not about_namespaces:
         return MATCHED
     if about_namespaces and not request.sub_resource and request.operation in {"CREATE", "UPDATE"}:
         # "If the request itself is creating or updating a namespace, then get the labels from attr.Object"

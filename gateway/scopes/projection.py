@@ -13,6 +13,8 @@ NOTHING: Final = object()
 """What is shown of a value that does not appear at all: one that is no container, above a declared place."""
 
 
+_CONTAINERS: Final = (dict, list)
+
 _Unfinished = list[tuple[Any, Any, Places]]
 """Containers, each with the part of it that is to be filled, and what is shown of it."""
 
@@ -26,9 +28,9 @@ def shown_part(value: Any, places: Places) -> Any:
     """
     if places.whole:
         return value
-    part = _empty(value)
-    if part is None:
+    if type(value) not in _CONTAINERS:
         return NOTHING
+    part = type(value)()
     unfinished: _Unfinished = [(value, part, places)]
     while unfinished:
         container, shown, below = unfinished.pop()
@@ -50,8 +52,8 @@ def _fill_object(value: dict[str, Any], shown: dict[str, Any], places: Places) -
             continue
         if below.whole:
             shown[name] = child
-        elif (part := _empty(child)) is not None:
-            shown[name] = part
+        elif type(child) in _CONTAINERS:
+            part = shown[name] = type(child)()
             unfinished.append((child, part, below))
     return unfinished
 
@@ -65,15 +67,9 @@ def _fill_array(value: list[Any], shown: list[Any], places: Places) -> _Unfinish
         if below is not None and below.whole:
             shown.append(child)
             continue
-        part = _empty(child)
+        # Nothing of it is shown, or not yet.
+        part = type(child)() if type(child) in _CONTAINERS else None
         shown.append(part)
         if part is not None and below is not None:
             unfinished.append((child, part, below))
     return unfinished
-
-
-def _empty(value: Any) -> Any:
-    """An empty container of a value's kind; None for what is none."""
-    if type(value) is dict:
-        return {}
-    return [] if type(value) is list else None

@@ -9,7 +9,7 @@ time, in this loop; every Step is carried out. The driver knows no rule of Kuber
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from time import monotonic
 from typing import Final, Protocol
@@ -31,8 +31,6 @@ _LOG: Final = structlog.get_logger(__name__)
 
 _TICK: Final = 0.001
 """Seconds. uvloop's timers count milliseconds and may ring one early; then the engine would only say to wait again."""
-
-Namespaces = Mapping[str, Mapping[str, str]]
 
 Events = deque[Callable[[], Step]]
 """What the engine is to be told next."""
@@ -67,7 +65,6 @@ class Driver:
         engine: not started yet; its clock is ``time.monotonic``.
         caller: calls the workers, where its memory has no answer.
         uncached: calls the workers of policies without a cache; None: ``caller`` does.
-        namespaces: the labels of the namespaces that are known.
         authorizer: is asked what matchConditions ask of ``authorizer``.
     """
 
@@ -78,14 +75,12 @@ class Driver:
         *,
         caller: PolicyCaller,
         uncached: PolicyCaller | None = None,
-        namespaces: Namespaces,
         authorizer: Authorizer | None = None,
     ) -> None:
         self._uid = uid
         self._engine = engine
         self._caller = caller
         self._uncached = uncached or caller
-        self._namespaces = namespaces
         self._authorizer = authorizer or NotInCluster()
         self._loop = asyncio.get_running_loop()
         self._decided: asyncio.Future[Decision] = self._loop.create_future()
@@ -202,8 +197,8 @@ class Driver:
     def _look_up(self, lookup: Lookup, events: Events) -> None:
         """Look up a fact; what is found at once is an event."""
         if isinstance(lookup, NamespaceLookup):
-            labels = self._namespaces.get(lookup.namespace)
-            events.append(partial(self._engine.found, lookup.id, labels, monotonic()))
+            # The engine knows those of the configuration, and there is no cluster to ask for others.
+            events.append(partial(self._engine.found, lookup.id, None, monotonic()))
             return
         try:
             self._authorizer.authorize(lookup, partial(self._authorized, lookup.id))

@@ -167,6 +167,7 @@ class Judge:
             plan,
             ends=ends,
             received=started,
+            namespaces=configuration.namespaces,
             limits=self._patch_limits,
             prefetch=self._prefetch,
             traceparent=traceparent,
@@ -176,7 +177,6 @@ class Judge:
             engine,
             caller=configuration.asker,
             uncached=configuration.uncached,
-            namespaces=configuration.namespaces,
         )
 
     def _refuse(self, error: ReviewError) -> Reply:

@@ -101,8 +101,8 @@ class Replay(Struct, frozen=True, kw_only=True):
 
     async def decide(self, request: Request, plan: Plan, asker: PolicyCaller) -> Decision:
         """What the policies of ``plan`` come to, called through ``asker``. Raises ReviewError."""
-        engine = Engine(request, plan, ends=self.ends, limits=self.limits)
-        driver = Driver(request.uid, engine, caller=asker, namespaces=self.configuration.namespaces)
+        engine = Engine(request, plan, ends=self.ends, namespaces=self.configuration.namespaces, limits=self.limits)
+        driver = Driver(request.uid, engine, caller=asker)
         return await driver.decide()
 
 

@@ -194,10 +194,11 @@ class Walker:
             plan,
             ends=now + budget(f"{entry.timeout_seconds}s"),
             received=now,
+            namespaces=configuration.namespaces,
             limits=self._limits,
             prefetch=self._prefetch,
         )
-        driver = Driver(request.uid, engine, caller=configuration.asker, namespaces=configuration.namespaces)
+        driver = Driver(request.uid, engine, caller=configuration.asker)
         decision = await driver.decide()
         for call in decision.calls:
             if isinstance(call.answer, Failure) and call.answer.reason is Reason.WRONG_VERSION:

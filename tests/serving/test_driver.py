@@ -91,7 +91,7 @@ def uncollected():
 
 def driver(asker, on, *, authorizer=None, **fields):
     engine = Engine(on, plan(policy("one", **fields)), ends=monotonic() + 9)
-    return Driver("u1", engine, caller=asker, namespaces={}, authorizer=authorizer)
+    return Driver("u1", engine, caller=asker, authorizer=authorizer)
 
 
 async def test_a_decided_review_is_freed(uncollected):
@@ -130,7 +130,7 @@ async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
     """The first policy denies; the others, and the timer of their asks, are gone with that."""
     asker = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker, namespaces={})
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker)
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     assert asker.open == {1, 2, 3}
@@ -144,7 +144,7 @@ async def test_the_timer_is_set_anew_only_where_its_time_is_another():
     """An answer to a prefetched call that nobody waits for yet changes nothing."""
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
     asker = Silent()
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker, namespaces={})
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker)
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     alarm = driving._alarm
@@ -161,7 +161,7 @@ async def test_an_answer_in_another_version_is_told_to_whoever_called():
     """Also where the review is decided by it, or was before; a failure, and an answer that names none, are of none."""
     asker = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three", "four"))))
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker, namespaces={})
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker)
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     driving.answered(asker.calls[3], Allow())
@@ -201,7 +201,7 @@ async def test_what_is_known_spares_the_other_asks():
     engine = Engine(
         request(), plan(policy("one", cache=CACHE), policy("two", index=1, cache=CACHE)), ends=monotonic() + 9
     )
-    decision = await Driver("u1", engine, caller=asker, namespaces={}).decide()
+    decision = await Driver("u1", engine, caller=asker).decide()
     assert not decision.response.allowed
     assert asker.asked == []
 
@@ -234,7 +234,7 @@ async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(asker, logs):
     chain = plan(*(policy(name, index=index, **fields) for index, name in enumerate(("one", "two", "three"))))
     engine = Engine(request(), chain, ends=monotonic() + 9)
     async with asyncio.timeout(PATIENCE):
-        decision = await Driver("u1", engine, caller=asker, namespaces={}).decide()
+        decision = await Driver("u1", engine, caller=asker).decide()
     assert [call.answer.reason for call in decision.calls] == [Reason.INTERNAL] * 3
     assert {entry["log_level"] for entry in logs} == {"error"}
 
