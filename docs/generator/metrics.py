@@ -1,15 +1,19 @@
 """metrics.md: the table of metrics."""
 
+import inspect
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from docs.generator.markdown import code, prose, table
 from docs.generator.source import documented
+from gateway.engine.plan import UnavailableReason
 from gateway.reasons import Reason
+from gateway.serving.refusals import STATUS, Refusal
 from gateway.telemetry.events import CONFIGURED, Metric
-from gateway.telemetry.labels import WorkerEvent
-from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, BUCKETS, GATEWAY, PREFIX, REDIS
+from gateway.telemetry.labels import ConsumerEvent, WorkerEvent
+from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, BUCKETS, GATEWAY, NOT_A_REVIEW, PREFIX, REDIS
 
 _CONFIGURED: Final = {
     "entry": "the name of each entry of the configuration: `admission-gateway check` lists them",
@@ -40,7 +44,19 @@ _BRIDGE: Final = prose("""
 """)
 
 
-def page(root: Path) -> str:
+_REFUSED: Final = prose("""
+    kube-apiserver treats each as a failed call, and follows the registration's failurePolicy. The body is one line and
+    says what to do. (If ``object`` or ``oldObject`` turns out to be unreadable when a policy needs it, the answer is a
+    review with code 400.)
+""")
+
+_NOT_A_REVIEW: Final = (
+    "Not UTF-8, not JSON, no AdmissionReview v1 or v1beta1, no request, no uid, an unknown operation, or nested deeper "
+    "than 256."
+)
+
+
+def page(_root: Path) -> str:
     """The page's text."""
     metrics = (*GATEWAY, *REDIS)
     return (
@@ -53,12 +69,19 @@ def page(root: Path) -> str:
                 "## Values of the labels",
                 table(("Metric", "Label", "Values"), [row for metric in metrics for row in _values(metric)]),
                 "## What happens with workers",
-                table(("`event`", "Counted when"), _events(root)),
+                table(("`event`", "Counted when"), _meanings(WorkerEvent)),
+                "## Requests without a review",
+                _REFUSED,
+                table(("`why`", "Status", "Counted when"), _refusals()),
+                "## Policies that are not in force as configured",
+                table(("`reason`", "Meaning"), _meanings(UnavailableReason)),
                 "## Buckets of the histogram",
                 "Seconds: " + ", ".join(code(f"{bound:g}") for bound in BUCKETS) + ".",
                 "## Metrics of a bridge",
                 _BRIDGE,
                 _metrics(BRIDGE_PREFIX, BRIDGE, without="worker"),
+                "What happens to entries of the queue, and with Redis:",
+                table(("`event`", "Counted when"), _meanings(ConsumerEvent)),
             ]
         )
         + "\n"
@@ -90,6 +113,16 @@ def _shown(label: str, values: Iterable[str] | None) -> str:
     return _REASONS if values is Reason else ", ".join(map(code, values))
 
 
-def _events(root: Path) -> list[tuple[str, str]]:
-    texts = documented(root / "gateway" / "telemetry" / "labels.py", WorkerEvent.__name__)
-    return [(code(event), prose(texts[event.name])) for event in WorkerEvent]
+def _meanings(values: type[StrEnum]) -> list[tuple[str, str]]:
+    """Each value, and the text below it in the source."""
+    texts = documented(Path(inspect.getfile(values)), values.__name__)
+    return [(code(value), prose(texts[value.name])) for value in values]
+
+
+def _refusals() -> list[tuple[str, str, str]]:
+    """Those of the HTTP server, and that of a body that is no review, in the order of their names."""
+    rows = [
+        (name, str(STATUS[refusal].value) if refusal in STATUS else "none", text)
+        for refusal, (name, text) in zip(Refusal, _meanings(Refusal), strict=True)
+    ]
+    return sorted([*rows, (code(NOT_A_REVIEW), "400", _NOT_A_REVIEW)])

@@ -37,19 +37,19 @@ class UnavailableReason(StrEnum):
     """Why a policy cannot be asked, in one word: a label of a metric, and what ``/readyz?verbose`` says."""
 
     INVALID = "invalid"
-    """There is a mistake in the files. (Only at a start: a reload with mistakes is refused.)"""
+    """The files have an error. (Only after a start: a reload loads nothing with an error.)"""
 
     UNDESCRIBED = "undescribed"
-    """Its worker has not said anything of itself yet: it cannot be reached, or does not answer."""
+    """Its worker has not described itself yet: it does not run, is not reached, or does not answer."""
 
     UNKNOWN_POLICY = "unknown_policy"
-    """Its worker holds no policy of this name."""
+    """Its worker has no policy of this name."""
 
     DESCRIPTION = "description"
-    """What its worker says of the policy cannot be used: it says it twice, for the other phase, or for no version."""
+    """Its worker describes the policy twice, for the other phase only, or without a version."""
 
     CLAIMS = "claims"
-    """Its worker claims to see or to change what is not granted, or claims what is no set of places."""
+    """Its worker claims inputs or writes that are not granted, or claims something that is no set of pointers."""
 
     SETTINGS = "settings"
     """Its worker refuses the settings."""

@@ -1,27 +1,4 @@
-"""Requests that get no verdict: why, and with which HTTP status. This is the front's part of the HTTP table.
-
-    ====================  ======  ==================================================================================
-    refusal               status  when
-    ====================  ======  ==================================================================================
-    PATH                  404     neither ``/mutate`` nor ``/validate``, nor an entry of the configuration below them
-    METHOD                405     not POST
-    NOT_READY             503     no complete configuration yet: "not knowing is not allowing"
-    CONTENT_TYPE          415     absent, not ``application/json``, or in another charset than UTF-8
-    CONTENT_ENCODING      415     compressed or otherwise encoded
-    EXPECTATION           417     ``Expect`` other than ``100-continue``
-    BODY_SIZE             413     larger than ``Limits.body_bytes`` (a review that says so, if its uid is known)
-    BODY_TIME             408     not here when the budget ended
-    BODY_FRAMING          400     chunks that are none
-    MEMORY                429     all bodies in flight together are as large as they may be
-    INTERNAL              500     a mistake of the gateway's own
-    MALFORMED             400     no HTTP, or an HTTP that is not understood
-    HEADER_SIZE           431     a request line, a field or all fields too long
-    HEADER_TIME           408     a header that does not end
-    PLAIN_HTTP            400     no TLS
-    TLS                   none    a handshake that failed, or a TLS connection that broke
-    HANGUP                none    the client closed before its request was complete
-    UNREAD                none    the client does not take its answer
-    ====================  ======  ==================================================================================
+"""Requests that get no verdict: why, and with which HTTP status. docs/reference/metrics.md is made of this.
 
 The API server calls all of these a failure to call the webhook, and applies its failurePolicy. It shows the text of
 most to its user, so each is one line that says who, what, limit, observed, next step. None carries ``Retry-After``:
@@ -46,23 +23,58 @@ class Refusal(StrEnum):
     """Why a request, or a connection, got no verdict. The value is its word in logs and metrics."""
 
     PATH = "path"
+    """Neither ``/mutate`` nor ``/validate``, nor an entry of the configuration below them."""
+
     METHOD = "method"
+    """Not POST."""
+
     NOT_READY = "not_ready"
+    """No complete configuration is loaded yet, or the gateway has stopped."""
+
     CONTENT_TYPE = "content_type"
+    """No ``Content-Type``, not ``application/json``, or in another charset than UTF-8."""
+
     CONTENT_ENCODING = "content_encoding"
+    """Compressed or otherwise encoded."""
+
     EXPECTATION = "expectation"
+    """``Expect`` other than ``100-continue``."""
+
     BODY_SIZE = "body_size"
+    """Larger than ``body_bytes``, without a uid in its first 4096 bytes; with one, it gets a review with code 413."""
+
     BODY_TIME = "body_time"
+    """The body did not arrive within the budget."""
+
     BODY_FRAMING = "body_framing"
+    """Broken chunks."""
+
     MEMORY = "memory"
+    """The bodies in flight are at their limit."""
+
     INTERNAL = "internal"
+    """An error in the gateway."""
+
     MALFORMED = "malformed"
+    """Not HTTP/1.1, or not understood."""
+
     HEADER_SIZE = "header_size"
+    """The request line, a field or the header is too long."""
+
     HEADER_TIME = "header_time"
+    """The header did not arrive in time."""
+
     PLAIN_HTTP = "plain_http"
+    """Plain HTTP on the TLS port."""
+
     TLS = "tls"
+    """The handshake failed, or the TLS connection broke."""
+
     HANGUP = "hangup"
+    """The client closed before its request was complete."""
+
     UNREAD = "unread"
+    """The client does not read its answer."""
 
 
 STATUS: Final = {
