@@ -32,10 +32,17 @@ Authorizations = Mapping[AuthorizationCheck, Authorization]
 
 
 def by_conditions(
-    policy: Policy, request: Request, current: Callable[[], Any], authorizations: Authorizations
+    policy: Policy,
+    request: Request,
+    current: Callable[[], Any],
+    authorizations: Authorizations,
+    shown: dict[str, Any],
 ) -> Matched | NotMatched | NeedsAuthorization | Undecidable:
-    """Whether all conditions are true for the request, on the object that ``current`` gives."""
-    variables = Variables(request, current)
+    """Whether all conditions are true for the request, on the object that ``current`` gives.
+
+    ``shown`` is the variable ``request``, which all policies of a review share: empty until an expression names it.
+    """
+    variables = Variables(request, current, shown)
     told = {check: said for check, said in authorizations.items() if not said.error}
     wrong: str | None = None
     errors: list[str] = []
@@ -84,9 +91,10 @@ def _undecidable(policy: Policy, request: Request, errors: list[str]) -> Undecid
 class Variables:
     """What expressions can name, made from a request; each is worked out only if an expression names it."""
 
-    def __init__(self, request: Request, current: Callable[[], Any]) -> None:
+    def __init__(self, request: Request, current: Callable[[], Any], shown: dict[str, Any]) -> None:
         self._request = request
         self._current = current
+        self._shown = shown
 
     @cached_property
     def object(self) -> Any:
@@ -98,9 +106,14 @@ class Variables:
         """The old object."""
         return self._request.old_object
 
-    @cached_property
+    @property
     def request(self) -> Mapping[str, Any]:
         """The AdmissionRequest, as kube-apiserver's CreateAdmissionRequest makes it for expressions."""
+        if not self._shown:
+            self._shown.update(self._made())
+        return self._shown
+
+    def _made(self) -> dict[str, Any]:
         request = self._request
         original = msgspec.to_builtins(request.request_resource)
         members = {

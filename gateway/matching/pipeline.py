@@ -26,11 +26,12 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Facts at hand. What is missing, matching asks for; the same question with more facts comes further.
 
     ``namespaces``: labels by name, None for a namespace that does not exist. ``authorizations``: the answers to checks
-    of ``authorizer``.
+    of ``authorizer``. ``request``: the variable of this name, as soon as an expression has named it.
     """
 
     namespaces: dict[str, Labels | None] = {}
     authorizations: dict[AuthorizationCheck, Authorization] = {}
+    request: dict[str, Any] = {}
 
 
 _OBJECT: Final = NotMatched(why="objectSelector")
@@ -57,7 +58,7 @@ def match(policy: Policy, ruled: Ruled, request: Request, current: Callable[[], 
     # A wrong version is a failure only of a policy that would otherwise judge.
     if ruled is not MATCHED or not policy.match_conditions:
         return ruled
-    return by_conditions(policy, request, current, facts.authorizations)
+    return by_conditions(policy, request, current, facts.authorizations, facts.request)
 
 
 def _by_namespace(policy: Policy, request: Request, current: Callable[[], Any], facts: Facts) -> Matching:

@@ -49,7 +49,7 @@ def _outcome(expression: str, given: Any) -> dict[str, str]:
         "oldObject": member(given, "oldObject", dict, None),
     }
     request = review(body)
-    variables = Variables(request, lambda: request.object)
+    variables = Variables(request, lambda: request.object, {})
     authorizations: dict[AuthorizationCheck, Authorization] = {}
     for _ in range(_CHECKS_AT_MOST):
         match condition.evaluate(variables, authorizations).outcome:

@@ -157,7 +157,7 @@ def test_the_request_is_as_create_admission_request_makes_it():
         options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
     )
     original = {"group": "extensions", "version": "v1beta1", "resource": "deployments"}
-    assert Variables(on, lambda: None).request == {
+    assert Variables(on, lambda: None, {}).request == {
         "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
         "resource": original,
         "requestKind": {"group": "extensions", "version": "v1beta1", "kind": "Deployment"},
@@ -173,9 +173,18 @@ def test_the_request_is_as_create_admission_request_makes_it():
 def test_subresource_name_and_null_options_appear_when_they_are_there():
     """A CONNECT: subResource twice, a name, options that are null."""
     on = request(subResource="exec", name="p", operation="CONNECT", options=None)
-    seen = Variables(on, lambda: None).request
+    seen = Variables(on, lambda: None, {}).request
     assert (seen["subResource"], seen["requestSubResource"], seen["name"]) == ("exec", "exec", "p")
     assert seen["options"] is None
+
+
+def test_the_variable_request_is_made_once_for_all_policies():
+    """When the first expression names it."""
+    on, shown = request(), {}
+    others = [Variables(on, lambda: None, shown) for _ in range(3)]
+    assert not shown
+    assert all(each.request is shown for each in others)
+    assert shown == Variables(on, lambda: None, {}).request
 
 
 def test_the_object_is_the_one_as_it_is_now():
