@@ -16,7 +16,6 @@ import structlog
 from msgspec import Struct
 
 from gateway.engine.availability import UnavailablePolicy
-from gateway.hooks.configuration.paths import ID_PATHS, HookPath
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.model import Configuration
@@ -24,11 +23,11 @@ from gateway.serving.admin import AdminListener
 from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
 from gateway.serving.front import Front
+from gateway.serving.header import NOT_SERVING, RouteTable
 from gateway.serving.judge import Consumer, Judge, refusal
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.patrol import Patrol
-from gateway.serving.plans import Target
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload
 from gateway.serving.replay import Replays
@@ -44,8 +43,6 @@ from gateway.telemetry.table import BODY_BYTES_IN_FLIGHT, CONNECTIONS, REDIS, RE
 from gateway.transports.workers import Workers
 
 _LOG: Final = structlog.get_logger(__name__)
-
-_NOT_SERVING: Final = "the gateway is starting or stopping"
 
 _DIGEST_KEY_BYTES: Final = 32
 """Of the key with which values are hashed in the log: as many as SHA-256 gives."""
@@ -119,8 +116,7 @@ class Gateway:
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
         patrol = Patrol(self._replays, self.metrics, share=settings.patrol_share, lines=lines)
         shadowing = Shadowing(self._replays, self.metrics, share=settings.shadow_share, lines=lines)
-        self.not_ready: str | None = _NOT_SERVING
-        self.has_hooks = bool(settings.hooks)
+        self._routes = RouteTable(self._rollout, settings.hooks)
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         self._judge = Judge(
@@ -132,7 +128,9 @@ class Gateway:
             patch_limits=settings.patch_limits,
             prefetch=settings.prefetch,
         )
-        self.front = Front(judge=self._judge, refuse=refusal, gate=self, limits=settings.limits, events=self.metrics)
+        self.front = Front(
+            judge=self._judge, refuse=refusal, routes=self._routes, limits=settings.limits, events=self.metrics
+        )
         self.admin = AdminListener(
             checks=self._checks,
             notes=self._notes,
@@ -187,7 +185,7 @@ class Gateway:
         except BaseException:
             await self._close()
             raise
-        self.not_ready = None
+        self._routes.not_ready = None
         if self._reload is not None:
             self._background.append(asyncio.create_task(self._reload.run()))
         self._background.append(asyncio.create_task(self.cache.watch(self.settings.reload_interval_seconds)))
@@ -221,7 +219,7 @@ class Gateway:
         self._replays.stop()
         if drain:
             await self.front.drain(self.settings.drain_seconds, at_least=self.settings.drain_at_least_seconds)
-        self.not_ready = _NOT_SERVING
+        self._routes.not_ready = NOT_SERVING
         if not drain:
             self._judge.break_off("the gateway was told to stop at once; try again, another replica may serve")
         await self._close()
@@ -238,16 +236,9 @@ class Gateway:
 
     # -------------------------------------------------------------------------------------------------- state
 
-    def target(self, path: str) -> Target | None:
-        """What is at a path in what is served now; None: nothing."""
-        found = self._rollout.current.targets.get(path)
-        if found is None and self.has_hooks and path.startswith(ID_PATHS):
-            return self._loaded.hook(HookPath(self.settings.hooks, path.removeprefix(ID_PATHS)))
-        return found
-
     def _checks(self) -> dict[str, str | None]:
         """What readiness depends on: configuration and certificates; never on workers."""
-        checks = {"configuration": self.not_ready, "certificate": self._certificate_problem()}
+        checks = {"configuration": self._routes.not_ready, "certificate": self._certificate_problem()}
         # It stands there to have its note: without Redis everything works, with more calls to workers.
         return {**checks, "cache": None} if self.settings.redis else checks
 

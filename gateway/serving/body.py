@@ -84,12 +84,13 @@ class BodyReader:
             observed = f"no declared length and {size} bytes so far"
             prefix = bytes(before[: self._limits.uid_prefix_bytes]) + chunk
             raise TooLarge(self._too_large(observed), prefix[: self._limits.uid_prefix_bytes])
-        if not self._load.hold(len(chunk)):
+        if self._load.body_bytes + len(chunk) > self._limits.body_bytes_in_flight:
             raise Refused(
                 Refusal.MEMORY,
                 f"{Reason.OVERLOADED}: too many large requests at once; their bodies have reached the limit for all, "
                 f"{self._limits.body_bytes_in_flight} bytes; add replicas, or narrow the rules of the policies",
             )
+        self._load.body_bytes += len(chunk)
 
     async def _prefix(self, request: web.BaseRequest, ends: float) -> bytes:
         """The beginning of a body that is not going to be read, for its uid."""

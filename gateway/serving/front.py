@@ -29,7 +29,7 @@ from gateway.serving import web
 from gateway.serving.body import BodyReader, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections
-from gateway.serving.header import Gate, is_healthy, requested, require_review, traceparent, unknown
+from gateway.serving.header import RouteTable, is_healthy, requested, require_review, traceparent, unknown
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.load import Load
@@ -87,7 +87,7 @@ class Front:
     Args:
         judge: answers what has come through.
         refuse: makes the review for a body that is too large.
-        gate: knows what can be asked; asked for each request.
+        routes: knows what can be called.
         limits: every bound.
         events: is told what was refused, and by which limits.
     """
@@ -97,17 +97,17 @@ class Front:
         *,
         judge: Judge,
         refuse: Refuse,
-        gate: Gate,
+        routes: RouteTable,
         limits: Limits | None = None,
         events: Events | None = None,
     ) -> None:
         self._judge = judge
         self._refuse = refuse
-        self._gate = gate
+        self._routes = routes
         self._limits = limits or Limits()
         self._events = events or NoEvents()
         self._draining = False
-        self.load = Load(self._limits)
+        self.load = Load()
         self._bodies = BodyReader(self._limits, self.load)
         self._connections: Connections | None = None
         self._listener: Listener | None = None
@@ -151,7 +151,7 @@ class Front:
             return
         try:
             async with asyncio.timeout(self._limits.stop_seconds):
-                await self.load.idle()
+                await self.load.idle.wait()
         except TimeoutError:
             _LOG.warning("requests were broken off", requests=self.load.requests, seconds=self._limits.stop_seconds)
         # By now an answer only has to be written.
@@ -160,13 +160,17 @@ class Front:
     # ------------------------------------------------------------------------------- one request
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.load.begin()
+        load = self.load
+        load.requests += 1
+        load.idle.clear()
         try:
             response: web.StreamResponse = await self._answered(request)
         except Refused as refused:
             return await self._refused(request, refused)
         finally:
-            self.load.end()
+            load.requests -= 1
+            if not load.requests:
+                load.idle.set()
         if self._draining:
             response.force_close()
         return response
@@ -175,12 +179,12 @@ class Front:
         """The answer to a request that comes through; Refused otherwise."""
         started = monotonic()
         path, timeout = requested(request)
-        target = self._gate.target(path)
+        target = self._routes.target(path)
         if target is None:
-            if is_healthy(request, path, self._gate):
+            if is_healthy(request, path, self._routes):
                 return web.Response(headers={"Server": SERVER})
-            raise unknown(path, self._gate)
-        require_review(request, path, self._gate.not_ready)
+            raise unknown(path, self._routes)
+        require_review(request, path, self._routes.not_ready)
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)
         load, connection = self.load, cast("Connection", request.protocol)

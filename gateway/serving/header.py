@@ -7,11 +7,12 @@ besides: ``/hooks/ID`` is the entry of a hook's binding, and ``GET /healthz`` is
 """
 
 import re
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import parse_qsl
 
-from gateway.hooks.configuration.paths import ID_PATHS
+from gateway.hooks.configuration.paths import ID_PATHS, HookPath
 from gateway.serving import web
+from gateway.serving.loaded_configuration import Configurations
 from gateway.serving.plans import PATHS, Target
 from gateway.serving.refusals import Refusal, Refused, quote
 
@@ -19,18 +20,33 @@ HEALTH: Final = "/healthz"
 """Where shell-operator says that it is there."""
 
 
-class Gate(Protocol):
-    """Who knows what can be asked at this moment.
+NOT_SERVING: Final = "the gateway is starting or stopping"
+
+
+class RouteTable:
+    """What can be called at this moment.
 
     ``not_ready`` is why no review can be judged yet, or None when it can. ``has_hooks``: shell-operator's paths are
     served.
+
+    Args:
+        configurations: has the configuration in force.
+        hooks: the name of the configurations that hooks are registered in; "" where there is no directory of hooks.
     """
 
-    not_ready: str | None
-    has_hooks: bool
+    def __init__(self, configurations: Configurations, hooks: str = "") -> None:
+        self._configurations = configurations
+        self._hooks = hooks
+        self.has_hooks = bool(hooks)
+        self.not_ready: str | None = NOT_SERVING
 
     def target(self, path: str) -> Target | None:
-        """What is at a path, if there is anything."""
+        """What is at a path in what is served now; None: nothing."""
+        configuration = self._configurations.current
+        found = configuration.targets.get(path)
+        if found is None and self.has_hooks and path.startswith(ID_PATHS):
+            return configuration.hook(HookPath(self._hooks, path.removeprefix(ID_PATHS)))
+        return found
 
 
 def requested(request: web.BaseRequest) -> tuple[str, str | None]:
@@ -61,22 +77,22 @@ def require_review(request: web.BaseRequest, path: str, not_ready: str | None) -
         raise Refused(Refusal.CONTENT_ENCODING, why)
 
 
-def is_healthy(request: web.BaseRequest, path: str, gate: Gate) -> bool:
+def is_healthy(request: web.BaseRequest, path: str, routes: RouteTable) -> bool:
     """Whether this is shell-operator's question for its health, which is good as long as anybody answers.
 
     Raises:
         Refused: it is asked otherwise than with GET.
     """
-    if path != HEALTH or not gate.has_hooks:
+    if path != HEALTH or not routes.has_hooks:
         return False
     if request.method not in {"GET", "HEAD"}:
         raise Refused(Refusal.METHOD, f"{quote(request.method)} is not for {HEALTH}; GET it")
     return True
 
 
-def unknown(path: str, gate: Gate) -> Refused:
+def unknown(path: str, routes: RouteTable) -> Refused:
     """There is nothing at this path."""
-    if path.startswith(ID_PATHS) and gate.has_hooks:
+    if path.startswith(ID_PATHS) and routes.has_hooks:
         text = (
             f"nothing at {quote(path)}: no hook has a binding with this id; `admission-gateway check --hooks-dir DIR` "
             "shows those that there are"

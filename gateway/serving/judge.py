@@ -27,7 +27,7 @@ from gateway.review.response import Response, Status, encode
 from gateway.serving.driver import Driver
 from gateway.serving.front import Reply
 from gateway.serving.header import no_entry
-from gateway.serving.loaded_configuration import LoadedConfiguration
+from gateway.serving.loaded_configuration import Configurations, LoadedConfiguration
 from gateway.serving.plans import Target
 from gateway.serving.refusals import line
 from gateway.telemetry.events import Events
@@ -46,14 +46,6 @@ class Consumer(Protocol):
 
     def decided(self, decision: Decision) -> None:
         """A decision was made. Called before its answer leaves, so it must be quick."""
-
-
-class Configurations(Protocol):
-    """Who has the configuration in force."""
-
-    @property
-    def current(self) -> LoadedConfiguration:
-        """The one that is in force at this moment."""
 
 
 class Judge:

@@ -8,7 +8,7 @@ last review is decided.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Optional
+from typing import Optional, Protocol
 
 from gateway.engine.availability import UnavailablePolicy, unavailable_policies
 from gateway.engine.plan import Described, Plan
@@ -91,7 +91,8 @@ class LoadedConfiguration:
 
     def plan(self, target: Target) -> Plan | None:
         """Who judges there, as of this moment; None if there is no such target."""
-        return self._plans.of(target, self._in_force)
+        plan = self._plans.made.get(target)
+        return self._plans.of(target, self._in_force) if plan is None else plan
 
     @property
     def shadows(self) -> PolicyCaller:
@@ -234,3 +235,11 @@ class LoadedConfiguration:
     def _availabilities_changed(self) -> None:
         self._plans.availabilities_changed()
         self._changed()
+
+
+class Configurations(Protocol):
+    """Who has the configuration in force."""
+
+    @property
+    def current(self) -> LoadedConfiguration:
+        """The one that is in force at this moment."""

@@ -77,7 +77,8 @@ class Plans:
         }
         self._shadow_standings = shadows
         self._known: dict[Phase, InForce] = {}
-        self._plans: dict[Target, Plan] = {}
+        self.made: dict[Target, Plan] = {}
+        """Those that hold as they are."""
         # Of the policies as they are configured: these do not change.
         self._indexes: dict[Target, PolicyIndex] = {}
         self._shadow_plans: dict[int, Plan] = {}
@@ -94,9 +95,9 @@ class Plans:
 
     def of(self, target: Target, in_force: Callable[[Phase], InForce]) -> Plan | None:
         """Who judges there; None if there is no such target. ``in_force`` tells what is in force in a phase."""
-        plan = self._plans.get(target)
+        plan = self.made.get(target)
         if plan is None and target in self._policies:
-            plan = self._plans[target] = self._made(target, in_force)
+            plan = self.made[target] = self._made(target, in_force)
         return plan
 
     def of_shadow(self, policy: Policy) -> Plan | None:
@@ -116,7 +117,7 @@ class Plans:
     def availabilities_changed(self) -> None:
         """What is in force has changed, or a shadow's standing has."""
         self._known.clear()
-        self._plans.clear()
+        self.made.clear()
         self._shadow_plans.clear()
 
     def _made(self, target: Target, in_force: Callable[[Phase], InForce]) -> Plan:

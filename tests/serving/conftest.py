@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 import structlog
@@ -21,6 +22,7 @@ import uvloop
 from gateway.policies.model import Phase
 from gateway.serving.certificates import ensure_development_certificates
 from gateway.serving.front import Front, Reply
+from gateway.serving.header import RouteTable
 from gateway.serving.limits import Limits
 from gateway.serving.plans import Target
 from gateway.serving.tls import server_context
@@ -46,17 +48,12 @@ class Recorder:
         self.events.append(("refused" if metric is HTTP_REFUSALS else "limit", label))
 
 
-class Gate:
-    """Says whether reviews can be judged, and which targets there are: the phases, and these entries."""
-
-    def __init__(self, not_ready, entries):
-        self.not_ready = not_ready
-        self.targets = {target.path: target for target in (*map(Target, Phase), *entries)}
-
-    def target(self, path):
-        return self.targets.get(path)
-
-    has_hooks = False
+def routes(not_ready, entries):
+    """A table of the phases and these entries."""
+    targets = {target.path: target for target in (*map(Target, Phase), *entries)}
+    table = RouteTable(SimpleNamespace(current=SimpleNamespace(targets=targets)))
+    table.not_ready = not_ready
+    return table
 
 
 def refuse(uid, api_version, code, message):
@@ -89,13 +86,13 @@ class Loop:
 class Served:
     """A front that serves, and what a test does with it."""
 
-    def __init__(self, loop, front, address, client_context, judge, gate):
+    def __init__(self, loop, front, address, client_context, judge, routes):
         self.loop = loop
         self.front = front
         self.address = address
         self.client_context = client_context
         self.judge = judge
-        self.gate = gate
+        self.routes = routes
         self._clients = contextlib.ExitStack()
 
     def raw(self):
@@ -177,11 +174,11 @@ def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
     def start(judge=None, *, not_ready=None, entries=(), client_ca=None, **limits):
         judge = judge or Recorder()
         events = judge if isinstance(judge, Recorder) else Recorder()
-        gate = Gate(not_ready, entries)
-        front = Front(judge=judge, refuse=refuse, gate=gate, limits=Limits(**limits), events=events)
+        table = routes(not_ready, entries)
+        front = Front(judge=judge, refuse=refuse, routes=table, limits=Limits(**limits), events=events)
         context = server_context(certificates.cert_file, certificates.key_file, [client_ca] if client_ca else ())
         address = loop.run(front.start("127.0.0.1", 0, context))
-        served = Served(loop, front, address, client_context, judge, gate)
+        served = Served(loop, front, address, client_context, judge, table)
         running.append(served)
         served.events = events.events
         return served

@@ -279,7 +279,7 @@ def test_not_knowing_is_not_allowing(serve):
         assert b"no configuration has been loaded from /etc/policies yet" in body
     assert served.post(path="/other")[0] == 404
     assert served.judge.asked == []
-    served.gate.not_ready = None
+    served.routes.not_ready = None
     assert served.is_well()
 
 
