@@ -204,4 +204,4 @@ def test_every_policy_that_matches_is_heard(exchanges):
         if call.matched and type(call.answer).__name__ == "Failure"
     ]
     assert failed == []
-    assert {call.matched for e in exchanges for call in e.decision.calls} == {True, False}
+    assert {call.matched for e in exchanges for call in e.decision.all_calls} == {True, False}
