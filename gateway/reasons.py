@@ -1,8 +1,8 @@
-"""Why a request was not allowed as it was: one word each, the same in message, metric, log, trace and docs.
+"""Why a request was refused, or a policy failed: one word each, the same in messages, metrics, logs and docs.
 
-This is a public contract: dashboards, alerts and people's runbooks hold these words. A new one is a change of the
-contract; a changed one is a breaking change. ``DENIED`` is a worker's verdict; every other one names a failure, and
-only failures go to a policy's failurePolicy ("an error is not a verdict").
+These words are a public contract, which dashboards, alerts and runbooks contain: a new one extends it, a changed one
+breaks it. ``DENIED`` is a worker's verdict; every other one names a failure, and only failures go to a policy's
+failurePolicy ("an error is not a verdict").
 """
 
 from gateway.enums import StrEnum
@@ -12,56 +12,59 @@ class Reason(StrEnum):
     """A reason code. Its value is the word that is shown everywhere."""
 
     DENIED = "DENIED"
-    """The worker judged, and said no."""
+    """The worker denied the request. This is no failure: failurePolicy does not apply."""
 
     WORKER_TIMEOUT = "WORKER_TIMEOUT"
-    """The policy's own timeoutSeconds ran out before its worker answered."""
+    """The worker did not answer within the policy's timeoutSeconds."""
 
     WORKER_UNAVAILABLE = "WORKER_UNAVAILABLE"
-    """No connection to the worker: absent, refused, or lost in the middle of the call."""
+    """There is no connection to the worker, or it was lost during the call."""
 
     WORKER_FAILURE = "WORKER_FAILURE"
-    """The worker was reached and said that it could not judge, or answered with a status other than OK."""
+    """The worker answered that it failed, or with a gRPC status other than OK."""
 
     INVALID_RESPONSE = "INVALID_RESPONSE"
-    """The worker's answer cannot be read, or says what the protocol does not allow."""
+    """The worker's answer cannot be read, has no verdict, or has a change in the validating phase."""
 
     INVALID_PATCH = "INVALID_PATCH"
-    """The worker's patch is malformed or does not apply to the object that it was sent."""
+    """The patch is malformed, does not apply, or would replace, remove or shift hidden values; the result is no object,
+    has unreadable metadata, or another apiVersion or kind; or there is no object to change (DELETE)."""
 
     INVALID_SETTINGS = "INVALID_SETTINGS"
-    """The worker refused the policy's settings while it was judging."""
+    """The worker refused the policy's settings in a call, after it had accepted them."""
 
     PATCH_CONFLICT = "PATCH_CONFLICT"
-    """Another policy of the same review wrote the same field, and onConflict is deny."""
+    """Another policy of the same review wrote the same field, and one of the two has onConflict deny."""
 
     WRITE_SCOPE = "WRITE_SCOPE"
-    """The worker changed, or tried to read through its patch, what the policy may not touch."""
+    """The change is outside the policy's writes, or the patch tests, copies or moves hidden values."""
 
     WRONG_VERSION = "WRONG_VERSION"
-    """The request is about the policy's resource, in an API version that the policy does not name."""
+    """The request is for the policy's resource, in an API version that its rules do not name."""
 
     CONDITION_ERROR = "CONDITION_ERROR"
-    """A matchCondition could not be evaluated."""
+    """A matchCondition has no value, and none is false. In kube-apiserver's words."""
 
     NAMESPACE_UNKNOWN = "NAMESPACE_UNKNOWN"
-    """The namespaceSelector, or an input, needs the labels of a namespace that nobody knows."""
+    """The namespaceSelector, or an input in ``/namespaceObject``, needs labels of a namespace that the gateway does not
+    know. In kube-apiserver's words."""
 
     DRY_RUN_UNSUPPORTED = "DRY_RUN_UNSUPPORTED"
-    """A dry run reached a policy that has side effects; refused as kube-apiserver refuses it."""
+    """A dry run matched a policy whose sideEffects are Some or Unknown. In kube-apiserver's words."""
 
     CONFIGURATION = "CONFIGURATION"
-    """The policy is invalid, or its worker is unknown, undescribed, or rejected its settings."""
+    """The policy has an error; or its worker is unknown or not described yet, does not have the policy (in this phase),
+    refused its settings when it connected, or claims more than is granted."""
 
     BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
-    """The API server's remaining time ran out before the policy's own."""
+    """The API server's time ended before the policy's own."""
 
     OVERLOADED = "OVERLOADED"
-    """Something is full, so the review was refused instead of waiting: the gateway's reviews, the calls of a worker or
-    a webhook, a queue or its Redis, or the processes of hooks."""
+    """A limit was reached: of the gateway's reviews, the calls of a worker or a webhook, a queue or its Redis, or the
+    processes of hooks."""
 
     REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
     """The AdmissionReview is larger than the body limit."""
 
     INTERNAL = "INTERNAL"
-    """A mistake of the gateway's own."""
+    """An error in the gateway."""

@@ -22,9 +22,11 @@ _HEAD: Final = prose("""
     annotation. What to do about each: [denied.md](../denied.md#reason-codes).
 """)
 _TAIL: Final = prose(f"""
-    A failure refuses a request only if the policy's failurePolicy is ``Fail``, but for those that say otherwise; under
-    ``Ignore`` it is a warning. The failures of a policy whose mode is ``warn`` or ``audit`` never refuse. With code 429
-    the answer says ``retryAfterSeconds: {RETRY_AFTER_SECONDS}``.
+    A failure refuses the request under failurePolicy ``Fail``. Under ``Ignore`` the request is allowed with a warning
+    to the user, an audit annotation, a metric and a log line, but for the codes that say otherwise. The failures of a
+    policy whose mode is ``warn`` or ``audit`` never refuse. A verdict within [staleIfError](../policies.md#cache) for
+    the same document replaces a failed call. With code 429 the answer says
+    ``retryAfterSeconds: {RETRY_AFTER_SECONDS}``.
 """)
 
 
