@@ -153,11 +153,8 @@ def _seconds(value: Timestamp) -> int:
 
 
 def as_string(value: Any) -> str:
-    """``string(value)`` for every kind that has one; raises Fault for the others."""
-    convert = _STRINGS.get(type(value))
-    if convert is None:
-        raise unconvertible(value, types.STRING)
-    return convert(value)
+    """``string(value)`` of a kind that has one; raises Fault for bytes that are no text."""
+    return _STRINGS[type(value)](value)
 
 
 _STRINGS: Final[dict[type, Callable[[Any], str]]] = {

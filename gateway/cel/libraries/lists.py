@@ -122,11 +122,6 @@ def _sort(values: list[Any], effort: Effort) -> list[Any]:
 
 
 def _sort_by(values: Any, keys: Any, effort: Effort) -> list[Any]:
-    if len(values) != len(keys):
-        raise Fault(
-            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got"
-            f" {len(values)} and {len(keys)} elements respectively"
-        )
     if not values:
         return list(values)
     effort(len(values) * max(len(values).bit_length(), 1))

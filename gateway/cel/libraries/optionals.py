@@ -1,12 +1,12 @@
 """Optionals (cel-go's cel/library.go), and the maps that transformMap makes (ext/comprehensions.go).
 
-``or`` and ``orValue`` only work out their argument if they need it: they are part of the plan.
+``or`` and ``orValue`` evaluate their argument only if they need it: they are part of the plan, as are the maps.
 """
 
 from typing import Any, Final
 
 from gateway.cel.libraries.overloads import Library, function, member
-from gateway.cel.values.containers import MISSING, NONE, Optional, find, is_map, items, made_of
+from gateway.cel.values.containers import NONE, Optional, is_map
 from gateway.cel.values.display import display
 from gateway.cel.values.durations import Duration
 from gateway.cel.values.faults import Fault
@@ -49,18 +49,6 @@ def _unwrap(values: list[Any]) -> list[Any]:
     return [value.value for value in values if value.present]
 
 
-def _insert(container: Any, key: Any, value: Any) -> Any:
-    if find(container, key) is not MISSING:
-        raise Fault(f"insert failed: key {display(key)} already exists")
-    return made_of([*items(container), (key, value)])
-
-
-def _insert_all(container: Any, other: Any) -> Any:
-    for key, value in items(other):
-        container = _insert(container, key, value)
-    return container
-
-
 def _first(values: list[Any]) -> Optional:
     return Optional(adapted(values[0])) if values else NONE
 
@@ -93,7 +81,7 @@ EXTENDED_OPTIONALS: Final = Library(
 
 MAP_INSERTS: Final = Library(
     overloads=(
-        function("@mapInsert_map_key_value", "cel.@mapInsert(map(K, V), K, V) -> map(K, V)", _insert),
-        function("@mapInsert_map_map", "cel.@mapInsert(map(K, V), map(K, V)) -> map(K, V)", _insert_all),
+        function("@mapInsert_map_key_value", "cel.@mapInsert(map(K, V), K, V) -> map(K, V)"),
+        function("@mapInsert_map_map", "cel.@mapInsert(map(K, V), map(K, V)) -> map(K, V)"),
     ),
 )

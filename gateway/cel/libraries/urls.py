@@ -77,10 +77,7 @@ def _parse(text: bytes, *, request: bool) -> URL:
     if not rest.startswith(b"/"):
         if scheme:
             return URL(scheme, rest, b"", b"", b"", query, force_query=force, fragment=_unescape(fragment))
-        if request:
-            raise _Invalid("invalid URI for request")
-        if b":" in rest.partition(b"/")[0]:
-            raise _Invalid("first path segment in URL cannot contain colon")
+        raise _Invalid("invalid URI for request")
     user = host = b""
     if (scheme or (not request and not rest.startswith(b"///"))) and rest.startswith(b"//"):
         authority, slash, path = rest[2:].partition(b"/")

@@ -125,6 +125,11 @@ def test_what_a_macro_uses_twice_is_said_twice():
     assert len(mistakes("nope.optMap(x, x)", ENVIRONMENT)) == 2
 
 
+def test_problems_that_double_at_every_link_are_bounded():
+    """A hundred are shown, and at most some thousands counted."""
+    assert len(mistakes("nope" + ".optMap(x, nope)" * 14, ENVIRONMENT)) == 101
+
+
 def test_a_local_variable_hides_one_of_the_environment():
     """Within its comprehension only."""
     program = ENVIRONMENT.compile("l.all(i, i > 0) && i == 5")

@@ -121,6 +121,8 @@ def test_the_numbers_of_types_must_be_the_same(given_, wanted):
         ("list(int)", "list(dyn)", "list(dyn)"),
         ("list(dyn)", "list(int)", "list(dyn)"),
         ("int", "int", "int"),
+        ("net.IP", "net.CIDR", "net.CIDR"),
+        ("type(int)", "type(string)", "type(int)"),
         ("map(string, dyn)", "map(string, int)", "map(string, dyn)"),
     ],
 )

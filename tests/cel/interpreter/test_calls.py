@@ -22,6 +22,7 @@ from tests.cel.evaluation import ENVIRONMENT, cost, error, value
         ("'x'.startsWith(a)", {"a": 1}, "no such overload"),
         ("a.matches('x')", {"a": 1}, "no such overload"),
         ("a.matches(b)", {"a": 1, "b": "x"}, "no such overload: matches"),
+        ("a.matches(b)", {"a": "x", "b": 1}, "no such overload"),
         ("quantity(a)", {"a": 1}, "no such overload: quantity(int)"),
     ],
 )

@@ -60,6 +60,20 @@ def test_an_element_that_settles_it_makes_up_for_errors(expression, expected):
     assert value(expression, a={}) is expected
 
 
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("[1, 2].map(e, e == 1 ? a.x : a.y)", "no such key: x"),
+        ("[1, 2].filter(e, e == 1 ? a.x : a.y)", "no such key: y"),
+        ("[1, 2].exists_one(e, e == 1 ? a.x : a.y)", "no such key: y"),
+        ("{'k': 1, 'l': 2}.transformMap(k, v, v == 1 ? a.x : a.y)", "no such key: x"),
+    ],
+)
+def test_of_several_errors_one_is_kept(expression, message):
+    """Of a transformation the first, of a predicate the last."""
+    assert error(expression, a={}) == message
+
+
 def test_exists_one_has_no_way_to_make_up_for_an_error():
     """It counts all of them."""
     assert error("[1, 2, 3].exists_one(e, e == 2 ? a.nope : true)", a={}) == "no such key: nope"

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.cel.environment import Environment
 from gateway.cel.program import EvaluationError
-from tests.cel.evaluation import ENVIRONMENT, cost, error, value
+from tests.cel.evaluation import ENVIRONMENT, cost, error, mistakes, value
 
 OUTCOMES = ["true", "false", "a.nope"]
 
@@ -125,3 +126,26 @@ def test_different_is_not_equal_or_there_was_an_error_in_the_comparison(one, oth
 def test_what_it_costs(expression, expected):
     """A list 10, a map 30, a message 40; constants nothing; what is not worked out nothing."""
     assert cost(expression, b=1) == expected
+
+
+DECLARED = Environment({"o": "optional_type(int)", "p": "a.Pod"}, messages={"a.Pod": {"name": "string"}})
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("[?o]", "cannot initialize optional list element from non-optional value 5"),
+        ("{?'k': o}", "cannot initialize optional entry 'k' from non-optional value 5"),
+        ("a.Pod{name: 'x'}", "unknown type 'a.Pod'"),
+    ],
+)
+def test_a_value_that_is_not_what_was_declared_is_an_error(expression, message):
+    """Nor can a message of the environment be made: it only comes from outside."""
+    assert DECLARED.compile(expression).evaluate({"o": 5}).outcome == EvaluationError(message=message)
+
+
+def test_the_name_of_a_message_is_no_value():
+    """It can be made of nothing."""
+    assert mistakes("type(p) == a.Pod", DECLARED) == [
+        "program instantiation failed: reference to undefined type: a.Pod"
+    ]

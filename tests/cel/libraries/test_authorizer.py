@@ -93,6 +93,20 @@ def test_an_answer_is_allowed_or_not_or_an_error(answer, expected):
 
 
 @pytest.mark.parametrize(
+    "macro",
+    [
+        *("[1, 2].exists_one(e, {})", "[1, 2].map(e, {})", "[1, 2].filter(e, {})"),
+        *("{{'k': 1}}.transformMap(k, v, {})", "{{'k': 1}}.transformMap(k, v, {}, v)"),
+        *("{{'k': 1}}.transformMapEntry(k, v, {{'x': {}}})", "[1].all(e, {})"),
+    ],
+)
+def test_a_missing_answer_in_a_macro_is_asked_for(macro):
+    """Before any error of another element."""
+    question = "a.path('/x').check('get').allowed()"
+    assert asked(f"dyn({macro.format(question)}) == s") == CHECK
+
+
+@pytest.mark.parametrize(
     ("request_", "check"),
     [
         (

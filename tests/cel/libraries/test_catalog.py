@@ -7,7 +7,19 @@ from gateway.cel.libraries.catalog import functions_of
 from gateway.cel.versions import NEWEST, OLDEST, Version
 
 FUNCTIONS = functions_of(NEWEST)
-PLANNED = {"_&&_", "_||_", "_?_:_", "_==_", "_!=_", "_[_]", "_[?_]", "@not_strictly_false", "or", "orValue"}
+PLANNED = {
+    "_&&_",
+    "_||_",
+    "_?_:_",
+    "_==_",
+    "_!=_",
+    "_[_]",
+    "_[?_]",
+    "@not_strictly_false",
+    "or",
+    "orValue",
+    "cel.@mapInsert",
+}
 """Functions that are part of the plan."""
 
 

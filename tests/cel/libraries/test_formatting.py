@@ -39,6 +39,8 @@ def formatted(clause, argument):
         ("%f", -math.inf, "-∞"),
         ("%f", "Infinity", "∞"),
         ("%e", 1234.5, "1.234500×10⁰³"),
+        ("%e", math.nan, "   NaN"),
+        ("%e", math.inf, "     ∞"),
         ("%e", 0.00123, "1.230000×10⁻⁰³"),
         ("%b", 5, "101"),
         ("%b", True, "1"),
@@ -86,6 +88,14 @@ def test_values_of_cels_own_types(expression, text):
         ("%f", ["x"], "error during formatting: fixed-point clause can only be used on doubles, was given string"),
         ("%o", ["a"], "error during formatting: octal clause can only be used on integers, was given string"),
         ("%s", [], "index 0 out of range"),
+        (
+            "%s",
+            [b"\xff"],
+            (
+                'error during formatting: could not convert argument "invalid UTF-8 in bytes, cannot convert to string"'
+                " to string"
+            ),
+        ),
         ("%s %s", ["a"], "index 1 out of range"),
         ("%", ["a"], "unexpected end of string"),
         ("%q", ["a"], 'could not parse formatting clause: unrecognized formatting clause "q"'),

@@ -1,5 +1,7 @@
 """Lists: Kubernetes' own library, cel-go's extension, sets."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,12 +84,27 @@ def test_what_a_function_comes_to(expression, expected):
         ("b.sum()", "no such overload"),
         ("x.isSorted()", "no such overload"),
         ("[9223372036854775807, 1].sum()", "integer overflow"),
+        ("y.sum()", "no such overload"),
+        ("z.sortBy(e, e)", "no such overload: @sortByAssociatedKeys"),
+        ("z.nope.sortBy(e, e)", "no such key: nope"),
         ("lists.range(100000000)", "operation cancelled: actual cost limit exceeded"),
     ],
 )
 def test_what_cannot_be_done_is_an_error(expression, message):
     """In cel-go's words."""
-    assert error(expression, a=1, b=[1, "x"], c=[[1], [2]], x=[1, None]) == message
+    assert error(expression, a=1, b=[1, "x"], c=[[1], [2]], x=[1, None], y=[1, True], z={"k": 1}) == message
+
+
+def test_pairs_without_an_order_change_nothing():
+    """NaN is neither less nor greater."""
+    assert value("a.isSorted()", a=[math.nan, 1.0]) is True
+    assert value("a.max()", a=[1.0, math.nan]) == 1.0
+    assert value("a.sort().size()", a=[2.0, math.nan, 1.0]) == 3
+
+
+def test_an_error_of_a_comparison_is_no_equality():
+    """A quantity cannot be compared with a number."""
+    assert value("[quantity('1')].indexOf(a)", a=1) == -1
 
 
 @pytest.mark.property

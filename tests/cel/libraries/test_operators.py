@@ -92,11 +92,12 @@ def test_dividing_doubles_is_never_an_error(one, other):
         ("-(5.0)", -5.0),
         ("-a", -1),
         ("!true", False),
+        ("-b", Duration(-5)),
     ],
 )
 def test_what_an_operator_comes_to(expression, expected):
     """For operands of each kind."""
-    found = value(expression, a=1)
+    found = value(expression, a=1, b=Duration(5))
     assert found == expected
     assert type(found) is type(expected)
 

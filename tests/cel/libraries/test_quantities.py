@@ -1,5 +1,6 @@
 """Quantities, as Kubernetes reads and compares them."""
 
+import math
 from contextlib import suppress
 from fractions import Fraction
 
@@ -97,6 +98,19 @@ def test_what_is_no_quantity(text):
 def test_what_a_function_comes_to(expression, expected):
     """In exact arithmetic."""
     assert value(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1" * 350, math.inf), ("-" + "1" * 350, -math.inf), ("1e400", math.inf), ("1e2", 100.0)]
+)
+def test_what_no_double_holds_is_infinite(text, expected):
+    """As an approximation."""
+    assert value("quantity(a).asApproximateFloat()", a=text) == expected
+
+
+def test_a_number_needs_a_digit():
+    """A point is none."""
+    assert error("quantity('.e-30')") == "unable to parse numeric part of quantity"
 
 
 @pytest.mark.parametrize("text", ["100m", "99999999999999999999", "1e30"])

@@ -65,6 +65,7 @@ def test_a_query_is_a_map_of_lists(query, expected):
         ("https://a/\x7f", "net/url: invalid control character in URL"),
         ("https://[::1]x/", 'invalid port "x" after host'),
         ("https://a[::1]/", "invalid IP-literal"),
+        ("https://[fe80::1%25%2F]/", 'invalid URL escape "%2F"'),
     ],
 )
 def test_what_is_no_url_is_an_error(url, message):
@@ -72,6 +73,12 @@ def test_what_is_no_url_is_an_error(url, message):
     assert error("url(a)", a=url).endswith(message)
     assert error("url(a)", a=url).startswith("URL parse error during conversion from string: parse ")
     assert value("isURL(a)", a=url) is False
+
+
+def test_what_is_a_path_in_a_request_may_be_no_url():
+    """Go reads it twice: once as a request has it, once as a URL."""
+    assert value("isURL(a)", a="//[::1/") is True
+    assert error("url(a)", a="//[::1/").endswith("missing ']' in host")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The words for a text that is no CEL at all."""
 
+import sys
+
 import pytest
 
 from gateway.cel.parser import syntax_errors
@@ -76,3 +78,11 @@ def test_what_they_word_otherwise_is_put_right(theirs, words, repaired):
     """cel-cpp and cel-go differ in a few things."""
     theirs(words)
     assert reworded("a b", OURS) == repaired
+
+
+def test_the_package_may_be_missing(monkeypatch):
+    """There is no wheel of it for every machine."""
+    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
+    syntax_errors._environment.cache_clear()
+    assert syntax_errors._environment() is None
+    syntax_errors._environment.cache_clear()

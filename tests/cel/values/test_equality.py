@@ -15,6 +15,7 @@ from gateway.cel.values.equality import comparable, compare, contains, equal
 from gateway.cel.values.faults import Fault
 from gateway.cel.values.numbers import Uint
 from gateway.cel.values.timestamps import Timestamp
+from tests.cel.evaluation import error, value
 
 QUANTITY = next(overload.call for overload in QUANTITIES.overloads if overload.function == "quantity")
 
@@ -131,6 +132,13 @@ def test_comparing_a_quantity_with_something_else_is_an_error():
     with pytest.raises(Fault, match="no such overload"):
         equal(QUANTITY("1"), 1, nothing)
     assert equal(QUANTITY("1"), None, nothing) is False
+
+
+@pytest.mark.parametrize("expression", ["ip('::1')", "cidr('::/0')", "url('/')", "semver('1.0.0')", "format.uuid()"])
+def test_kubernetes_own_types_cannot_be_compared_with_others(expression):
+    """Only with themselves."""
+    assert error(f"{expression} == a", a=1) == "no such overload"
+    assert value(f"{expression} == {expression} && dyn({expression}) != a", a=1) is True
 
 
 def test_an_error_within_a_list_is_no_difference():
