@@ -2,7 +2,7 @@
 
 An ``Environment`` is what cel-go calls ``cel.Env``: declared variables with their types, and the functions and macros
 that Kubernetes has had in its CEL since a version. ``compile`` parses, checks types, checks constants and plans, and
-gives a ``Program``; all mistakes that the API server finds are found, in its words
+gives a ``Program``; all errors that the API server reports are reported, in its words
 (k8s.io/apiserver/pkg/admission/plugin/cel/compile.go): ``compilation failed: ...`` with all places, ``must evaluate to
 bool but got ...``, ``program instantiation failed: ...``.
 
@@ -44,7 +44,7 @@ class Environment:
         variables: the type of each variable, as it is written in CEL: ``dyn``, ``string``, ``list(int)``,
             ``map(string, dyn)``, ``timestamp``, or the name of a message. Decoded JSON of any shape is ``dyn``.
         messages: types with members, and the types of these. At run time such a value is a dict.
-        version: of Kubernetes. Functions and macros that it does not have are mistakes. (kube-apiserver compiles new
+        version: of Kubernetes. Functions and macros that it does not have are errors. (kube-apiserver compiles new
             expressions for the version before its own, so that it can be rolled back.) Only functions and macros
             depend on it: costs and messages are those of the newest.
 

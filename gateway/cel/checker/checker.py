@@ -1,7 +1,7 @@
-"""Types of expressions: cel-go's checker/checker.go, with its words for mistakes.
+"""Types of expressions: cel-go's checker/checker.go, with its messages.
 
-The walk goes on after a mistake: what cannot be typed has the type ERROR, which goes with everything, so that one
-mistake is told once. The result says of every node its type, and of some what they refer to.
+The walk goes on after an error: what cannot be typed has the type ERROR, which is compatible with all types, so that
+one error is reported once. The result has the type of every node, and what names and calls refer to.
 """
 
 from collections import ChainMap
@@ -98,7 +98,7 @@ class _Checker:
     def check(self, node: Node) -> Type:
         """The type of a node, which is noted as well.
 
-        A node with two parents is looked at once; but what is wrong with it is told twice, as cel-go does.
+        A node with two parents is checked once; but its errors are reported twice, as in cel-go.
         """
         known = self.types.get(node)
         if known is not None:
@@ -229,7 +229,7 @@ class _Checker:
         return types.BOOL
 
     def _instantiate(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        """An overload's types with type parameters that are nobody else's."""
+        """An overload's types with type parameters that no other call uses."""
         fresh: dict[Type, Type] = {}
         for kind in (overload.result, *overload.parameters):
             self._freshen(kind, fresh)
@@ -280,7 +280,7 @@ class _Checker:
         return inner
 
     def _join(self, previous: Type | None, current: Type) -> Type:
-        """What two elements have in common: dyn if nothing. (That this is a mistake, ``validators`` finds.)"""
+        """What two elements have in common: dyn if nothing. (``validators`` reports it as an error.)"""
         if previous is None:
             return current
         return most_general(previous, current) if self._assign(previous, current) else types.DYN

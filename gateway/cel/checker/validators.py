@@ -1,10 +1,10 @@
-"""What cel-go's validators say of an expression that is well typed (cel/validator.go, ext/formatting.go).
+"""cel-go's validators: errors of an expression that is well typed (cel/validator.go, ext/formatting.go).
 
 In this order: constant durations, timestamps and regular expressions; lists and maps of one type only, also where dyn
 would permit more, except within ``format``; format strings with their arguments.
 
-``[?x]`` and ``{?k: x}`` with an x that is dyn end the API server's compiler with a panic; here they are mistakes like
-others.
+``[?x]`` and ``{?k: x}`` with an x that is dyn end the API server's compiler with a panic; here they are type
+errors.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from gateway.cel.values.types import Kind, Type, optional_of
 
 
 def validate(root: Node, checked: Checked) -> tuple[Problem, ...]:
-    """The mistakes in the constants of an expression."""
+    """The errors in the constants of an expression."""
     nodes = list(walk(root))
     exempt = {part for node in nodes if _formats(node) for part in walk(node) if part is not node}
     return (
@@ -48,7 +48,7 @@ def _constants(nodes: list[Node]) -> Iterator[Problem]:
 def _invalid(name: str, value: Any) -> bool:
     if name == "matches":
         # cel-go looks at the first argument even of the global form, where it is the text.
-        return isinstance(value, str) and regexes.mistake(value) is not None
+        return isinstance(value, str) and regexes.pattern_error(value) is not None
     try:
         if name == "duration" and isinstance(value, str):
             parse_duration(value)

@@ -34,7 +34,7 @@ def check_key(key: Any) -> None:
 
 
 class Qualifier(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """``key``, or ``run`` that works it out. ``optional``: ``.?key``, ``[?key]``. ``test``: ``has()``."""
+    """``key``, or ``run`` that evaluates it. ``optional``: ``.?key``, ``[?key]``. ``test``: ``has()``."""
 
     key: Any = None
     run: Run | None = None
@@ -43,7 +43,7 @@ class Qualifier(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Attribute(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """``start`` works out where the chain begins; or, of ``? :``, ``choice`` which of the two ``branches``.
+    """``start`` evaluates where the chain begins; or, of ``? :``, ``choice`` which of the two ``branches``.
 
     ``test``: it is a ``has()`` itself, whatever its branches are.
     """

@@ -15,7 +15,7 @@ def call(
 ) -> Run:
     """A call with the overloads that the checker found, arguments with the target first.
 
-    ``nameless``: wrong arguments are told without the function's name. So it is with a constant regular expression, for
+    ``nameless``: the error of wrong arguments has no function name. So it is with a constant regular expression, for
     which cel-go has an implementation of its own.
     """
     identity = overloads[0].identity if len(overloads) == 1 else ""
@@ -82,7 +82,7 @@ def _evaluated(
 
 
 _BOTH: Final = 2
-"""Of one or two arguments cel-go works out all and counts the call, even if there is an error; of more it does not."""
+"""Of one or two arguments cel-go evaluates all and counts the call, even if there is an error; of more it does not."""
 
 
 def _count_failed(frame: Frame, arguments: tuple[Run, ...], values: list[Any], cost: costs.Cost) -> None:

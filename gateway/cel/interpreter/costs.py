@@ -241,7 +241,7 @@ _BY_RESULT: Final[dict[str, Cost]] = {
     "list_join": lambda result: ceil(size(result) * 2 * _TRAVERSAL),
     "list_join_string": lambda result: ceil(size(result) * 2 * _TRAVERSAL),
 }
-"""These are told of after the call; what they make is limited by their own functions."""
+"""These are counted after the call; their own functions limit what they make."""
 
 
 def by_arguments(function: str, overload: str) -> Cost | None:

@@ -1,4 +1,4 @@
-"""The operators that do not work out all their operands, or that can live with errors; lists and maps of parts.
+"""The operators that do not evaluate all their operands, or that absorb errors; lists and maps of parts.
 
 ``&&``, ``||``, ``==``, ``!=``, ``o.or(p)``, ``o.orValue(v)``, ``[a, ?b]``, ``{k: v}`` (cel-go's interpretable.go).
 """

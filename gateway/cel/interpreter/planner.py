@@ -1,10 +1,10 @@
-"""Tree and types -> a function that works the expression out (cel-go's interpreter/planner.go).
+"""Tree and types -> a function that evaluates the expression (cel-go's interpreter/planner.go).
 
-Some of it is worked out when planning, as cel-go does with OptOptimize, and costs nothing later: constant lists and
+Some of it is evaluated when planning, as cel-go does with OptOptimize, and costs nothing later: constant lists and
 maps, conversions of constants (an error in one is an error of the whole expression: ``program instantiation
 failed``), membership in a constant list, constant regular expressions.
 
-Arguments are worked out from left to right, and the first error is the call's. (cel-go works out both of two arguments;
+Arguments are evaluated from left to right, and the first error is the call's. (cel-go evaluates both of two arguments;
 that shows only in the cost of a call with an error.)
 """
 
@@ -20,7 +20,7 @@ from gateway.cel.interpreter.folds import Loop, loop
 from gateway.cel.interpreter.frame import Frame, Run
 from gateway.cel.interpreter.interpretables import alternative, differs, equals, list_of, logical, map_of, message_of
 from gateway.cel.libraries.conversions import CONVERSIONS_BY_NAME
-from gateway.cel.libraries.regexes import PATTERN_ARGUMENT, mistake
+from gateway.cel.libraries.regexes import PATTERN_ARGUMENT, pattern_error
 from gateway.cel.parser import ast
 from gateway.cel.parser.ast import Node, Repetition
 from gateway.cel.values.containers import Keys, made_of
@@ -71,7 +71,7 @@ def _leading(attribute: Attribute) -> _Part:
 
 
 class _Pending(msgspec.Struct, eq=False):
-    """What a name of optMap or sortBy stands for: worked out when it is first used, and then kept, errors too."""
+    """What a name of optMap or sortBy stands for: evaluated when it is first used, and then kept, errors too."""
 
     run: Run
     done: bool = False
@@ -153,14 +153,14 @@ class _Planner:
         return _Part(run=run)
 
     def _constant_pattern(self, function: str, parts: list[_Part]) -> bool:
-        """Whether a call has a constant regular expression, which is then looked at."""
+        """Whether a call has a constant regular expression, which is then checked."""
         index = PATTERN_ARGUMENT.get(function)
         if index is None or index >= len(parts):
             return False
         pattern = parts[index]
         if not pattern.constant or not isinstance(pattern.value, str):
             return False
-        wrong = mistake(pattern.value)
+        wrong = pattern_error(pattern.value)
         if wrong is not None:
             raise Uninstantiable(wrong)
         return True
@@ -271,7 +271,7 @@ def _plain(value: Any) -> bool:
 
 
 def _member_of(item: _Part, values: list[Any]) -> _Part:
-    """Membership in a constant list of plain values; in an empty one, nobody asks what."""
+    """Membership in a constant list of plain values; in an empty one, the item is not evaluated."""
     if not values:
         return _constant(value=False)
     keys = Keys()

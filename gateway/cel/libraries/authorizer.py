@@ -2,7 +2,7 @@
 
 ``authorizer.group('apps').resource('deployments').namespace('prod').check('create').allowed()`` collects what is asked
 about; ``check`` asks. The answers are in the ``Decisions`` that come with each evaluation: where one is missing,
-``Unanswered`` is raised, and whoever evaluates can ask, and evaluate again.
+``Unanswered`` is raised, and the caller can find the answer and evaluate again.
 
 An answer with an error is neither allowed nor has it a reason: ``errored()`` and ``error()`` say so. (In the API server
 a decision may be both; an answer of ours is one of them.)

@@ -1,6 +1,6 @@
 """All functions, by the version of Kubernetes that introduced them (k8s.io/apiserver/pkg/cel/environment/base.go).
 
-No version has, and so it is a mistake when compiling: math.*, base64.*, cel.bind, jsonpatch.*, reverse() of strings.
+No version has these, so they are compile errors: math.*, base64.*, cel.bind, jsonpatch.*, reverse() of strings.
 """
 
 from collections.abc import Mapping

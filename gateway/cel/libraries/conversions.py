@@ -22,7 +22,7 @@ from gateway.cel.values.types import Type
 CONVERSIONS_BY_NAME: Final = frozenset(
     {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
 )
-"""Functions that are worked out when compiling if their argument is a constant (cel-go's IsTypeConversionFunction)."""
+"""Functions that are evaluated when compiling if their argument is a constant (cel-go's IsTypeConversionFunction)."""
 
 _BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),

@@ -63,7 +63,7 @@ class Formatter(Protocol):
 def interpolate(text: str, count: int, formatter: Formatter, *, checking: bool = False) -> tuple[str, int]:
     """Walk over a format string for ``count`` arguments: what it becomes, and how many clauses it has.
 
-    Raises Malformed with cel-go's words; which of two mistakes comes first is another when ``checking``.
+    Raises Malformed with cel-go's words; which of two errors comes first differs when ``checking``.
     """
     pieces: list[str] = []
     position = used = size = 0

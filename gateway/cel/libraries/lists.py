@@ -46,7 +46,7 @@ def _sum(zero: Any) -> Callable[[list[Any], Effort], Any]:
             try:
                 result = add(result, adapted(value))
             except Fault as error:
-                # cel-go finds that an error is not something to add to, and says so.
+                # cel-go adds the next element to the error, which is another error.
                 raise error if error.message != "no such overload: _+_" else no_such_overload() from None
         return result
 

@@ -1,6 +1,6 @@
 """Operators and ``size``: the arithmetic of cel-go's common/types.
 
-An operator looks at its left operand's kind: a kind that has no such operator is ``no such overload: _+_``; an
+An operator checks its left operand's kind: a kind that has no such operator is ``no such overload: _+_``; an
 operand on the right that does not go with it is ``no such overload``. Integers do not wrap around: that is an error.
 
 ``&&``, ``||``, ``?:``, ``==``, ``!=``, ``[]`` and ``.?`` are part of the plan: see ``interpreter``.

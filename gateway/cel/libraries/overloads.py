@@ -5,7 +5,7 @@ The checker picks overloads by the static types of the arguments. At run time, c
 * one overload picked: its parameters' types are checked again (an argument may have been dyn), then it is called;
 * several: the first one whose parameters fit the values is called;
 * none fits: ``no such overload: NAME(TYPES)``;
-* a function with a ``singleton`` ignores the overloads: it looks at the values itself (the operators).
+* a function with a ``singleton`` ignores the overloads: it checks the values itself (the operators).
 """
 
 from collections.abc import Callable, Iterable
@@ -134,7 +134,7 @@ Fits = Callable[[Any], bool]
 
 
 def fits(wanted: Type) -> Fits:
-    """The test of one parameter. Of a list or a map only the first element is looked at, as in cel-go."""
+    """The test of one parameter. Of a list or a map only the first element is checked, as in cel-go."""
     match wanted.kind:
         case Kind.DYN | Kind.PARAMETER:
             return _anything

@@ -1,6 +1,6 @@
 """Quantities: ``quantity('1Gi')`` (k8s.io/apimachinery/pkg/api/resource).
 
-Two forms, as in Kubernetes, since functions can tell them apart: an int64 and a power of ten, where the text is short
+Two forms, as in Kubernetes, since functions distinguish them: an int64 and a power of ten, where the text is short
 enough for that; else an exact decimal, which ``asInteger`` and ``isInteger`` do not take for an integer, whatever it
 is. Decimals are rounded up to nano; binary ones stop at 2**63 - 1.
 """

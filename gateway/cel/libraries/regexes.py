@@ -31,7 +31,7 @@ _WORDS: Final = (
     ("trailing \\", "trailing backslash at end of expression: ``"),
     ("bad UTF-8", "invalid UTF-8: `{}`"),
 )
-"""RE2's words for a mistake, and Go's."""
+"""RE2's messages, and Go's."""
 
 _ONE_BYTE: Final = re.compile(r"(?:\\[^C]|[^\\])*\\C", re.DOTALL)
 """``\\C``, one byte of a character: RE2 has it, Go does not."""
@@ -46,7 +46,7 @@ def _compiled(pattern: str) -> Any:
     if _ONE_BYTE.match(pattern):
         raise Fault("error parsing regexp: invalid escape sequence: `\\C`")
     options = re2.Options()
-    options.log_errors = False  # else RE2 writes each mistake to standard error
+    options.log_errors = False  # else RE2 writes each error to standard error
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
@@ -66,7 +66,7 @@ def _translated(message: str) -> str:
     return f"error parsing regexp: {message}"
 
 
-def mistake(pattern: str) -> str | None:
+def pattern_error(pattern: str) -> str | None:
     """What is wrong with a regular expression, in Go's words, or None."""
     try:
         _compiled(pattern)
@@ -80,7 +80,7 @@ def _matches(text: Any, pattern: Any) -> bool:
         raise Fault("no such overload: matches")
     if type(pattern) is not str:
         raise no_such_overload()
-    # As bytes: nobody asks where in the text it matches, which for text would have to be counted.
+    # As bytes: for text, RE2 would count where it matches, which is not needed.
     return _compiled(pattern).search(text.encode()) is not None
 
 
@@ -119,7 +119,7 @@ REGEXES: Final = Library(
 )
 
 PATTERN_ARGUMENT: Final[dict[str, int]] = dict.fromkeys(("matches", "find", "findAll"), 1)
-"""Functions whose pattern is looked at when compiling if it is a constant, and which argument (target included) it
+"""Functions whose pattern is checked when compiling if it is a constant, and which argument (target included) it
 is."""
 
 Matcher = Callable[[str], Any]

@@ -1,4 +1,4 @@
-"""How problems are shown: cel-go's ``common.Errors.ToDisplayString``.
+"""Compile errors as text: cel-go's ``common.Errors.ToDisplayString``.
 
 ``ERROR: <input>:LINE:COLUMN: MESSAGE``, the line itself, and a line of dots that ends in ``^`` below the place; wide
 characters get wide dots. Problems are sorted by line and column, at most a hundred are shown.
@@ -19,7 +19,7 @@ _WIDE_HAT: Final = "\uff3e"
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One mistake in an expression: where (a code point, None for nowhere in particular) and what."""
+    """One error in an expression: its place (a code point, None if it has none) and its message."""
 
     offset: int | None
     message: str

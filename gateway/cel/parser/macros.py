@@ -12,7 +12,7 @@
 | m.transformMap(k, v, [p,] t)     | map of k to t where p                                                  |
 | m.transformMapEntry(k, v, [p,] e) | the entries of all maps e where p                                     |
 | o.optMap(x, t), o.optFlatMap(x, t) | o.hasValue() ? optional.of(t with x for o.value()) : optional.none() |
-| l.sortBy(x, key)                 | l.@sortByAssociatedKeys(l.map(x, key)), l worked out once              |
+| l.sortBy(x, key)                 | l.@sortByAssociatedKeys(l.map(x, key)), l evaluated once               |
 
 All nodes that a macro adds stand where its opening parenthesis stands: there errors about them point.
 """
@@ -198,7 +198,7 @@ def _map(call: Call) -> Node:
 
 
 def _bind(offset: int, name: str, value: Node, result: Node) -> Node:
-    """``result`` with ``name`` for ``value``, which is worked out at most once."""
+    """``result`` with ``name`` for ``value``, which is evaluated at most once."""
     write = _Writer(offset)
     return Fold(
         offset=offset,

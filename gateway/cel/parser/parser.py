@@ -11,8 +11,8 @@
 ``&&`` and ``||`` are kept as balanced trees, as cel-go does: a thousand of them are ten levels deep. A minus directly
 before a number belongs to the number, so that -9223372036854775808 can be written.
 
-Why not the parser of cel-expr-python? It stops at 32 levels where Kubernetes allows 250, and accepts names in backticks
-where Kubernetes does not. Of a text that is no CEL it has the better words, though: see ``syntax_errors``.
+The parser of cel-expr-python does not serve: it stops at 32 levels where Kubernetes allows 250, and accepts names in
+backticks where Kubernetes does not. Its messages for syntax errors are cel-go's, so ``syntax_errors`` uses them.
 """
 
 from collections.abc import Callable
@@ -86,7 +86,7 @@ def parse(expression: str, macros: Macros) -> Parsed:
 
 
 class _Parser:
-    """One walk over the tokens. Mistakes that do not stop the walk are collected in ``problems``."""
+    """One walk over the tokens. Errors that do not stop the walk are collected in ``problems``."""
 
     def __init__(self, tokens: list[Token], macros: Macros) -> None:
         self.problems: list[Problem] = []
@@ -354,7 +354,7 @@ def _balance(function: str, terms: list[ast.Node], offsets: list[int]) -> ast.No
 
 
 _LONGEST_NUMBER: Final = 1_000
-"""Characters; Python would not read an integer of more than 4,300, and nobody means so many leading zeros."""
+"""Characters; Python reads no integer of more than 4,300, and a literal needs no so many leading zeros."""
 
 
 def _integer(sign: str, text: str) -> int | None:

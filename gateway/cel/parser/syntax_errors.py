@@ -1,9 +1,9 @@
-"""The words for a text that is no CEL at all.
+"""The messages of syntax errors.
 
-cel-go's come out of its parser generator (``mismatched input '<EOF>' expecting {'[', ...}``) and cannot be had by
-thinking; cel-expr-python (Google's cel-cpp) has the same grammar and the same generator. So it is asked, if it is there
-(the extra ``cel-words``; there are wheels for Linux with glibc, on x86_64 and aarch64); what it says is taken if it
-speaks of syntax, too, with the few things that it words otherwise put right. Otherwise our own words stand.
+cel-go's come out of its parser generator (``mismatched input '<EOF>' expecting {'[', ...}``) and cannot be derived by
+hand; cel-expr-python (Google's cel-cpp) has the same grammar and the same generator. If it is installed (the extra
+``cel-words``; there are wheels for Linux with glibc, on x86_64 and aarch64), it parses the text too, and its message is
+taken if it is a syntax error as well; the few differences from cel-go are repaired. Else the message is our own.
 """
 
 import re
@@ -16,7 +16,7 @@ from gateway.cel.parser.errors import Problem, describe
 _SYNTAX: Final = "Syntax error: "
 _STATUS: Final = "INVALID_ARGUMENT"
 _MOST_ASKED: Final = 10_000
-"""Code points; a mistake in a longer text is told in our words."""
+"""Code points; the syntax error of a longer text has our message."""
 
 _REPAIRS: Final = (
     (re.compile(r"\nERROR: <input>:4294967295:0: [^\n]*"), ""),
@@ -43,7 +43,7 @@ def _environment() -> Any:
 
 
 def reworded(expression: str, problems: Sequence[Problem]) -> str:
-    """The problems as text, in cel-go's words if they can be had."""
+    """The problems as text, in cel-go's words where the package is installed."""
     ours = describe(expression, problems)
     of_syntax = any(found.message.startswith(_SYNTAX) for found in problems)
     if not of_syntax or len(expression) > _MOST_ASKED or "\0" in expression:

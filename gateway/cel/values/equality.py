@@ -4,7 +4,7 @@ Values of different kinds are not equal, without an error, but for: numbers of d
 numbers; and the Kubernetes types, which have an error for any other type. null equals only null.
 
 Objects may be large and compared in a loop, which Kubernetes' cost model does not know of: so every step of a
-comparison is told to ``effort``.
+comparison is reported to ``effort``.
 """
 
 import math
@@ -21,7 +21,7 @@ from gateway.cel.values.timestamps import Timestamp
 from gateway.cel.values.types import Type
 
 Effort = Callable[[int], None]
-"""Told how many more steps were made; raises Aborted when they are too many."""
+"""Takes the number of steps that were made; raises Aborted when they are too many."""
 
 
 def equal(left: Any, right: Any, effort: Effort) -> bool:

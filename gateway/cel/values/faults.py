@@ -20,7 +20,7 @@ class Aborted(Exception):  # noqa: N818 - see Fault
 
 
 class Unanswered(Fault):
-    """The value depends on an authorization check that nobody has answered yet; it goes before errors."""
+    """The value depends on an authorization check without an answer so far; it goes before errors."""
 
     def __init__(self, check: AuthorizationCheck) -> None:
         super().__init__("an authorization check has not been answered")
@@ -28,7 +28,7 @@ class Unanswered(Fault):
 
 
 def prior(kept: Fault | None, fault: Fault) -> Fault:
-    """Of two errors the first; but a check that nobody has answered yet goes before errors."""
+    """Of two errors the first; but a check without an answer goes before errors."""
     return fault if kept is None or (isinstance(fault, Unanswered) and not isinstance(kept, Unanswered)) else kept
 
 

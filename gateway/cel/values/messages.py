@@ -1,6 +1,6 @@
 """Protocol buffers' well-known types, which CEL has as messages: ``google.protobuf.Timestamp{seconds: 1}``.
 
-In matchConditions nobody needs them; but they are there, and mean the value that they stand for. (Value, Any and the
+Kubernetes' environment has them, and so has this one; each is the value that it stands for. (Value, Any and the
 like, which stand for more than one kind, are left out.)
 """
 

@@ -13,7 +13,7 @@ import msgspec
 
 
 class Kind(StrEnum):
-    """What sort of type it is; the sorts that the checker tells apart."""
+    """What sort of type it is; as the checker distinguishes them."""
 
     __hash__ = str.__hash__  # an Enum's own is a function in Python, and types are hashed all through compiling
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.cel.libraries.regexes import mistake
+from gateway.cel.libraries.regexes import pattern_error
 from gateway.cel.program import EvaluationError
 from tests.cel.evaluation import ENVIRONMENT, error, value
 
@@ -55,7 +55,7 @@ def test_what_a_function_comes_to(expression, expected):
 )
 def test_what_is_no_pattern_is_an_error_in_the_words_of_go(pattern, message):
     """As a constant it is a mistake, as a variable an error."""
-    assert mistake(pattern) == f"error parsing regexp: {message}"
+    assert pattern_error(pattern) == f"error parsing regexp: {message}"
     assert error("'x'.matches(a)", a=pattern) == f"error parsing regexp: {message}"
     assert error("'x'.find(a)", a=pattern) == f"Illegal regex: error parsing regexp: {message}"
 
