@@ -42,8 +42,8 @@ from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.workers.targets import GrpcTarget, QueueTarget, Worker
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
 from gateway.transports.pool import WorkerPool
+from gateway.transports.transport_config import TransportConfig
 from gateway.transports.workers import Workers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -219,7 +219,7 @@ async def window(places: Places, way: str, count: int, in_flight: int, calls: in
     """Seconds of CPU per call, and calls a second."""
     policies = tuple(policy(index) for index in range(count))
     configuration = Configuration(workers={"samples": places.worker(way)}, validating=policies)
-    pool = WorkerPool(WAYS[way], means=Means(redis=redis_address(places.redis)))
+    pool = WorkerPool(WAYS[way], config=TransportConfig(redis=redis_address(places.redis)))
     workers = Workers(configuration, WAYS[way], pool=pool)
     try:
         await workers.start(wait_seconds=20)

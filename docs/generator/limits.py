@@ -91,7 +91,7 @@ _FIXED: Final = (
     ),
     _Fixed(
         title="Channels to workers",
-        module="gateway.transports.grpc.dialling",
+        module="gateway.transports.grpc.dialer",
         names=("RECONNECT_MS", "RECONNECT_LOCALLY_MS"),
     ),
     _Fixed(
@@ -100,11 +100,13 @@ _FIXED: Final = (
         names=("RETRY_SECONDS", "AGAIN_SECONDS", "STREAM_SECONDS", "BREAKS"),
     ),
     _Fixed(
-        title="Addresses of workers", module="gateway.transports.grpc.fleet", names=("LOOK_SECONDS", "RESOLVE_SECONDS")
+        title="Addresses of workers",
+        module="gateway.transports.grpc.endpoint_set",
+        names=("LOOK_SECONDS", "RESOLVE_SECONDS"),
     ),
     _Fixed(
         title="Replicas of workers",
-        module="gateway.transports.grpc.replica",
+        module="gateway.transports.grpc.endpoint",
         names=("TURN_SECONDS", "MOST_BREAKERS", "PATIENCE"),
     ),
     _Fixed(
@@ -122,37 +124,45 @@ _FIXED: Final = (
     ),
     _Fixed(
         title="Queues, seen from a gateway",
-        module="gateway.transports.queue.exchange",
+        module="gateway.transports.queue.request_exchange",
         names=("BEAT_SECONDS", "BLOCK_SECONDS", "READ", "GATHER", "SWEEP_SECONDS", "COMPLAIN_SECONDS"),
     ),
     _Fixed(
         title="What a gateway keeps in Redis",
-        module="gateway.transports.queue.beat",
+        module="gateway.transports.queue.queue_monitor",
         names=("REPLIES_MS", "LANE_MS", "MOST_BRIDGES"),
     ),
     _Fixed(title="Links to Redis", module="gateway.redis.link", names=("PAUSE_SECONDS", "SETTLED_SECONDS")),
     _Fixed(
         title="Lanes in which nobody is any more",
-        module="gateway.transports.queue.desertion",
+        module="gateway.transports.queue.abandoned_streams",
         names=("GRACE_SECONDS", "MOST"),
     ),
     _Fixed(title="Asks put again", module="gateway.transports.queue.outbox", names=("ANOTHER_CLOCK_MS",)),
-    _Fixed(title="The pace of a lane", module="gateway.transports.queue.lane", names=("SECONDS",)),
-    _Fixed(title="Settings put to workers", module="gateway.transports.acquaintance", names=("RETRY_SECONDS", "KEPT")),
+    _Fixed(title="The pace of a lane", module="gateway.transports.queue.request_stream", names=("SECONDS",)),
+    _Fixed(
+        title="Settings put to workers",
+        module="gateway.transports.worker_descriptions",
+        names=("RETRY_SECONDS", "KEPT"),
+    ),
     _Fixed(
         title="Bridges",
         module="gateway.transports.queue.heartbeat",
         names=("BEAT_SECONDS", "TIDY_SECONDS", "GONE_SECONDS"),
     ),
-    _Fixed(title="What bridges put to their workers", module="gateway.transports.queue.sorting", names=("DELIVERIES",)),
+    _Fixed(
+        title="What bridges put to their workers",
+        module="gateway.transports.queue.delivery_dispatcher",
+        names=("DELIVERIES",),
+    ),
     _Fixed(
         title="Answers of bridges",
-        module="gateway.transports.queue.answering",
+        module="gateway.transports.queue.reply_writer",
         names=("WRITE_BYTES", "REPLIES_BYTES", "GATHER", "FULL_SECONDS"),
     ),
     _Fixed(
         title="Answers that bridges remember",
-        module="gateway.transports.queue.hands",
+        module="gateway.transports.queue.pending_deliveries",
         names=("REMEMBERED", "REMEMBERED_BYTES", "LONGEST_REMEMBERED"),
     ),
     _Fixed(
@@ -163,7 +173,7 @@ _FIXED: Final = (
     _Fixed(title="Seal keys", module="gateway.redis.key_files", names=("KEYS",)),
     _Fixed(
         title="Calls of existing webhooks",
-        module="gateway.transports.webhook.asking",
+        module="gateway.transports.webhook.call",
         names=("REDIRECTS", "LARGE_ANSWER"),
     ),
     _Fixed(
@@ -185,7 +195,7 @@ _FIXED: Final = (
         module="gateway.serving.replay",
         names=("AFTER_SECONDS", "REPLAY_SECONDS", "REPLAYS_OF_ONE", "REPLAYS", "HELD_BYTES"),
     ),
-    _Fixed(title="Failing shadows", module="gateway.serving.shadow", names=("FAILING_KEPT",)),
+    _Fixed(title="Failing shadows", module="gateway.serving.shadow_comparison", names=("FAILING_KEPT",)),
     _Fixed(
         title="Log lines of the patrol and of shadows",
         module="gateway.serving.patch_lines",

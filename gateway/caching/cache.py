@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, Optional, Protocol
 import structlog
 from msgspec import Struct
 
+from gateway.caching.cache_keys import policy_prefix, prefix_of
 from gateway.caching.entries import Entry, life, packed, unpacked
 from gateway.caching.limits import CacheLimits
 from gateway.caching.memory import Memory
 from gateway.caching.purges import Purges
-from gateway.caching.questions import mark_of, policy_mark
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter, PolicyCaller
 from gateway.engine.verdicts import Verdict
@@ -40,7 +40,7 @@ class CachedWorkers(PolicyCaller, Protocol):
         """Whether all live connections of the policy's worker report the version of the call. Cheap."""
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class CachedVerdict(Struct, frozen=True, kw_only=True):
     """A verdict that was found: its age in seconds, and whether it is fresh; if not, it is stale."""
 
     verdict: Verdict
@@ -54,7 +54,7 @@ class OpenFlight(Protocol):
     def join(self, call: PolicyCall, waiter: CallWaiter, workers: CachedWorkers) -> Callable[[], object]:
         """Wait with the others. The result leaves."""
 
-    def offer(self, call: PolicyCall, kept: Kept) -> None:
+    def offer(self, call: PolicyCall, kept: CachedVerdict) -> None:
         """A stale verdict is at hand for one of them."""
 
 
@@ -113,7 +113,7 @@ class VerdictCache:
             does not tell them; it will be told when it can be. None: there is no Redis, and nobody to be told.
         """
         names = tuple(policies)
-        marks = frozenset(policy_mark(phase, name) for name in names for phase in Phase)
+        marks = frozenset(policy_prefix(phase, name) for name in names for phase in Phase)
         when = self.now()
         for mark in marks:
             self._purges.note(mark, when, when)
@@ -129,56 +129,56 @@ class VerdictCache:
         """Report what came of looking for a verdict of this policy."""
         self._events.count(CACHE_LOOKUPS, policy.phase, policy.qualified_name, result)
 
-    def peek(self, question: bytes, cache: Cache) -> Kept | None:
+    def peek(self, cache_key: bytes, cache: Cache) -> CachedVerdict | None:
         """What memory has for a question that may be used, fresh or stale."""
-        content = self._memory.get(question)
+        content = self._memory.get(cache_key)
         if content is None:
             return None
         entry = unpacked(content)
-        if entry is None or self._over(question, entry):
-            self._memory.remove(question)
+        if entry is None or self._over(cache_key, entry):
+            self._memory.remove(cache_key)
             return None
         # What is too old under this ttl stays: it may be fresh under another, and goes as the least recently used.
-        return self.judged(question, entry, cache)
+        return self.judged(cache_key, entry, cache)
 
-    def judged(self, question: bytes, entry: Entry, cache: Cache) -> Kept | None:
+    def judged(self, cache_key: bytes, entry: Entry, cache: Cache) -> CachedVerdict | None:
         """An entry as it may be used under this ``cache``; None: not at all."""
         age = self.now() - entry.said
         lives = life(entry.verdict, cache)
-        if self._over(question, entry) or not -self.limits.clock_skew_seconds <= age < lives + cache.stale_if_error:
+        if self._over(cache_key, entry) or not -self.limits.clock_skew_seconds <= age < lives + cache.stale_if_error:
             return None
-        return Kept(verdict=entry.verdict, age=max(age, 0.0), fresh=age < lives)
+        return CachedVerdict(verdict=entry.verdict, age=max(age, 0.0), fresh=age < lives)
 
-    def _over(self, question: bytes, entry: Entry) -> bool:
+    def _over(self, cache_key: bytes, entry: Entry) -> bool:
         """Whether nobody may use it again."""
         return self.now() - entry.said >= self.limits.entry_seconds or self._purges.covers(
-            mark_of(question), entry.said
+            prefix_of(cache_key), entry.said
         )
 
-    def keep(self, question: bytes, entry: Entry, cache: Cache) -> None:
+    def keep(self, cache_key: bytes, entry: Entry, cache: Cache) -> None:
         """Keep what a worker has just said, here and in Redis."""
         seconds = life(entry.verdict, cache) + cache.stale_if_error
-        if seconds <= 0 or self.judged(question, entry, cache) is None:
+        if seconds <= 0 or self.judged(cache_key, entry, cache) is None:
             return
-        content = self._write_down(question, entry)
+        content = self._write_down(cache_key, entry)
         if content is not None:
             self._events.count(CACHE_ENTRIES, CacheEvent.STORED)
             if self.redis is not None:
-                self.redis.write(question, content, seconds)
+                self.redis.write(cache_key, content, seconds)
 
-    def remember(self, question: bytes, entry: Entry) -> None:
+    def remember(self, cache_key: bytes, entry: Entry) -> None:
         """Keep what Redis had, here, unless what is here is newer."""
-        content = self._memory.get(question)
+        content = self._memory.get(cache_key)
         here = None if content is None else unpacked(content)
         if here is None or here.said < entry.said:
-            self._write_down(question, entry)
+            self._write_down(cache_key, entry)
 
-    def _write_down(self, question: bytes, entry: Entry) -> bytes | None:
+    def _write_down(self, cache_key: bytes, entry: Entry) -> bytes | None:
         content = packed(entry)
         if content is None or len(content) > self.limits.entry_bytes:
             self._events.count(CACHE_ENTRIES, CacheEvent.TOO_LARGE)
             return None
-        self._memory.put(question, content)
+        self._memory.put(cache_key, content)
         return content
 
     # ------------------------------------------------------------------------------------------------ purges
@@ -194,5 +194,5 @@ class VerdictCache:
 
     def _detach(self, marks: frozenset[bytes]) -> None:
         """Who asks from now on must not share an answer to an ask from before. Who waits already goes on waiting."""
-        for question in [each for each in self.flights if mark_of(each) in marks]:
-            del self.flights[question]
+        for cache_key in [each for each in self.flights if prefix_of(each) in marks]:
+            del self.flights[cache_key]

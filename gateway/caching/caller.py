@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable
 
 from gateway.caching.cache import CachedWorkers, VerdictCache
+from gateway.caching.cache_keys import cache_key_of
 from gateway.caching.flights import Flight
-from gateway.caching.questions import question_of
 from gateway.engine.origin import Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
@@ -38,10 +38,10 @@ class CachingCaller:
         """The verdict, if this process has it fresh."""
         if call.cache is None or not self._workers.settled(call):
             return None
-        question = question_of(call)
-        kept = self._cache.peek(question, call.cache)
+        cache_key = cache_key_of(call)
+        kept = self._cache.peek(cache_key, call.cache)
         if kept is None or not kept.fresh:
-            self._last = call, question
+            self._last = call, cache_key
             return None
         self._cache.count_lookup(call.policy, LookupResult.MEMORY)
         return kept.verdict, Origin(source=Source.MEMORY, age=kept.age)
@@ -53,9 +53,9 @@ class CachingCaller:
         if not self._workers.settled(call):
             self._cache.count_lookup(call.policy, LookupResult.BYPASS)
             return self._workers.call(call, waiter)
-        question = self._question(call)
-        flight = self._cache.flights.get(question) or Flight(self._cache, question)
-        kept = self._cache.peek(question, call.cache)
+        cache_key = self._question(call)
+        flight = self._cache.flights.get(cache_key) or Flight(self._cache, cache_key)
+        kept = self._cache.peek(cache_key, call.cache)
         if kept is not None:
             asyncio.get_running_loop().call_soon(flight.offer, call, kept)
         return flight.join(call, waiter, self._workers)
@@ -66,4 +66,4 @@ class CachingCaller:
 
     def _question(self, call: PolicyCall) -> bytes:
         last, self._last = self._last, None
-        return last[1] if last is not None and last[0] is call else question_of(call)
+        return last[1] if last is not None and last[0] is call else cache_key_of(call)

@@ -18,7 +18,7 @@ from typing import Final
 
 import structlog
 
-from gateway.caching.cache import CachedWorkers, Kept, VerdictCache
+from gateway.caching.cache import CachedVerdict, CachedWorkers, VerdictCache
 from gateway.caching.entries import Entry, reusable
 from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
@@ -40,9 +40,9 @@ class Flight:
 
     __slots__ = ("_asked", "_caller", "_cancel", "_own", "_question", "_stale", "_store", "_waiting", "_workers")
 
-    def __init__(self, store: VerdictCache, question: bytes) -> None:
+    def __init__(self, store: VerdictCache, cache_key: bytes) -> None:
         self._store = store
-        self._question = question
+        self._question = cache_key
         self._waiting: dict[PolicyCall, tuple[CallWaiter, CachedWorkers]] = {}
         self._stale: set[PolicyCall] = set()
         self._own: dict[PolicyCall, Callable[[], object]] = {}
@@ -74,7 +74,7 @@ class Flight:
                 raise
         return partial(self._leave, call)
 
-    def offer(self, call: PolicyCall, kept: Kept) -> None:
+    def offer(self, call: PolicyCall, kept: CachedVerdict) -> None:
         """A stale verdict is at hand."""
         if call not in self._waiting or call in self._stale:
             return
@@ -110,7 +110,7 @@ class Flight:
         """Redis has answered, or its time is over."""
         self._cancel = _nothing
         calls = tuple(self._waiting)
-        served: dict[PolicyCall, Kept] = {}
+        served: dict[PolicyCall, CachedVerdict] = {}
         for call in calls:
             kept = None if entry is None else self._store.judged(self._question, entry, _cache(call))
             if kept is None:

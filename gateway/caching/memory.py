@@ -11,7 +11,7 @@ import asyncio
 from collections import OrderedDict
 from typing import Final
 
-from gateway.caching.questions import mark_of
+from gateway.caching.cache_keys import prefix_of
 from gateway.telemetry.events import Events
 from gateway.telemetry.labels import CacheEvent
 from gateway.telemetry.table import CACHE_ENTRIES, CACHE_MEMORY_BYTES, CACHE_MEMORY_ENTRIES
@@ -44,19 +44,19 @@ class Memory:
         """Bytes, with everything around the entries."""
         return self._bytes
 
-    def get(self, question: bytes) -> bytes | None:
+    def get(self, cache_key: bytes) -> bytes | None:
         """The content kept for a question, which is now the most recently used."""
-        content = self._entries.get(question)
+        content = self._entries.get(cache_key)
         if content is not None:
-            self._entries.move_to_end(question)
+            self._entries.move_to_end(cache_key)
         return content
 
-    def put(self, question: bytes, content: bytes) -> None:
+    def put(self, cache_key: bytes, content: bytes) -> None:
         """Keep this content in the place of what was kept; older entries make room."""
-        before = self._entries.pop(question, None)
+        before = self._entries.pop(cache_key, None)
         if before is not None:
             self._bytes -= len(before) + ENTRY_OVERHEAD
-        self._entries[question] = content
+        self._entries[cache_key] = content
         self._bytes += len(content) + ENTRY_OVERHEAD
         evicted = 0
         while self._bytes > self._limit:
@@ -67,9 +67,9 @@ class Memory:
             self._events.count(CACHE_ENTRIES, CacheEvent.EVICTED, amount=evicted)
         self._tell_size()
 
-    def remove(self, question: bytes) -> None:
+    def remove(self, cache_key: bytes) -> None:
         """Forget what is kept for a question."""
-        content = self._entries.pop(question, None)
+        content = self._entries.pop(cache_key, None)
         if content is not None:
             self._bytes -= len(content) + ENTRY_OVERHEAD
             self._tell_size()
@@ -82,7 +82,7 @@ class Memory:
         """Forget all entries of these policies, a thousand at a time: nobody waits for it."""
         questions = list(self._entries)
         for start in range(0, len(questions), _SWEEP):
-            for question in questions[start : start + _SWEEP]:
-                if mark_of(question) in marks:
-                    self.remove(question)
+            for cache_key in questions[start : start + _SWEEP]:
+                if prefix_of(cache_key) in marks:
+                    self.remove(cache_key)
             await asyncio.sleep(0)

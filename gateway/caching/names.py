@@ -11,7 +11,7 @@ import base64
 from functools import lru_cache
 from typing import Final
 
-from gateway.caching.questions import mark_of
+from gateway.caching.cache_keys import prefix_of
 from gateway.redis.sealing import Context, SealKey
 
 PREFIX: Final = "admission-gateway:v1:"
@@ -22,9 +22,9 @@ _CONTENTS: Final = b"cache contents"
 _TAG_BYTES: Final = 16
 
 
-def entry_name(key: SealKey, question: bytes) -> str:
+def entry_name(key: SealKey, cache_key: bytes) -> str:
     """Where a question's entry stands."""
-    return f"{PREFIX}{_tag(key, mark_of(question))}:{_text(key.digest(_NAMES, b'entry' + question))}"
+    return f"{PREFIX}{_tag(key, prefix_of(cache_key))}:{_text(key.digest(_NAMES, b'entry' + cache_key))}"
 
 
 def marker_name(key: SealKey, mark: bytes) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from gateway.caching.cache_keys import prefix_of
 from gateway.caching.deletions import Deletions
 from gateway.caching.entries import Entry, unpacked
 from gateway.caching.limits import CacheLimits
@@ -26,7 +27,6 @@ from gateway.caching.link import CacheLink, LinkError
 from gateway.caching.lookups import Lookups
 from gateway.caching.names import entries_pattern, entry_name, marker_name, named
 from gateway.caching.purges import Purges
-from gateway.caching.questions import mark_of
 from gateway.caching.writes import Writes
 from gateway.redis.addresses import RedisAddress
 from gateway.redis.faults import RedisFault
@@ -125,23 +125,23 @@ class RedisStore:
         await self._link.close()
         self._lookups.give_up()
 
-    def look_up(self, question: bytes, found: Callable[[Entry | None], object]) -> Callable[[], object]:
+    def look_up(self, cache_key: bytes, found: Callable[[Entry | None], object]) -> Callable[[], object]:
         """Look for an entry; the result cancels.
 
         ``found`` is called once, within the budget, never inside ``look_up`` itself, with the newest entry there is
         under any of our keys. How old it may be and whether it was purged is the caller's to judge; purges that were
         news have been noted before.
         """
-        keys, mark = self._seals.keys, mark_of(question)
-        names = [entry_name(key, question) for key in keys]
+        keys, mark = self._seals.keys, prefix_of(cache_key)
+        names = [entry_name(key, cache_key) for key in keys]
         if mark not in self._current:
             self._watch(mark)
             names += [marker_name(key, mark) for key in keys]
         return self._lookups.look_up(names, partial(self._found, keys, names, mark, found))
 
-    def write(self, question: bytes, content: bytes, seconds: float) -> None:
+    def write(self, cache_key: bytes, content: bytes, seconds: float) -> None:
         """Write an entry some time soon; Redis may forget it after so many seconds."""
-        self._writes.put(question, content, max(1, int(min(seconds, self._limits.entry_seconds) * 1000)))
+        self._writes.put(cache_key, content, max(1, int(min(seconds, self._limits.entry_seconds) * 1000)))
 
     async def purge(self, marks: frozenset[bytes], when: float) -> bool:
         """Tell all replicas that these policies were purged at this moment. Their entries are deleted afterwards.
@@ -149,7 +149,7 @@ class RedisStore:
         Returns:
             Whether Redis has the news, and gives it; if not, it is told when it can be.
         """
-        self._writes.drop(lambda question: mark_of(question) not in marks)
+        self._writes.drop(lambda cache_key: prefix_of(cache_key) not in marks)
         async with self._turn:
             self._untold |= dict.fromkeys(marks, when)
             await self._tell()
@@ -201,9 +201,9 @@ class RedisStore:
             self._events.count(CACHE_SEAL_FAILURES)
         return content
 
-    def _sealed(self, question: bytes, content: bytes, milliseconds: int) -> Command:
+    def _sealed(self, cache_key: bytes, content: bytes, milliseconds: int) -> Command:
         key = self._seals.keys[0]
-        name = entry_name(key, question)
+        name = entry_name(key, cache_key)
         return ("SET", name, key.seal(named(name), content), "PX", milliseconds)
 
     # ------------------------------------------------------------------------------------------------ purges

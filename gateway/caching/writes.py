@@ -39,25 +39,25 @@ class Writes:
         self._bytes = 0
         self._task: asyncio.Task[None] | None = None
 
-    def put(self, question: bytes, content: bytes, milliseconds: int) -> None:
+    def put(self, cache_key: bytes, content: bytes, milliseconds: int) -> None:
         """Write this some time soon, in the place of what waits for the same question."""
-        before = self._queue.pop(question, None)
+        before = self._queue.pop(cache_key, None)
         if before is not None:
             self._bytes -= len(before[0])
         full = len(self._queue) >= self._limits.redis_writes
         if not self._link.up or full or self._bytes + len(content) > self._limits.redis_write_bytes:
             self._events.count(CACHE_ENTRIES, CacheEvent.WRITE_DROPPED)
             return
-        self._queue[question] = content, milliseconds
+        self._queue[cache_key] = content, milliseconds
         self._bytes += len(content)
         if self._task is None:
             self._task = asyncio.create_task(self._empty())
 
     def drop(self, wanted: Callable[[bytes], bool] = lambda _: False) -> None:
         """Forget what waits, but for the questions that are ``wanted``."""
-        dropped = [question for question in self._queue if not wanted(question)]
-        for question in dropped:
-            self._bytes -= len(self._queue.pop(question)[0])
+        dropped = [cache_key for cache_key in self._queue if not wanted(cache_key)]
+        for cache_key in dropped:
+            self._bytes -= len(self._queue.pop(cache_key)[0])
         if dropped:
             self._events.count(CACHE_ENTRIES, CacheEvent.WRITE_DROPPED, amount=len(dropped))
 
@@ -87,8 +87,8 @@ class Writes:
         commands: list[Command] = []
         size = 0
         while self._queue and len(commands) < PIPELINE and size < PIPELINE_BYTES:
-            question, (content, milliseconds) = self._queue.popitem(last=False)
+            cache_key, (content, milliseconds) = self._queue.popitem(last=False)
             self._bytes -= len(content)
             size += len(content)
-            commands.append(self._sealing(question, content, milliseconds))
+            commands.append(self._sealing(cache_key, content, milliseconds))
         return commands

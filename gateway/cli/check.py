@@ -54,8 +54,8 @@ from gateway.policies.field_errors import few, one_line
 from gateway.policies.model import Cache, Configuration, Phase, Policy, Rule, Scope
 from gateway.registration.entries import Entries, Entry, make_entries
 from gateway.registration.grouping import Difference
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
 
@@ -184,7 +184,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _pointers(places: Places | None) -> list[str] | None:
+def _pointers(places: PointerSet | None) -> list[str] | None:
     return None if places is None else [format_pointer(pointer) for pointer in places.pointers]
 
 
@@ -301,7 +301,7 @@ def _told_scope(policy: Policy) -> Iterator[str]:
         yield f"compared with worker {policy.shadow.worker}{name}"
 
 
-def _named(places: Places) -> str:
+def _named(places: PointerSet) -> str:
     return few([format_pointer(pointer) for pointer in places.pointers]) or "nothing"
 
 

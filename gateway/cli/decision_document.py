@@ -72,13 +72,13 @@ from gateway.patching.difference import Operation
 from gateway.reasons import Reason
 from gateway.review.request import Request
 from gateway.review.response import Status
-from gateway.serving.walk import Visit, Walk
+from gateway.serving.dispatch_simulator import SimulatedCall, Simulation
 
 API_VERSION: Final = "admission-gateway.dev/review/v1alpha1"
 KIND: Final = "ReviewDecision"
 
 
-def decision_document(source: str, walk: Walk) -> bytes:
+def decision_document(source: str, walk: Simulation) -> bytes:
     """The document of one review in one phase: JSON without a line break."""
     return msgspec.json.encode(
         {
@@ -125,7 +125,7 @@ def _status(status: Status | None) -> dict[str, Any] | None:
     }
 
 
-def _visit(visit: Visit) -> dict[str, Any]:
+def _visit(visit: SimulatedCall) -> dict[str, Any]:
     return {
         "name": visit.entry.name,
         "path": visit.entry.path,

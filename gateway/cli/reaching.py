@@ -14,7 +14,7 @@ from gateway.policies.model import Configuration
 from gateway.policies.workers.targets import HookTarget
 from gateway.telemetry.events import Events
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
+from gateway.transports.transport_config import TransportConfig
 from gateway.transports.webhook.access import AccessError, WebhookAccess
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gateway.redis.addresses import RedisAddress
 
 
-def chosen_means(values: dict[str, Any]) -> Means:
+def chosen_transport_config(values: dict[str, Any]) -> TransportConfig:
     """The means among a command's parameters, which are taken out of them.
 
     Raises:
@@ -35,7 +35,7 @@ def chosen_means(values: dict[str, Any]) -> Means:
         configuration=values.pop("admission_control_config_file"),
         resolve=values.pop("resolve"),
     )
-    return Means(redis=redis, webhooks=webhooks, hooks=HookWorkerFactory())
+    return TransportConfig(redis=redis, webhooks=webhooks, hooks=HookWorkerFactory())
 
 
 class HookWorkerFactory:
@@ -53,17 +53,17 @@ class HookWorkerFactory:
         return HookWorker(name, target, limits, events=events, runner=self._runner)
 
 
-def tell_idle_places(configuration: Configuration, means: Means) -> None:
+def tell_idle_places(configuration: Configuration, transport_config: TransportConfig) -> None:
     """Warn of each ``--resolve`` whose name is that of no webhook, as it is when its namespace is missing."""
-    if not means.webhooks.resolved:
+    if not transport_config.webhooks.resolved:
         return
-    from gateway.transports.webhook.endpoint import Endpoint  # noqa: PLC0415 - nobody else needs it
+    from gateway.transports.webhook.endpoint import WebhookEndpoint  # noqa: PLC0415 - nobody else needs it
 
     webhooks = [worker.webhook for worker in configuration.workers.values() if worker.webhook is not None]
-    ends = [Endpoint(webhook) for webhook in webhooks]
+    ends = [WebhookEndpoint(webhook) for webhook in webhooks]
     called = {(end.host.lower(), end.port) for end in ends}
     names = few(sorted({end.target for end in ends})) or "none"
-    for host, port in means.webhooks.resolved:
+    for host, port in transport_config.webhooks.resolved:
         if (host, port) not in called:
             note(
                 f"warning: --resolve {host}:{port}: no webhook of the configuration is called so, so nothing is "
@@ -109,7 +109,7 @@ def _webhooks(*, kubeconfig: Path | None, configuration: Path | None, resolve: S
             users = read_kubeconfig(kubeconfig)
             access = WebhookAccess(mutating=users, validating=users)
         if resolve:
-            from gateway.transports.webhook.places import read_places  # noqa: PLC0415 - nobody else needs it
+            from gateway.transports.webhook.host_overrides import read_places  # noqa: PLC0415 - nobody else needs it
 
             access = replace(access, resolved=read_places(resolve))
     except AccessError as error:

@@ -2,7 +2,7 @@
 
 The workers of the configuration are reached (and started, where that is the gateway's to do) as by ``serve``; there is
 no listener and no certificate. Each review takes the API server's way through the registration entries: how, and what
-cannot be known offline, is ``gateway.serving.walk``'s to say.
+cannot be known offline, is ``gateway.serving.dispatch_simulator``'s to say.
 
 Exit codes, for scripts and pipelines:
 
@@ -30,22 +30,22 @@ from gateway.cli.configuration import loaded
 from gateway.cli.decision_document import decision_document
 from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.options import chosen_limits
-from gateway.cli.reaching import chosen_means, tell_idle_places
+from gateway.cli.reaching import chosen_transport_config, tell_idle_places
 from gateway.cli.review_files import FileError, documents
 from gateway.cli.review_text import told
 from gateway.cli.streams import COULD_NOT, fail, note
 from gateway.patching.limits import PatchLimits
 from gateway.policies.model import Configuration, Phase
 from gateway.review.request import Request, ReviewError, decode
+from gateway.serving.dispatch_simulator import DispatchSimulator, Simulation, UnconvertedError, after_mutation
 from gateway.serving.limits import Limits
 from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.serving.walk import UnconvertedError, Walk, Walker, after_mutation
 from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
 from gateway.telemetry.logs import configure_logs
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
 from gateway.transports.pool import WorkerPool
+from gateway.transports.transport_config import TransportConfig
 
 ALLOWED: Final = 0
 DENIED: Final = 1
@@ -63,12 +63,12 @@ _PATIENCE_SECONDS: Final = 1.0
 def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> None:
     """See the command."""
     limits, transport_limits, patch_limits = chosen_limits(values, Limits, TransportLimits, PatchLimits)
-    means, hooks = chosen_means(values), chosen_hooks(values)
+    transport_config, hooks = chosen_transport_config(values), chosen_hooks(values)
     require_policies(policies, hooks, "--policies")
     stop_logs = configure_logs(level=values["log_level"], form="text")
     try:
         configuration = loaded(Source(policies, hooks).read(), unknown=COULD_NOT)
-        tell_idle_places(configuration, means)
+        tell_idle_places(configuration, transport_config)
         deciding = _Deciding(
             configuration,
             phases=_PHASES[values["phase"]],
@@ -76,7 +76,7 @@ def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> No
             limits=(limits, transport_limits, patch_limits),
             wait_seconds=values["worker_wait"],
             prefetch=not values["no_prefetch"],
-            means=means,
+            transport_config=transport_config,
         )
         # Before the loop: standard input may take its time, and a signal must end that.
         reviews = deciding.read(files)
@@ -103,7 +103,7 @@ class _Deciding:
         limits: tuple[Limits, TransportLimits, PatchLimits],
         wait_seconds: float,
         prefetch: bool,
-        means: Means,
+        transport_config: TransportConfig,
     ) -> None:
         self._configuration = configuration
         self._phases = phases
@@ -111,7 +111,7 @@ class _Deciding:
         self._limits, self._transport_limits, self._patch_limits = limits
         self._wait_seconds = wait_seconds
         self._prefetch = prefetch
-        self._means = means
+        self._transport_config = transport_config
         self._code = ALLOWED
 
     def read(self, files: Sequence[str]) -> list[tuple[str, bytes]]:
@@ -132,7 +132,7 @@ class _Deciding:
             # A terminal that is closed as well: workers and hooks that were started here would run on.
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         async with self._workers() as loaded:
-            walker = Walker(loaded, self._patch_limits, prefetch=self._prefetch)
+            walker = DispatchSimulator(loaded, self._patch_limits, prefetch=self._prefetch)
             for source, body in reviews:
                 await self._decide(walker, source, body)
         return self._code
@@ -140,7 +140,7 @@ class _Deciding:
     @asynccontextmanager
     async def _workers(self) -> AsyncIterator[LoadedConfiguration]:
         """The configuration at work; nothing of it is left at the end."""
-        pool = WorkerPool(self._transport_limits, means=self._means)
+        pool = WorkerPool(self._transport_limits, config=self._transport_config)
         loaded = LoadedConfiguration(self._configuration, pool, limits=self._transport_limits)
         names = ", ".join(sorted(self._configuration.workers))
         patience = asyncio.get_running_loop().call_later(
@@ -156,7 +156,7 @@ class _Deciding:
             await loaded.close()
             await pool.close()
 
-    async def _decide(self, walker: Walker, source: str, body: bytes) -> None:
+    async def _decide(self, walker: DispatchSimulator, source: str, body: bytes) -> None:
         try:
             request = self._decoded(body)
             for phase in self._phases:
@@ -176,7 +176,7 @@ class _Deciding:
             )
         return decode(body, depth=self._limits.depth)
 
-    def _show(self, source: str, walk: Walk) -> None:
+    def _show(self, source: str, walk: Simulation) -> None:
         if not walk.allowed and self._code == ALLOWED:
             self._code = DENIED
         if self._as_json:

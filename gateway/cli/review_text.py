@@ -15,7 +15,7 @@ from gateway.engine.verdicts import Failure
 from gateway.patching.difference import Operation
 from gateway.policies.model import Mode, OnConflict, Phase
 from gateway.review.request import Request
-from gateway.serving.walk import Visit, Walk, is_unsent
+from gateway.serving.dispatch_simulator import SimulatedCall, Simulation, is_unsent
 
 _WIDTH: Final = 112
 """Columns, as of the demonstration."""
@@ -24,7 +24,7 @@ _CHANGES_SHOWN: Final = 20
 _VERBS: Final = {Phase.MUTATING: "mutate", Phase.VALIDATING: "validate"}
 
 
-def told(source: str, walk: Walk, *, first: bool) -> Iterator[str]:
+def told(source: str, walk: Simulation, *, first: bool) -> Iterator[str]:
     """The lines about one phase of a review; with ``first``, what the review is about goes before."""
     if first:
         yield click.style(f"{clean(source)}: {title(walk.request)}", bold=True)
@@ -47,7 +47,7 @@ def told(source: str, walk: Walk, *, first: bool) -> Iterator[str]:
         yield f"    audit: {clean(f'{key}: {value}')}"
 
 
-def _visit(visit: Visit) -> Iterator[str]:
+def _visit(visit: SimulatedCall) -> Iterator[str]:
     yield f"    entry {visit.entry.name}{', reinvoked' if visit.round else ''}"
     for call in visit.decision.all_calls:
         who = f"{click.style(call.label, bold=call.matched)}{_mode(call)}{', again' if call.round else ''}"

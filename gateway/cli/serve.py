@@ -17,10 +17,10 @@ from gateway.cli.hook_options import Server, chosen_hooks, chosen_server, requir
 from gateway.cli.options import (
     chosen_limits,
 )
-from gateway.cli.reaching import chosen_means, tell_idle_places
+from gateway.cli.reaching import chosen_transport_config, tell_idle_places
 from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.patching.limits import PatchLimits
-from gateway.serving.app import Gateway, StrictError, Watched, serve_until, start_unless
+from gateway.serving.app import Gateway, StrictError, WatchedSource, serve_until, start_unless
 from gateway.serving.cache import CacheError
 from gateway.serving.certificates import CertificateError
 from gateway.serving.limits import Limits
@@ -49,7 +49,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     limits, transport_limits, patch_limits, cache_limits = chosen_limits(
         values, Limits, TransportLimits, PatchLimits, CacheLimits
     )
-    means = chosen_means(values)
+    transport_config = chosen_transport_config(values)
     hooks = chosen_hooks(values, seconds=transport_limits.hook_config_seconds)
     server = chosen_server(values)
     require_policies(policies, hooks, "--policies")
@@ -62,9 +62,9 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     )
     try:
         source = Source(policies, hooks)
-        watched = Watched(source=source, texts=source.read())
+        watched = WatchedSource(source=source, texts=source.read())
         configuration = loaded(watched.texts, strict=values["strict"])
-        tell_idle_places(configuration, means)
+        tell_idle_places(configuration, transport_config)
         settings = Settings(
             listen=_listen(values, server),
             admin_listen=values["admin_listen"],
@@ -84,7 +84,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             prefetch=not values["no_prefetch"],
             patrol_share=values["patrol_share"],
             shadow_share=values["shadow_share"],
-            means=means,
+            transport_config=transport_config,
             limits=limits,
             cache_limits=cache_limits,
             transport_limits=transport_limits,

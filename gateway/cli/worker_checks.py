@@ -12,14 +12,14 @@ import click
 import uvloop
 from msgspec.structs import replace
 
-from gateway.cli.reaching import chosen_means
+from gateway.cli.reaching import chosen_transport_config
 from gateway.cli.streams import COULD_NOT, fail
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.field_errors import one_line
 from gateway.policies.model import Configuration
 from gateway.telemetry.logs import configure_logs
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
+from gateway.transports.transport_config import TransportConfig
 from gateway.transports.verification import Verification, verified
 
 NOTHING: Final = Verification(refused=(), workers=())
@@ -33,7 +33,7 @@ def verify(configuration: Configuration, unstartable: Iterable[str], values: dic
         unstartable: names of workers whose command does not exist.
         values: the command's options.
     """
-    means, seconds = chosen_means(values), values["worker_wait"]
+    transport_config, seconds = chosen_transport_config(values), values["worker_wait"]
     left_out = set(unstartable)
     asked = {name: worker for name, worker in configuration.workers.items() if name not in left_out}
     names = [one_line(name) for name, worker in asked.items() if worker.webhook is None]
@@ -42,7 +42,7 @@ def verify(configuration: Configuration, unstartable: Iterable[str], values: dic
     click.echo(f"asking the workers, for {seconds:g} s at most: {', '.join(names)}", err=True)
     stop_logs = configure_logs(level=values["log_level"], form="text")
     try:
-        return uvloop.run(_verified(replace(configuration, workers=asked), means, seconds))
+        return uvloop.run(_verified(replace(configuration, workers=asked), transport_config, seconds))
     except (KeyboardInterrupt, asyncio.CancelledError):
         fail("interrupted", COULD_NOT)
     finally:
@@ -54,10 +54,10 @@ def refusals(verification: Verification) -> tuple[ConfigurationError, ...]:
     return tuple(error for policy in verification.refused for error in policy.errors)
 
 
-async def _verified(configuration: Configuration, means: Means, seconds: float) -> Verification:
+async def _verified(configuration: Configuration, transport_config: TransportConfig, seconds: float) -> Verification:
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine of a loop that runs
     for number in (signal.SIGTERM, signal.SIGHUP):
         # A terminal that is closed as well: workers that were started here would run on.
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    return await verified(configuration, TransportLimits(), means, wait_seconds=seconds)
+    return await verified(configuration, TransportLimits(), transport_config, wait_seconds=seconds)

@@ -22,7 +22,7 @@ from msgspec import Struct
 from gateway.documents.namespace import Labels, namespace_object, namespace_of
 from gateway.review.request import Request, ReviewError
 from gateway.scopes.inputs import NAMESPACE, OBJECT, UID, WHOLE, Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.projection import NOTHING, shown_part
 from gateway.wording import shown as readable
 
@@ -59,8 +59,8 @@ class _Draft(Struct, kw_only=True, eq=False):
     """
 
     members: dict[str, msgspec.Raw]
-    object: Places | None
-    namespace: Places | None = None
+    object: PointerSet | None
+    namespace: PointerSet | None = None
     current: Any = None
     labels: Labels | None = None
     document: Document | None = None
@@ -142,7 +142,7 @@ class Documents(Struct, eq=False):
             else None,
         )
 
-    def _part(self, name: str, places: Places) -> msgspec.Raw | None:
+    def _part(self, name: str, places: PointerSet) -> msgspec.Raw | None:
         """The text of the part of a member that is shown; None if nothing of it appears."""
         shown = shown_part(self._value(name), places)
         return None if shown is NOTHING else msgspec.Raw(_encode(shown))

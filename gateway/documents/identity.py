@@ -23,8 +23,8 @@ from typing import Final
 from gateway.policies.model import Policy
 from gateway.policies.workers.targets import GrpcTarget, HookTarget, WebhookTarget, Worker
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
 _FORMAT: Final = b"admission-gateway verdict identity 2"
@@ -81,7 +81,7 @@ def _writes(writes: Writes) -> bytes:
     return _list((_places(writes.granted), _places(writes.narrowed), b"protects" if writes.protects else b""))
 
 
-def _places(places: Places | None) -> bytes:
+def _places(places: PointerSet | None) -> bytes:
     """The widest of them, sorted: the same set is the same bytes, however it was written."""
     if places is None:
         return _EVERYTHING

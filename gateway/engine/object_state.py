@@ -26,7 +26,7 @@ from gateway.patching.replacement import apply_object
 from gateway.patching.scope import out_of_scope
 from gateway.reasons import Reason
 from gateway.review.request import Request
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
 _NO_CHANGE: Final = {
@@ -113,7 +113,7 @@ class ObjectState(Struct, eq=False):
 class Scope(Struct, frozen=True, kw_only=True):
     """Within which bounds a change is applied: what the policy was shown of the object (None: all), and may write."""
 
-    visibility: Places | None
+    visibility: PointerSet | None
     writes: Writes
     sub_resource: str
     limits: PatchLimits

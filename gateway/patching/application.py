@@ -20,8 +20,8 @@ from gateway.patching.kubernetes import apply_kubernetes_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode, parse_pointer
 from gateway.patching.visibility import RestrictedDraft, Visibility
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import Pointer
+from gateway.scopes.pointer_set import PointerSet
 
 
 class PatchDialect(StrEnum):
@@ -59,7 +59,7 @@ def apply_json_patch(
     *,
     limits: PatchLimits = DEFAULT_LIMITS,
     dialect: PatchDialect = PatchDialect.RFC_6902,
-    visibility: Places | None = None,
+    visibility: PointerSet | None = None,
 ) -> Value:
     """The document after a JSON Patch given as JSON text; ``document`` itself is never changed.
 

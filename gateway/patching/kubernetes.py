@@ -28,8 +28,8 @@ from gateway.patching.limits import PatchLimits
 from gateway.patching.nodes import Container, Elements, Node, children_of
 from gateway.patching.parsing import decode
 from gateway.patching.visibility import Visibility
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import Pointer
+from gateway.scopes.pointer_set import PointerSet
 
 _PATCH: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
 _ANYTHING: Final = msgspec.json.Decoder()
@@ -41,7 +41,7 @@ Operation = dict[str, msgspec.Raw]
 
 
 def apply_kubernetes_patch(
-    document: Value, patch: bytes, limits: PatchLimits, visibility: Places | None = None
+    document: Value, patch: bytes, limits: PatchLimits, visibility: PointerSet | None = None
 ) -> Value:
     """The document after a JSON Patch; ``document`` may be a msgspec.Raw, whose text then counts in comparisons.
 

@@ -22,8 +22,8 @@ from gateway.patching.errors import PatchError, kind
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode
 from gateway.patching.visibility import missing, shows_array
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import Pointer
+from gateway.scopes.pointer_set import PointerSet
 
 _ANYTHING = msgspec.json.Decoder()
 _ABSENT: Any = object()
@@ -32,7 +32,7 @@ _KNOWN = frozenset({"apiVersion", "kind"})
 
 
 def apply_merge_patch(
-    document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, visibility: Places | None = None
+    document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, visibility: PointerSet | None = None
 ) -> Value:
     """The document after a JSON Merge Patch given as JSON text; ``document`` itself is never changed.
 
@@ -49,7 +49,9 @@ def apply_merge_patch(
     return _merged(document, merge)
 
 
-def merged_unlike(document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, visibility: Places) -> Value:
+def merged_unlike(
+    document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, visibility: PointerSet
+) -> Value:
     """What a merge patch that applies gives where no hidden value is already what the patch says.
 
     What differs from the document does not depend on hidden values then, so whoever judges by it tells nothing of them:
@@ -61,7 +63,7 @@ def merged_unlike(document: Value, patch: bytes, *, limits: PatchLimits = DEFAUL
 
 
 def _unlike(
-    before: Value, after: Value, patch: Value, visibility: Places | None, *, known: frozenset[str] = frozenset()
+    before: Value, after: Value, patch: Value, visibility: PointerSet | None, *, known: frozenset[str] = frozenset()
 ) -> Value:
     """``after``, with another value wherever the patch has repeated a hidden one."""
     if visibility is not None and visibility.whole:
@@ -84,7 +86,7 @@ def _another(value: Value) -> Value:
     return "" if value != "" else "another"
 
 
-def _check_arrays(target: Value, patch: Value, visibility: Places | None, at: Pointer) -> None:
+def _check_arrays(target: Value, patch: Value, visibility: PointerSet | None, at: Pointer) -> None:
     """Refuse a patch that changes an array that is not in sight."""
     if visibility is not None and visibility.whole:
         return
@@ -99,7 +101,7 @@ def _check_arrays(target: Value, patch: Value, visibility: Places | None, at: Po
         )
 
 
-def _holds_hidden_array(value: Value, visibility: Places | None) -> bool:
+def _holds_hidden_array(value: Value, visibility: PointerSet | None) -> bool:
     if visibility is not None and visibility.whole:
         return False
     if type(value) is list:

@@ -12,12 +12,16 @@ from gateway.patching.errors import PatchError, prefixed
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import parse_object, parse_pointer
 from gateway.patching.visibility import RestrictedDraft, Visibility
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.projection import shown_part
 
 
 def apply_object(
-    before: dict[str, Value], content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, visibility: Places | None = None
+    before: dict[str, Value],
+    content: bytes,
+    *,
+    limits: PatchLimits = DEFAULT_LIMITS,
+    visibility: PointerSet | None = None,
 ) -> Value:
     """The object after a worker returned it whole, as JSON text; ``before`` itself is never changed.
 

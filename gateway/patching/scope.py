@@ -23,8 +23,8 @@ from gateway.patching.equality import Value, equal
 from gateway.patching.errors import shown
 from gateway.patching.parsing import parse_pointer
 from gateway.patching.placement import Placed, placed
-from gateway.scopes.places import ANY, Places
 from gateway.scopes.pointer import Pointer, format_pointer
+from gateway.scopes.pointer_set import ANY, PointerSet
 from gateway.scopes.writes import Writes
 
 _LISTED: Final = 5
@@ -75,7 +75,7 @@ def out_of_scope(
     )
 
 
-def _outside(change: Placed, places: Places) -> Pointer | None:
+def _outside(change: Placed, places: PointerSet) -> Pointer | None:
     """The first place, as it is named when the operation is applied, at which something comes or goes outside."""
     if change.element:
         container = places.at(change.path[:-1])
@@ -88,7 +88,7 @@ def _outside(change: Placed, places: Places) -> Pointer | None:
     return None
 
 
-def _stays_in(before: Value, after: Value, places: Places | None) -> bool:
+def _stays_in(before: Value, after: Value, places: PointerSet | None) -> bool:
     """Whether all that differs, place by place, lies in ``places``; msgspec.UNSET for what is not there."""
     if before is after or (places is not None and places.whole):
         return True
@@ -111,7 +111,7 @@ def _is_simple(value: Value) -> bool:
     return value is not UNSET and type(value) is not dict and type(value) is not list
 
 
-def _uncovered(value: Value, places: Places | None, at: Pointer) -> Pointer | None:
+def _uncovered(value: Value, places: PointerSet | None, at: Pointer) -> Pointer | None:
     """The first place in a value that comes or goes which does not lie in ``places``, as seen from there."""
     if places is None:
         return at
@@ -126,7 +126,7 @@ def _uncovered(value: Value, places: Places | None, at: Pointer) -> Pointer | No
     return at
 
 
-def _touched(change: Placed, protected: Places) -> Pointer | None:
+def _touched(change: Placed, protected: PointerSet) -> Pointer | None:
     """The protected place that an operation touches."""
     at = protected.at(change.path)
     if at is None:
@@ -138,7 +138,7 @@ def _touched(change: Placed, protected: Places) -> Pointer | None:
     return None
 
 
-def _held(value: Value, protected: Places, at: Pointer) -> Pointer | None:
+def _held(value: Value, protected: PointerSet, at: Pointer) -> Pointer | None:
     """The first protected place that exists in a value, and is not null."""
     if protected.whole:
         return None if value is None else at
@@ -152,7 +152,7 @@ def _held(value: Value, protected: Places, at: Pointer) -> Pointer | None:
     return next((touched for touched in below if touched is not None), None)
 
 
-def _listed(places: Places) -> str:
+def _listed(places: PointerSet) -> str:
     """What is granted, shortened."""
     pointers = [shown(format_pointer(pointer)) for pointer in places.pointers]
     if not pointers:

@@ -31,13 +31,13 @@ from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, ScopeError, quoted, shown
 from gateway.patching.limits import PatchLimits
 from gateway.scopes.inputs import OBJECT
-from gateway.scopes.places import ANY, Places
 from gateway.scopes.pointer import Pointer, array_index, format_pointer
+from gateway.scopes.pointer_set import ANY, PointerSet
 
 Children: TypeAlias = dict[str, Any] | list[Any] | None
 """What stands in a container; None for a value that is none."""
 
-_WHOLE: Final = Places([()])
+_WHOLE: Final = PointerSet([()])
 
 
 class _Opened:
@@ -46,7 +46,7 @@ class _Opened:
     __slots__ = ("children", "rest")
     whole: Final = False
 
-    def __init__(self, rest: Places | None) -> None:
+    def __init__(self, rest: PointerSet | None) -> None:
         self.rest = rest
         self.children: dict[str, View] = {}
 
@@ -61,7 +61,7 @@ class _Opened:
         return self.rest is not None and self.rest.covers(pointer)
 
 
-View: TypeAlias = Places | _Opened
+View: TypeAlias = PointerSet | _Opened
 """What is in sight at and below one place; None in its stead: nothing is."""
 
 
@@ -91,7 +91,7 @@ class Visibility:
     __slots__ = ("_arrays_whole", "_opened", "_view")
 
     def __init__(
-        self, shown: Places, *, opened: Callable[[Any], Children] = children_of, arrays_whole: bool = False
+        self, shown: PointerSet, *, opened: Callable[[Any], Children] = children_of, arrays_whole: bool = False
     ) -> None:
         self._view: View = shown
         self._opened = opened

@@ -16,8 +16,8 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 
-from gateway.scopes.places import ANY, Places
 from gateway.scopes.pointer import Pointer, format_pointer
+from gateway.scopes.pointer_set import ANY, PointerSet
 
 UID: Final = "uid"
 """The member that nobody is shown: "UID is an identifier for the individual request/response", so no verdict may
@@ -31,44 +31,44 @@ NAMESPACE: Final = "namespaceObject"
 
 OBJECT: Final = "object"
 
-WHOLE: Final = Places([()])
+WHOLE: Final = PointerSet([()])
 """All of a value."""
 
 
 class Inputs(Struct, frozen=True, kw_only=True, dict=True):
     """``places`` over the AdmissionRequest; None: every member that it has, but ``uid``."""
 
-    places: Places | None = None
+    places: PointerSet | None = None
 
     EVERYTHING: ClassVar["Inputs"]
     """What a policy without ``inputs`` is shown."""
 
     @cached_property
-    def members(self) -> Mapping[str, Places | None]:
+    def members(self) -> Mapping[str, PointerSet | None]:
         """What is shown of the top-level members that have a rule of their own, by name; ``others``: of each other one.
 
         Made once for a configuration, and looked up for each member of each request.
         """
-        own: dict[str, Places | None] = {UID: None, **dict.fromkeys(ALWAYS, WHOLE)}
+        own: dict[str, PointerSet | None] = {UID: None, **dict.fromkeys(ALWAYS, WHOLE)}
         if self.places is None:
             return {NAMESPACE: None, **own}
         return {**{name: self.places.below(name) for name in self.places.named}, **own}
 
     @cached_property
-    def others(self) -> Places | None:
+    def others(self) -> PointerSet | None:
         """What is shown of every member that is not in ``members``."""
         return WHOLE if self.places is None else self.places.every
 
-    def shown(self, member: str) -> Places | None:
+    def shown(self, member: str) -> PointerSet | None:
         """What is shown of a top-level member, as places over its value; None: nothing."""
         return self.members.get(member, self.others)
 
     @cached_property
-    def object(self) -> Places | None:
+    def object(self) -> PointerSet | None:
         """What is shown of ``object``, as places over it, empty if nothing; None: all of it."""
         shown = self.shown(OBJECT)
         if shown is None:
-            return Places()
+            return PointerSet()
         return None if shown.whole else shown
 
     @cached_property

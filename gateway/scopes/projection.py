@@ -7,7 +7,7 @@ is ``{}``, ``[]`` or null, by its own kind. So each pointer means in the part wh
 
 from typing import Any, Final
 
-from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer_set import ANY, PointerSet
 
 NOTHING: Final = object()
 """What is shown of a value that does not appear at all: one that is no container, above a declared place."""
@@ -15,11 +15,11 @@ NOTHING: Final = object()
 
 _CONTAINERS: Final = (dict, list)
 
-_Unfinished = list[tuple[Any, Any, Places]]
+_Unfinished = list[tuple[Any, Any, PointerSet]]
 """Containers, each with the part of it that is to be filled, and what is shown of it."""
 
 
-def shown_part(value: Any, places: Places) -> Any:
+def shown_part(value: Any, places: PointerSet) -> Any:
     """What ``places`` show of a decoded JSON value, however deep.
 
     Returns:
@@ -39,7 +39,7 @@ def shown_part(value: Any, places: Places) -> Any:
     return part
 
 
-def _fill_object(value: dict[str, Any], shown: dict[str, Any], places: Places) -> _Unfinished:
+def _fill_object(value: dict[str, Any], shown: dict[str, Any], places: PointerSet) -> _Unfinished:
     """Put into ``shown`` the members that appear; those that are empty containers so far are unfinished."""
     unfinished: _Unfinished = []
     named, known = places.named, places.known
@@ -58,7 +58,7 @@ def _fill_object(value: dict[str, Any], shown: dict[str, Any], places: Places) -
     return unfinished
 
 
-def _fill_array(value: list[Any], shown: list[Any], places: Places) -> _Unfinished:
+def _fill_array(value: list[Any], shown: list[Any], places: PointerSet) -> _Unfinished:
     """The same for an array, each of whose elements keeps its place."""
     unfinished: _Unfinished = []
     named, every = places.named, places.every

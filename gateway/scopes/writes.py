@@ -15,8 +15,8 @@ from typing import ClassVar, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import Pointer, format_pointer
+from gateway.scopes.pointer_set import PointerSet
 
 STATUS: Final = "status"
 """The member of the object, and the subresource."""
@@ -41,19 +41,19 @@ IDENTITY: Final[tuple[Pointer, ...]] = (
 """What no policy changes unless it is granted by name: which object it is, who owns it, what keeps it from being
 deleted, and what kube-apiserver writes."""
 
-_PROTECTED: Final = Places(IDENTITY)
-_PROTECTED_AND_STATUS: Final = Places([*IDENTITY, (STATUS,)])
+_PROTECTED: Final = PointerSet(IDENTITY)
+_PROTECTED_AND_STATUS: Final = PointerSet([*IDENTITY, (STATUS,)])
 
 
 class Writes(Struct, frozen=True, kw_only=True):
-    """Places over the object that may be changed (None: all), less those of ``protected``.
+    """PointerSet over the object that may be changed (None: all), less those of ``protected``.
 
     ``granted``: those of the configuration. ``narrowed``: what the worker claims, where it claims less. ``protects``:
     nothing was granted by name, so what nobody changes without being told to is not.
     """
 
-    granted: Places | None = None
-    narrowed: Places | None = None
+    granted: PointerSet | None = None
+    narrowed: PointerSet | None = None
     protects: bool = False
 
     EVERYTHING: ClassVar["Writes"]
@@ -61,13 +61,13 @@ class Writes(Struct, frozen=True, kw_only=True):
     DEFAULT: ClassVar["Writes"]
     """Those of a policy of ours without ``writes``."""
 
-    def protected(self, subresource: str) -> Places | None:
+    def protected(self, subresource: str) -> PointerSet | None:
         """What may not be changed though it is granted; None: nothing."""
         if not self.protects:
             return None
         return _PROTECTED if subresource == STATUS else _PROTECTED_AND_STATUS
 
-    def beyond(self, claim: Places | None) -> tuple[str, ...]:
+    def beyond(self, claim: PointerSet | None) -> tuple[str, ...]:
         """The claimed places (None: everything) that are not granted.
 
         Where nothing was granted by name, a claim is beyond that only if all of it is protected.
@@ -80,7 +80,7 @@ class Writes(Struct, frozen=True, kw_only=True):
             return tuple(format_pointer(each) for each in claim.pointers if _PROTECTED.covers(each))
         return ()
 
-    def narrowed_to(self, claim: Places | None) -> "Writes":
+    def narrowed_to(self, claim: PointerSet | None) -> "Writes":
         """The same, and nothing but what is claimed (None: everything)."""
         return self if claim is None else replace(self, narrowed=claim)
 

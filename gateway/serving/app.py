@@ -22,19 +22,19 @@ from gateway.policies.model import Configuration
 from gateway.serving.admin import AdminListener
 from gateway.serving.cache import ServedCache
 from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
-from gateway.serving.front import Front
-from gateway.serving.header import NOT_SERVING, RouteTable
-from gateway.serving.judge import Consumer, Judge, refusal
+from gateway.serving.configuration_switch import ConfigurationSwitch
+from gateway.serving.http_server import HttpServer
+from gateway.serving.idempotency_check import IdempotencyCheck
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.patch_lines import PatchLines
-from gateway.serving.patrol import Patrol
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload
 from gateway.serving.replay import Replays
 from gateway.serving.report import Report
-from gateway.serving.rollout import Rollout
+from gateway.serving.review_handler import DecisionObserver, ReviewHandler, refusal
+from gateway.serving.route_table import NOT_SERVING, RouteTable
 from gateway.serving.settings import Address, Settings
-from gateway.serving.shadow import Shadowing
+from gateway.serving.shadow_comparison import ShadowComparison
 from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
 from gateway.sources.watching import Source
 from gateway.telemetry.decisions import DecisionLog
@@ -48,7 +48,7 @@ _DIGEST_KEY_BYTES: Final = 32
 """Of the key with which values are hashed in the log: as many as SHA-256 gives."""
 
 
-class Watched(Struct, frozen=True, kw_only=True):
+class WatchedSource(Struct, frozen=True, kw_only=True):
     """Where a configuration was read from, to be watched, and the texts that were found there."""
 
     source: Source
@@ -79,9 +79,9 @@ class Gateway:
         configuration: Configuration,
         settings: Settings,
         metrics: Metrics | None = None,
-        consumers: Sequence[Consumer] = (),
+        consumers: Sequence[DecisionObserver] = (),
         *,
-        watched: Watched | None = None,
+        watched: WatchedSource | None = None,
     ) -> None:
         self.settings = settings
         self.metrics = metrics or Metrics()
@@ -96,7 +96,7 @@ class Gateway:
             configuration=lambda: self._loaded,
         )
         self._report = Report(self.metrics)
-        self._rollout = Rollout(
+        self._rollout = ConfigurationSwitch(
             configuration,
             watched.texts if watched else (),
             limits=settings.transport_limits,
@@ -104,7 +104,7 @@ class Gateway:
             report=self._report,
             asking=self.cache.asker,
             worker_events=self.metrics,
-            means=settings.means,
+            transport_config=settings.transport_config,
         )
         self._reload = (
             Reload(watched.source, self._rollout, self._report, interval=settings.reload_interval_seconds)
@@ -114,12 +114,12 @@ class Gateway:
         self._background: list[asyncio.Task[None]] = []
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
-        patrol = Patrol(self._replays, self.metrics, share=settings.patrol_share, lines=lines)
-        shadowing = Shadowing(self._replays, self.metrics, share=settings.shadow_share, lines=lines)
+        patrol = IdempotencyCheck(self._replays, self.metrics, share=settings.patrol_share, lines=lines)
+        shadowing = ShadowComparison(self._replays, self.metrics, share=settings.shadow_share, lines=lines)
         self._routes = RouteTable(self._rollout, settings.hooks)
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
-        self._judge = Judge(
+        self._judge = ReviewHandler(
             self._rollout,
             events=self.metrics,
             consumers=(self.metrics, DecisionLog(), *((patrol,) if settings.patrol_share else ()), *consumers),
@@ -128,7 +128,7 @@ class Gateway:
             patch_limits=settings.patch_limits,
             prefetch=settings.prefetch,
         )
-        self.front = Front(
+        self.front = HttpServer(
             judge=self._judge, refuse=refusal, routes=self._routes, limits=settings.limits, events=self.metrics
         )
         self.admin = AdminListener(

@@ -21,7 +21,7 @@ from gateway.engine.policy_caller import PolicyCaller
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.model import Policy
 from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.sources.watching import Looking
+from gateway.sources.watching import PollTimer
 from gateway.telemetry.events import Events
 from gateway.transports.workers import Workers
 
@@ -67,7 +67,7 @@ class ServedCache:
         self._signature = _signature(seal_key_file)
         store = self._store(redis, limits, events) if redis else None
         self._cache = VerdictCache(limits, events, store)
-        self._looking = Looking()
+        self._looking = PollTimer()
 
     def _store(self, redis: str, limits: CacheLimits, events: Events) -> "RedisStore":
         """The second level. Who has none needs neither the library nor the time that it takes to import it."""

@@ -32,10 +32,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec import Struct
 
-from gateway.serving.issuing import (
+from gateway.serving.certificate_authority import (
     CA_NAME,
     SERVER_LIFETIME,
-    Authority,
+    CertificateAuthority,
     general_name,
     made_ca,
     made_server_certificate,
@@ -112,7 +112,7 @@ def _ensure(directory: Path, wanted: frozenset[x509.GeneralName], now: datetime)
         _write(directory / "ca.crt", _pem(ca))
     covered = frozenset[x509.GeneralName]() if server is None else _covered(server)
     if server is None or not wanted <= covered or not _is_good_server(server, server_key, ca, now):
-        authority = Authority(certificate=ca, key=ca_key)
+        authority = CertificateAuthority(certificate=ca, key=ca_key)
         _write(directory / "tls.crt", _pem(made_server_certificate(server_key, authority, wanted | covered, now)))
     return ca
 

@@ -144,7 +144,7 @@ class Connection(web.RequestHandler):
         else:
             refusal, why = self._explained(exc, message or "")
             self.refused(refusal, why)
-            response = _LastWord(answer(refusal, why), self)
+            response = _FinalResponse(answer(refusal, why), self)
         response.force_close()
         return response
 
@@ -166,7 +166,7 @@ class Connection(web.RequestHandler):
         return Refusal.MALFORMED, why
 
 
-class _LastWord(web.Response):
+class _FinalResponse(web.Response):
     """The answer to bytes that the parser did not understand, and the last on its connection."""
 
     def __init__(self, like: web.Response, connection: Connection) -> None:

@@ -18,7 +18,7 @@ from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.registration.entries import Entries, make_entries
 from gateway.serving.last_good import LastGood, PolicyVersion
-from gateway.serving.plans import InForce, Plans, Target
+from gateway.serving.plans import Plans, PoliciesInForce, Target
 from gateway.transports.limits import TransportLimits
 from gateway.transports.pool import WorkerPool
 from gateway.transports.workers import Workers
@@ -222,12 +222,12 @@ class LoadedConfiguration:
         found = {} if self._last_good is None else self._last_good.in_force(phase)
         return {name: kept for name, kept in found.items() if not self._can_be_asked(kept[0].policy)}
 
-    def _in_force(self, phase: Phase) -> InForce:
+    def _in_force(self, phase: Phase) -> PoliciesInForce:
         kept = self._kept(phase)
         availabilities = self.workers.availabilities(phase)
         if not kept:
-            return InForce(availabilities=availabilities, versions={})
-        return InForce(
+            return PoliciesInForce(availabilities=availabilities, versions={})
+        return PoliciesInForce(
             availabilities={**availabilities, **{name: availability for name, (_, availability) in kept.items()}},
             versions={name: version.policy for name, (version, _) in kept.items()},
         )

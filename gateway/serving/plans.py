@@ -35,7 +35,7 @@ class Target(NamedTuple):
         return PATHS[self.phase] if self.entry is None else f"{PATHS[self.phase]}/{self.entry}"
 
 
-class InForce(NamedTuple):
+class PoliciesInForce(NamedTuple):
     """What is in force in a phase: the standings, and the policies that run in another version than the configured one.
 
     Both by qualified name; a policy without a standing is not described yet.
@@ -76,7 +76,7 @@ class Plans:
             if (shadow := shadow_of(policy)) is not None
         }
         self._shadow_standings = shadows
-        self._known: dict[Phase, InForce] = {}
+        self._known: dict[Phase, PoliciesInForce] = {}
         self.made: dict[Target, Plan] = {}
         """Those that hold as they are."""
         # Of the policies as they are configured: these do not change.
@@ -93,7 +93,7 @@ class Plans:
         """What can be asked."""
         return tuple(self._policies)
 
-    def of(self, target: Target, in_force: Callable[[Phase], InForce]) -> Plan | None:
+    def of(self, target: Target, in_force: Callable[[Phase], PoliciesInForce]) -> Plan | None:
         """Who judges there; None if there is no such target. ``in_force`` tells what is in force in a phase."""
         plan = self.made.get(target)
         if plan is None and target in self._policies:
@@ -109,7 +109,7 @@ class Plans:
             self._shadow_plans[id(policy)] = plan
         return plan
 
-    def make_all(self, in_force: Callable[[Phase], InForce]) -> None:
+    def make_all(self, in_force: Callable[[Phase], PoliciesInForce]) -> None:
         """Make the plans now, so that no review does."""
         for target in self._policies:
             self.of(target, in_force)
@@ -120,7 +120,7 @@ class Plans:
         self.made.clear()
         self._shadow_plans.clear()
 
-    def _made(self, target: Target, in_force: Callable[[Phase], InForce]) -> Plan:
+    def _made(self, target: Target, in_force: Callable[[Phase], PoliciesInForce]) -> Plan:
         phase = target.phase
         if phase not in self._known:
             self._known[phase] = in_force(phase)

@@ -29,10 +29,10 @@ import structlog
 
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
+from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.report import Report
-from gateway.serving.rollout import Rollout
 from gateway.sources.files import SourceError
-from gateway.sources.watching import Looking, Source
+from gateway.sources.watching import PollTimer, Source
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -47,12 +47,12 @@ class Reload:
         interval: seconds from look to look; 0: only ``now`` looks.
     """
 
-    def __init__(self, source: Source, rollout: Rollout, report: Report, *, interval: float) -> None:
+    def __init__(self, source: Source, rollout: ConfigurationSwitch, report: Report, *, interval: float) -> None:
         self._source = source
         self._rollout = rollout
         self._report = report
         self._interval = interval
-        self._looking = Looking()
+        self._looking = PollTimer()
         self._tried: tuple[SourceText, ...] | None = None
 
     def now(self) -> None:

@@ -34,9 +34,9 @@ from gateway.patching.difference import Operation, encode_patch
 from gateway.patching.errors import PatchError
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.review.request import Request, ReviewError
+from gateway.serving.dispatch_simulator import with_object
 from gateway.serving.driver import Driver
 from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.serving.walk import with_object
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ HELD_BYTES: Final = 16_000_000
 before and after). As text and parsed, with what the policies make of them: less than 100 MB."""
 
 
-class Turn(NamedTuple):
+class ReplayedCall(NamedTuple):
     """A policy's call, with the object as the policy saw it and as it left it."""
 
     call: InvocationRecord
@@ -78,7 +78,7 @@ class Replay(Struct, frozen=True, kw_only=True):
     ends: float
     limits: PatchLimits
 
-    def turns(self) -> Iterator[Turn]:
+    def turns(self) -> Iterator[ReplayedCall]:
         """The decision's calls, in order.
 
         Raises:
@@ -88,7 +88,7 @@ class Replay(Struct, frozen=True, kw_only=True):
         current = self.decision.request.object
         for call in self.decision.calls:
             before, current = current, self.changed(current, call.changes)
-            yield Turn(call, before, current)
+            yield ReplayedCall(call, before, current)
 
     def changed(self, before: Any, changes: tuple[Operation, ...]) -> Any:
         """An object with these changes. Raises PatchError."""

@@ -8,7 +8,7 @@ from gateway.caching.limits import CacheLimits
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
+from gateway.transports.transport_config import TransportConfig
 from gateway.wording import Redacted
 
 Address = tuple[str, int]
@@ -49,7 +49,7 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """Which share of the mutations is put to its policies again."""
     shadow_share: float = 1.0
     """Of which share of the reviews policies are compared with their shadows."""
-    means: Means = field(default_factory=Means)
+    transport_config: TransportConfig = field(default_factory=TransportConfig)
     """What workers are reached with: the Redis of their queues, the credentials for webhooks."""
     limits: Limits = field(default_factory=Limits)
     cache_limits: CacheLimits = field(default_factory=CacheLimits)

@@ -1,6 +1,6 @@
 """Has a source changed since it was read? By looking again and again, at nothing but names, links and times.
 
-Looking, and not the kernel's notifications: a mounted ConfigMap is swapped by the rename of a link two links away from
+A timer, and not the kernel's notifications: a mounted ConfigMap is swapped by the rename of a link two links away from
 the files, network file systems notify nobody, and a second is soon enough.
 
 A change is taken up when two looks in a row find the same: whoever writes into a file instead of putting a new one in
@@ -105,7 +105,7 @@ class Source:
         return files, () if self.hooks is None else self.hooks.look()
 
 
-class Looking:
+class PollTimer:
     """The pauses between the looks of one watcher."""
 
     def __init__(self) -> None:

@@ -76,13 +76,13 @@ PREFETCH_RESULTS: Final = ("used", "wasted")
 """Whether a prefetched answer was used."""
 
 PATROLLED: Final = ("failed", "stable", "unstable")
-"""What came of asking a policy again: ``gateway.serving.patrol`` says what each means."""
+"""What came of asking a policy again: ``gateway.serving.idempotency_check`` says what each means."""
 
 PATROLS: Final = ("dropped", *PATROLLED)
 """What came of a patrol."""
 
 COMPARED: Final = ("different", "dropped", "failed", "same")
-"""What came of comparing a policy with its shadow: ``gateway.serving.shadow`` says what each means."""
+"""What came of comparing a policy with its shadow: ``gateway.serving.shadow_comparison`` says what each means."""
 
 
 def _mutating(policy: Policy) -> bool:

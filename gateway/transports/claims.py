@@ -27,8 +27,8 @@ from gateway.policies.fields.inputs import read_inputs
 from gateway.policies.fields.writes import read_writes
 from gateway.policies.model import Phase, Policy
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -154,5 +154,5 @@ def _beyond(policy: Policy, name: str, beyond: Sequence[str], granted: str) -> C
     )
 
 
-def _texts(places: Places) -> list[str]:
+def _texts(places: PointerSet) -> list[str]:
     return [format_pointer(pointer) for pointer in places.pointers]

@@ -28,14 +28,14 @@ from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.workers.grpc_names import socket_path, target_hosts
 from gateway.policies.workers.targets import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.telemetry.events import Events, NoEvents
-from gateway.transports.asked import Asked
 from gateway.transports.credentials import WorkerCredentials
-from gateway.transports.grpc.dialling import Dialler
+from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
 from gateway.transports.supervisor import Supervisor
+from gateway.transports.transport_config import TransportConfig
 from gateway.transports.unreachable import UnreachableWorker
+from gateway.transports.worker_channel import WorkerChannel
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -53,11 +53,11 @@ _LAST_SOCKET: Final = f"{10**9}.sock"
 """As long as a socket's name gets: one is made for each Worker that is reached, and nobody reaches a billion."""
 
 
-class ReachedWorker(Struct, kw_only=True, eq=False):
+class PooledWorker(Struct, kw_only=True, eq=False):
     """One Worker, reached. ``holders`` counts the configurations that hold it; ``gone`` is set when nothing is left."""
 
     key: _Key
-    connection: Asked
+    connection: WorkerChannel
     supervisor: Supervisor | None
     socket: Path | None
     holders: int = 0
@@ -70,25 +70,25 @@ class WorkerPool:
     Args:
         limits: of the calls, and of how long a worker may take to stop.
         events: hears of what happens with workers.
-        means: what the process has been given to reach them with.
+        config: what the process has been given to reach them with.
     """
 
     def __init__(
         self,
         limits: TransportLimits | None = None,
         events: Events | None = None,
-        means: Means | None = None,
+        config: TransportConfig | None = None,
     ) -> None:
         self._limits = limits or TransportLimits()
         self._events = events or NoEvents()
-        self._means = means or Means()
-        self._reached: dict[_Key, ReachedWorker] = {}
-        self._leaving: set[ReachedWorker] = set()
+        self._config = config or TransportConfig()
+        self._reached: dict[_Key, PooledWorker] = {}
+        self._leaving: set[PooledWorker] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = itertools.count()
 
-    def take(self, worker: Worker) -> ReachedWorker | None:
+    def take(self, worker: Worker) -> PooledWorker | None:
         """Hold a worker, which is connected to (and started) if nobody holds it yet.
 
         Returns:
@@ -103,7 +103,7 @@ class WorkerPool:
         reached.holders += 1
         return reached
 
-    async def wait_for(self, worker: Worker) -> ReachedWorker:
+    async def wait_for(self, worker: Worker) -> PooledWorker:
         """The same, as soon as its target is free."""
         while (reached := self.take(worker)) is None:
             occupant = self._occupant(_key(worker))
@@ -111,7 +111,7 @@ class WorkerPool:
                 await occupant.gone.wait()
         return reached
 
-    def release(self, reached: ReachedWorker) -> None:
+    def release(self, reached: PooledWorker) -> None:
         """Hold it no more. The last one who does so gives it up."""
         reached.holders -= 1
         if not reached.holders:
@@ -133,36 +133,36 @@ class WorkerPool:
 
     # --------------------------------------------------------------------------------------------- one worker
 
-    def _reach(self, worker: Worker, key: _Key) -> ReachedWorker:
+    def _reach(self, worker: Worker, key: _Key) -> PooledWorker:
         if worker.grpc is not None:
             return self._reach_grpc(worker, worker.grpc, key)
-        return ReachedWorker(key=key, connection=self._made(worker), supervisor=None, socket=None)
+        return PooledWorker(key=key, connection=self._made(worker), supervisor=None, socket=None)
 
-    def _made(self, worker: Worker) -> Asked:
+    def _made(self, worker: Worker) -> WorkerChannel:
         """A worker of another transport than gRPC: whoever has none such need not wait until its code is loaded."""
         if worker.queue is not None:
             return self._behind_queue(worker.name, worker.queue)
         if worker.webhook is not None:
             from gateway.transports.webhook.worker import WebhookWorker  # noqa: PLC0415
 
-            access = self._means.webhooks
+            access = self._config.webhooks
             return WebhookWorker(worker.name, worker.webhook, self._limits, access=access, events=self._events)
         if worker.hook is not None:
-            if self._means.hooks is None:
+            if self._config.hooks is None:
                 return UnreachableWorker(worker.name, f"hook {worker.hook.path}", NO_HOOKS, self._events)
-            return self._means.hooks(worker.name, worker.hook, self._limits, self._events)
+            return self._config.hooks(worker.name, worker.hook, self._limits, self._events)
         raise ValueError(f"worker {worker.name!r} has no transport")
 
-    def _behind_queue(self, name: str, queue: QueueTarget) -> Asked:
-        if self._means.redis is None:
+    def _behind_queue(self, name: str, queue: QueueTarget) -> WorkerChannel:
+        if self._config.redis is None:
             why = NO_REDIS if has_redis_extra() else NO_REDIS_EXTRA
             return UnreachableWorker(name, f"queue {queue.stream}", why, self._events)
         # Who has no queue needs neither the library nor the time that it takes to import it.
         from gateway.transports.queue.worker import QueueWorker  # noqa: PLC0415
 
-        return QueueWorker(name, queue, self._limits, redis=self._means.redis, events=self._events)
+        return QueueWorker(name, queue, self._limits, redis=self._config.redis, events=self._events)
 
-    def _reach_grpc(self, worker: Worker, grpc: GrpcTarget, key: _Key) -> ReachedWorker:
+    def _reach_grpc(self, worker: Worker, grpc: GrpcTarget, key: _Key) -> PooledWorker:
         socket = None if grpc.target else self._socket()
         target = key[1] or f"unix:{socket}"
         supervisor = Supervisor(worker, target, self._limits) if grpc.command else None
@@ -171,20 +171,20 @@ class WorkerPool:
             worker.name,
             target,
             self._limits,
-            dialler=Dialler(target, self._limits, credentials),
+            dialer=Dialer(target, self._limits, credentials),
             connections=grpc.connections,
             events=self._events,
         )
         if supervisor is not None:
             supervisor.start()
-        return ReachedWorker(key=key, connection=connection, supervisor=supervisor, socket=socket)
+        return PooledWorker(key=key, connection=connection, supervisor=supervisor, socket=socket)
 
     def _socket(self) -> Path:
         self._sockets = self._sockets or _socket_directory()
         # Numbered, not named: a Worker's name may have 253 characters, a socket's path 107.
         return Path(self._sockets.name) / f"{next(self._numbers)}.sock"
 
-    def _occupant(self, key: _Key) -> ReachedWorker | None:
+    def _occupant(self, key: _Key) -> PooledWorker | None:
         """Whose process is at the target at which this one would listen."""
         _, target, how = key
         if not isinstance(how, GrpcTarget) or not how.command or not target:
@@ -192,7 +192,7 @@ class WorkerPool:
         everybody = (*self._reached.values(), *self._leaving)
         return next((each for each in everybody if each.supervisor and each.connection.target == target), None)
 
-    async def _leave(self, reached: ReachedWorker) -> None:
+    async def _leave(self, reached: PooledWorker) -> None:
         await reached.connection.idle()
         if reached.holders or self._reached.get(reached.key) is not reached:
             return  # somebody has taken it again, or it has left already
@@ -201,7 +201,7 @@ class WorkerPool:
         _LOG.info("a worker is given up: no configuration names it", worker=reached.connection.name)
         await self._end(reached)
 
-    async def _end(self, reached: ReachedWorker) -> None:
+    async def _end(self, reached: PooledWorker) -> None:
         try:
             await reached.connection.close()
         finally:

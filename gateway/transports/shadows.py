@@ -19,13 +19,13 @@ from gateway.engine.policy_caller import CallWaiter
 from gateway.policies.fields.shadows import shadow_of
 from gateway.policies.model import Phase, Policy
 from gateway.policies.workers.targets import Worker
-from gateway.transports.acquaintance import Acquaintance, known_before
 from gateway.transports.availability import PolicyAvailabilities
-from gateway.transports.describing import undescribed, webhook_standing
+from gateway.transports.description_validator import undescribed, webhook_standing
+from gateway.transports.worker_descriptions import WorkerDescriptions, known_before
 
 if TYPE_CHECKING:
-    from gateway.transports.asked import Introduced
-    from gateway.transports.pool import ReachedWorker
+    from gateway.transports.pool import PooledWorker
+    from gateway.transports.worker_channel import DescribableChannel
 
 
 class Shadows:
@@ -46,8 +46,8 @@ class Shadows:
             if shadow is not None:
                 self._policies.setdefault(shadow.worker, []).append(shadow)
         self._availabilities = PolicyAvailabilities(characters, warns=True)
-        self._held: dict[str, ReachedWorker] = {}
-        self._acquaintances: dict[str, Acquaintance] = {}
+        self._held: dict[str, PooledWorker] = {}
+        self._acquaintances: dict[str, WorkerDescriptions] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -67,14 +67,14 @@ class Shadows:
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
         """Call the shadow's worker, as Workers does."""
         name = call.policy.worker
-        acquaintance = self._acquaintances.get(name)
-        fits = None if acquaintance is None else acquaintance.fits(call.policy, call.version)
+        worker_descriptions = self._acquaintances.get(name)
+        fits = None if worker_descriptions is None else worker_descriptions.fits(call.policy, call.version)
         return self._held[name].connection.ask(call, waiter.answered, fits)
 
     def disagreed(self, call: PolicyCall, version: str) -> None:
         """It is not held against the worker."""
 
-    def reached(self, worker: Worker, reached: "ReachedWorker", before: Sequence["Shadows"]) -> None:
+    def reached(self, worker: Worker, reached: "PooledWorker", before: Sequence["Shadows"]) -> None:
         """A worker can be asked from now on; ``before`` knows the shadows that there were until now.
 
         Whoever reaches it holds it until ``close`` has returned.
@@ -88,8 +88,8 @@ class Shadows:
                 self._told(policy, webhook_standing(policy, worker))
             self._changed()
             return
-        acquaintance = self._acquaintances[worker.name] = Acquaintance(
-            worker=cast("Introduced", reached.connection),
+        worker_descriptions = self._acquaintances[worker.name] = WorkerDescriptions(
+            worker=cast("DescribableChannel", reached.connection),
             configured=worker,
             policies=policies,
             characters=self._characters,
@@ -97,16 +97,16 @@ class Shadows:
             known=lambda: None,
             changed=self._changed,
             failed=lambda why: self._undescribed(policies, why),
-            before=known_before(each.acquaintance(reached) for each in before),
+            before=known_before(each.worker_descriptions(reached) for each in before),
         )
         self._undescribed(
             policies,
             f"worker {worker.name!r} is not reached yet, at {reached.connection.target}; see whether it runs and "
             "listens there",
         )
-        self._tasks.append(asyncio.create_task(acquaintance.keep()))
+        self._tasks.append(asyncio.create_task(worker_descriptions.keep()))
 
-    def acquaintance(self, reached: "ReachedWorker") -> Acquaintance | None:
+    def worker_descriptions(self, reached: "PooledWorker") -> WorkerDescriptions | None:
         """What is known here of a worker, if it is one of those reached here that say anything of themselves."""
         name = reached.connection.name
         return self._acquaintances.get(name) if self._held.get(name) is reached else None

@@ -7,9 +7,9 @@ from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
 from gateway.telemetry.events import Events
-from gateway.transports.agreement import Agreement
-from gateway.transports.asked import Answered, SettingsJudge
 from gateway.transports.descriptions import Description
+from gateway.transports.version_skew import VersionSkew
+from gateway.transports.worker_channel import Answered, SettingsValidator
 
 
 class UnreachableWorker:
@@ -27,7 +27,7 @@ class UnreachableWorker:
         self.name = name
         self.target = target
         self.never = self.why = f"worker {name!r} cannot be asked: {why}"
-        self.agreement = Agreement(0.0)
+        self.agreement = VersionSkew(0.0)
         self.is_doubted = False
         self.live: tuple[Description, ...] = ()
         events.worker_added(name, ())
@@ -50,7 +50,7 @@ class UnreachableWorker:
         """See Introduced."""
         return {}
 
-    def all_with(self, description: Description) -> tuple[SettingsJudge, ...]:
+    def all_with(self, description: Description) -> tuple[SettingsValidator, ...]:
         """See Introduced."""
         del description
         return ()

@@ -13,9 +13,9 @@ from gateway.policies.fields.shadows import shadow_of
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.workers.targets import Worker
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
 from gateway.transports.messages import one_line
 from gateway.transports.pool import WorkerPool
+from gateway.transports.transport_config import TransportConfig
 from gateway.transports.workers import Workers
 
 
@@ -45,7 +45,7 @@ class Verification(Struct, frozen=True, kw_only=True):
 
 
 async def verified(
-    configuration: Configuration, limits: TransportLimits, means: Means, *, wait_seconds: float
+    configuration: Configuration, limits: TransportLimits, config: TransportConfig, *, wait_seconds: float
 ) -> Verification:
     """Reach the workers (start those with a ``command``), and hold what they describe against the policies.
 
@@ -54,7 +54,7 @@ async def verified(
     Args:
         configuration: not ``fatal``.
         limits: of the calls.
-        means: what the workers are reached with.
+        config: what the workers are reached with.
         wait_seconds: how long the workers have to describe themselves.
     """
     configuration = replace(
@@ -62,7 +62,7 @@ async def verified(
         mutating=_and_shadows(configuration.mutating),
         validating=_and_shadows(configuration.validating),
     )
-    pool = WorkerPool(limits, means=means)
+    pool = WorkerPool(limits, config=config)
     workers = Workers(configuration, limits, pool=pool)
     try:
         await workers.start(wait_seconds=wait_seconds)

@@ -11,8 +11,8 @@ worker. Whatever is new or changed is described and validated anew.
 
 Shadows of policies are reached here too, and stand beside all of that (``shadows``).
 
-A policy's verdicts may be cached while its version is **settled**: what was described holds (see ``acquaintance``), and
-nobody has answered in another version lately (see ``agreement``).
+A policy's verdicts may be cached while its version is **settled**: what was described holds (see
+``worker_descriptions``), and nobody has answered in another version lately (see ``agreement``).
 """
 
 import asyncio
@@ -26,17 +26,17 @@ from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.workers.targets import Worker
-from gateway.transports.acquaintance import Acquaintance, known_before
 from gateway.transports.availability import PolicyAvailabilities
-from gateway.transports.describing import undescribed, webhook_standing
+from gateway.transports.description_validator import undescribed, webhook_standing
 from gateway.transports.descriptions import Description
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
-from gateway.transports.pool import ReachedWorker, WorkerPool
+from gateway.transports.pool import PooledWorker, WorkerPool
 from gateway.transports.shadows import Shadows
+from gateway.transports.worker_descriptions import WorkerDescriptions, known_before
 
 if TYPE_CHECKING:
-    from gateway.transports.asked import Introduced
+    from gateway.transports.worker_channel import DescribableChannel
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -71,8 +71,8 @@ class Workers:
         for policy in (*configuration.mutating, *configuration.validating):
             if policy.fault is None and policy.worker in self._policies:
                 self._policies[policy.worker].append(policy)
-        self._held: dict[str, ReachedWorker] = {}
-        self._acquaintances: dict[str, Acquaintance] = {}
+        self._held: dict[str, PooledWorker] = {}
+        self._acquaintances: dict[str, WorkerDescriptions] = {}
         self._process_listeners: dict[str, Callable[[], object]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._described: dict[str, asyncio.Event] = {name: asyncio.Event() for name in configuration.workers}
@@ -92,29 +92,29 @@ class Workers:
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
         """Call the policy's worker, as its transport does."""
         name = call.policy.worker
-        acquaintance = self._acquaintances.get(name)
-        fits = None if acquaintance is None else acquaintance.fits(call.policy, call.version)
+        worker_descriptions = self._acquaintances.get(name)
+        fits = None if worker_descriptions is None else worker_descriptions.fits(call.policy, call.version)
         return self._held[name].connection.ask(call, waiter.answered, fits)
 
     def settled(self, call: PolicyCall) -> bool:
         """Whether everybody who can answer ``call`` is known to be of ``call.version``: verdicts may be reused."""
         name = call.policy.worker
-        acquaintance = self._acquaintances.get(name)
-        if acquaintance is None:
+        worker_descriptions = self._acquaintances.get(name)
+        if worker_descriptions is None:
             # A webhook says nothing of itself: it is one that is configured so, and that is all anybody knows.
             return name in self._held
-        return acquaintance.is_settled(call.policy, call.version)
+        return worker_descriptions.is_settled(call.policy, call.version)
 
     def disagreed(self, call: PolicyCall, version: str) -> None:
         """An answer to ``call`` is of ``version``. If that is what nobody has described, the worker is described again
         at once, and its policies are not settled for a while (``TransportLimits.worker_settle_seconds``).
         """
-        acquaintance = self._acquaintances.get(call.policy.worker)
-        if acquaintance is None or version == "" or acquaintance.is_known(call.policy, version):
+        worker_descriptions = self._acquaintances.get(call.policy.worker)
+        if worker_descriptions is None or version == "" or worker_descriptions.is_known(call.policy, version):
             return
         availability = self._availabilities.described(call.policy)
         described = call.version if availability is None else availability.version
-        if acquaintance.disagreed():
+        if worker_descriptions.disagreed():
             _LOG.warning(
                 "a worker answers in two versions: is it being updated? its verdicts are not cached until it settles",
                 worker=call.policy.worker,
@@ -124,7 +124,7 @@ class Workers:
                 settles_in=self._limits.worker_settle_seconds,
             )
 
-    def acquaintance(self, reached: ReachedWorker) -> Acquaintance | None:
+    def worker_descriptions(self, reached: PooledWorker) -> WorkerDescriptions | None:
         """What is known here of a worker, if it is one of those reached here that say anything of themselves."""
         name = reached.connection.name
         return self._acquaintances.get(name) if self._held.get(name) is reached else None
@@ -151,15 +151,19 @@ class Workers:
 
     def descriptions(self, worker: str) -> tuple[Description, ...]:
         """What those who can be asked of a worker say of themselves; none while nobody has said anything."""
-        held = self._held.get(worker)
-        return () if held is None or worker not in self._acquaintances else cast("Introduced", held.connection).live
+        leased = self._held.get(worker)
+        return (
+            ()
+            if leased is None or worker not in self._acquaintances
+            else cast("DescribableChannel", leased.connection).live
+        )
 
     def why_undescribed(self, worker: str) -> str:
         """Why nothing is known of a worker yet, as far as anybody knows; "" if it is described."""
         if self._described[worker].is_set() and self.descriptions(worker):
             return ""
-        held = self._held.get(worker)
-        at = "" if held is None else f" at {held.connection.target}"
+        leased = self._held.get(worker)
+        at = "" if leased is None else f" at {leased.connection.target}"
         return self._why(worker) or f"worker {worker!r} has not described itself in time{at}; see whether it runs there"
 
     async def close(self) -> None:
@@ -181,7 +185,7 @@ class Workers:
         if self._owns_pool:
             await self._pool.close()
 
-    def _hold(self, worker: Worker, reached: ReachedWorker) -> None:
+    def _hold(self, worker: Worker, reached: PooledWorker) -> None:
         name = worker.name
         self._held[name] = reached
         before = self._before
@@ -192,8 +196,8 @@ class Workers:
         if reached.supervisor is not None:
             heard = self._process_listeners[name] = lambda: self._not_described(name, "")
             reached.supervisor.listen(heard)
-        self._acquaintances[name] = Acquaintance(
-            worker=cast("Introduced", reached.connection),
+        self._acquaintances[name] = WorkerDescriptions(
+            worker=cast("DescribableChannel", reached.connection),
             configured=worker,
             policies=self._policies[name],
             characters=self._limits.message_characters,
@@ -201,7 +205,7 @@ class Workers:
             known=self._described[name].set,
             changed=self._tell_changed,
             failed=lambda why: self._not_described(name, why),
-            before=known_before(each.acquaintance(reached) for each in before),
+            before=known_before(each.worker_descriptions(reached) for each in before),
         )
 
     def _know_webhook(self, worker: Worker) -> None:
@@ -247,8 +251,8 @@ class Workers:
         trouble = self._trouble(name)
         if trouble is not None:
             return f"{trouble.message}; {trouble.hint}"
-        acquaintance, held = self._acquaintances.get(name), self._held.get(name)
-        own = "" if acquaintance is None or held is None else cast("Introduced", held.connection).why
+        worker_descriptions, leased = self._acquaintances.get(name), self._held.get(name)
+        own = "" if worker_descriptions is None or leased is None else cast("DescribableChannel", leased.connection).why
         told = (self._availabilities.get(policy) for policy in self._policies[name])
         return own or next((each.message for each in told if isinstance(each, Unavailable)), "")
 
@@ -264,7 +268,7 @@ class Workers:
             )
             self._hold(worker, await self._pool.wait_for(worker))
         connection = self._held[worker.name].connection
-        never = cast("Introduced", connection).never
+        never = cast("DescribableChannel", connection).never
         if never:
             self._undescribed(worker.name, never)
             self._tell_undescribed(worker.name, 0.0)
@@ -283,8 +287,8 @@ class Workers:
 
     def _trouble(self, worker: str) -> Unavailable | None:
         """What became of its process, where the gateway starts it and it does not run."""
-        held = self._held.get(worker)
-        return None if held is None or held.supervisor is None else held.supervisor.trouble
+        leased = self._held.get(worker)
+        return None if leased is None or leased.supervisor is None else leased.supervisor.trouble
 
     def _undescribed(self, worker: str, why: str) -> None:
         """None of its policies can be asked, but for those that could be when the configuration changed."""

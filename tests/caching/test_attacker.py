@@ -10,9 +10,9 @@ import random
 
 import pytest
 
+from gateway.caching.cache_keys import cache_key_of
 from gateway.caching.entries import Entry, packed
 from gateway.caching.names import entry_name, named
-from gateway.caching.questions import question_of
 from gateway.engine.origin import Source
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import Cache, Phase
@@ -170,7 +170,7 @@ async def test_another_question_finds_nothing(filled, redis):
         question(77, "allow"),
     ]
     for other in others:
-        name = entry_name(second.store._seals.keys[0], question_of(other))
+        name = entry_name(second.store._seals.keys[0], cache_key_of(other))
         with redis.client as client:
             for value in stolen[:3]:
                 client.set(name, value)

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from gateway.caching.cache_keys import cache_key_of, prefix_of
 from gateway.caching.names import marker_name
-from gateway.caching.questions import mark_of, question_of
 from gateway.engine.origin import Source
 from gateway.engine.verdicts import Deny
 from gateway.redis.faults import RedisFault
@@ -111,7 +111,7 @@ async def test_a_cluster(gateway, tmp_path, monkeypatch):
         assert all(held)
         assert sum(held) == 60
         # Not the one that would say whether the policy was purged.
-        marker = marker_name(first.store._seals.keys[0], mark_of(question_of(ask())))
+        marker = marker_name(first.store._seals.keys[0], prefix_of(cache_key_of(ask())))
         home = first.store._link._client.get_node_from_key(marker).port
         victim = max(number for number, node in enumerate(nodes) if node.port != home)
         nodes[victim].kill()

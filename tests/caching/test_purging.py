@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from gateway.caching.cache_keys import cache_key_of, prefix_of
 from gateway.caching.limits import CacheLimits
 from gateway.caching.purges import Purges
-from gateway.caching.questions import mark_of, question_of
 from gateway.engine.origin import Source
 from gateway.engine.verdicts import Deny
 from gateway.redis.faults import RedisFault
@@ -66,7 +66,7 @@ async def test_a_purge_that_is_told_late(gateway, redis):
     first, second, third = await gateway(DENY), await gateway(DENY), await gateway(ALLOW)
     late = START - 100
     assert await first.cache.purge([NAME])
-    (mark,) = {mark_of(question_of(ask()))}
+    (mark,) = {prefix_of(cache_key_of(ask()))}
     second.store._untold[mark] = late
     await until(lambda: not second.store._untold)
     assert await third.answer(ask()) == (ALLOW, Source.CALLED)
@@ -118,7 +118,7 @@ async def test_a_marker_that_cannot_be_read(gateway, redis):
         client.set(name, content)
     assert await second.answer(ask()) == (ALLOW, Source.CALLED)
     # Neither does a poll of the markers know.
-    second.store._watch(mark_of(question_of(ask())))
+    second.store._watch(prefix_of(cache_key_of(ask())))
     assert await second.store._listen(list(second.store._watched)) == set()
 
 

@@ -14,8 +14,8 @@ from gateway.engine.verdicts import Allow, Failure
 from gateway.policies.model import OnConflict, Phase
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
-from gateway.serving.walk import Visit, Walk
+from gateway.scopes.pointer_set import PointerSet
+from gateway.serving.dispatch_simulator import SimulatedCall, Simulation
 from tests.world import decide, label, patch, policy, request
 
 ENTRY = SimpleNamespace(name="chain.test", path="/mutate/chain.test", isolated=False)
@@ -25,9 +25,9 @@ SECRET = {"group": "", "version": "v1", "kind": "Secret"}
 def walked(policies, behaviours, *, on=None, change=lambda decision: decision):
     """The walk of a request through one entry with these policies."""
     decision = change(decide(policies, behaviours, on=on)[0])
-    visit = Visit(entry=ENTRY, round=0, decision=decision)
+    visit = SimulatedCall(entry=ENTRY, round=0, decision=decision)
     allowed = decision.response.allowed
-    return Walk(
+    return Simulation(
         phase=Phase.MUTATING,
         request=decision.request,
         object=decision.object if allowed else decision.request.object,
@@ -99,7 +99,7 @@ def test_a_field_with_two_writers_names_both():
         (request({"metadata": {"name": "s", "labels": {"x": "hunter2"}}}, kind=SECRET), {}),
         (
             request({"metadata": {"name": "s", "labels": {"x": "hunter2"}}}),
-            {"inputs": Inputs(places=Places([("object", "metadata", "name")]))},
+            {"inputs": Inputs(places=PointerSet([("object", "metadata", "name")]))},
         ),
     ],
     ids=["a Secret's", "not shown to the policy"],
@@ -131,7 +131,7 @@ def test_the_text_has_no_container_that_the_policy_was_not_shown():
     """An array that its policy was not shown may be told with hidden elements in it."""
     on = request({"metadata": {"name": "p"}, "list": ["hunter2"] * 9_000})
     fill = {"a": patch(*[{"op": "add", "path": "/list/-", "value": "x"} for _ in range(6_000)])}
-    narrow = Inputs(places=Places([("object", "metadata")]))
+    narrow = Inputs(places=PointerSet([("object", "metadata")]))
     text = text_of([policy("a", inputs=narrow)], fill, on=on)
     assert "replace /list = " in text
     assert "hunter2" not in text

@@ -26,7 +26,7 @@ from gateway.policies.model import Phase, Policy, ReinvocationPolicy, SideEffect
 from gateway.reasons import Reason
 from gateway.review.response import annotation_key
 from gateway.scopes.writes import Writes
-from gateway.serving.walk import is_unsent
+from gateway.serving.dispatch_simulator import is_unsent
 from gateway.transports.reviews import review_answer
 from tests.conformance.cases import Case, CaseError, Result, checked, member, same
 from tests.conformance.matchings import to_policy

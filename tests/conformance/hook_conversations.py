@@ -25,7 +25,7 @@ from gateway.patching.application import PatchDialect, apply_json_patch
 from gateway.policies.configuration import load
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings
-from gateway.transports.means import Means
+from gateway.transports.transport_config import TransportConfig
 from tests.conformance.cases import Case, Result, member, same
 
 KIND = "hook_http"
@@ -96,7 +96,7 @@ async def _asked(folder: Path, hooks: Path, request: dict[str, Any]) -> tuple[in
         tls_dev_dir=folder / "tls",
         hooks=directory.configuration,
         worker_wait_seconds=_PATIENCE,
-        means=Means(hooks=HookWorkerFactory()),
+        transport_config=TransportConfig(hooks=HookWorkerFactory()),
     )
     gateway = Gateway(load([text]), settings)
     (host, port), _ = await gateway.start()

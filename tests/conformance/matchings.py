@@ -31,7 +31,7 @@ from gateway.policies.model import (
     Selector,
 )
 from gateway.review.request import GroupVersionKind, GroupVersionResource, Request
-from gateway.serving.walk import is_unsent
+from gateway.serving.dispatch_simulator import is_unsent
 from tests.conformance.cases import Case, CaseError, Result, checked, member
 from tests.conformance.requests import authorize, to_request
 from tests.matching.lookup import matching as matched

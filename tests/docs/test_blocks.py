@@ -24,8 +24,8 @@ from gateway.registration.entries import make_entries
 from gateway.registration.webhook_configurations import Registrar, register
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings
 from gateway.sources.loading import load_configuration
@@ -98,7 +98,7 @@ def test_a_document_is_what_the_inputs_show(block):
     later = [each for each in pages()[block.page].blocks() if each.line > block.line]
     expected = next(each.text for each in later if each.language == "json")
     (said,) = documents(block.text)
-    inputs = Inputs(places=Places(parse_pointer(pointer) for pointer in said["inputs"]))
+    inputs = Inputs(places=PointerSet(parse_pointer(pointer) for pointer in said["inputs"]))
     request = decode((REVIEWS / "1-pod-create.json").read_bytes())
     document = Documents(request).of(inputs, None, changed=False, namespace={"team": "a"})
     # To the order of members: it is the request's own.

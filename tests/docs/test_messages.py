@@ -4,7 +4,7 @@ from gateway.engine.verdicts import Failure
 from gateway.policies.model import OnConflict
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 from tests.docs.pages import blocks, pages
 from tests.world import decide, label, patch, policy, request
@@ -19,7 +19,7 @@ def told(text):
 
 def test_a_change_outside_of_the_scope_is_told_as_shown():
     """The message under WRITE_SCOPE is that of a policy that may write labels and chooses a ServiceAccount."""
-    writes = Writes(granted=Places([("metadata", "labels")]))
+    writes = Writes(granted=PointerSet([("metadata", "labels")]))
     change = patch({"op": "add", "path": "/spec", "value": {"serviceAccountName": "root"}})
     pod = {"metadata": {"name": "p"}, "spec": {"serviceAccountName": "default"}}
     decision, _ = decide([policy("a", writes=writes)], {"a": change}, on=request(pod))
@@ -31,7 +31,7 @@ def test_a_change_outside_of_the_scope_is_told_as_shown():
 def test_what_was_hidden_is_told_as_shown():
     """The sentence under INVALID_PATCH is the gateway's own, whatever the place."""
     section = pages()["docs/denied.md"].text.split("\n### INVALID_PATCH\n")[1].split("\n### ")[0]
-    inputs = Inputs(places=Places([("object", "spec", "template", "metadata")]))
+    inputs = Inputs(places=PointerSet([("object", "spec", "template", "metadata")]))
     change = patch({"op": "remove", "path": "/spec/template"})
     obj = {"metadata": {}, "spec": {"template": {"metadata": {}, "spec": {}}}}
     decision, _ = decide([policy("a", inputs=inputs)], {"a": change}, on=request(obj))

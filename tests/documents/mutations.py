@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gateway.review.request import Request, decode
 from gateway.scopes.inputs import ALWAYS, Inputs
-from gateway.scopes.places import ANY, Places
 from gateway.scopes.pointer import Pointer
+from gateway.scopes.pointer_set import ANY, PointerSet
 from tests.scopes.model import above, found, inside
 from tests.traffic import recordings
 
@@ -59,7 +59,7 @@ def _varied(random: Random, pointer: Pointer) -> Pointer:
 
 def inputs_of(patterns: list[Pointer]) -> Inputs:
     """Inputs of these pointers."""
-    return Inputs(places=Places(patterns))
+    return Inputs(places=PointerSet(patterns))
 
 
 def visible(pointer: Pointer, patterns: list[Pointer]) -> bool:

@@ -8,13 +8,13 @@ import pytest
 from gateway.documents.documents import Documents
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from tests.traffic import recordings
 from tests.world import request
 
 ALL = Inputs.EVERYTHING
-LABELS = Inputs(places=Places([("object", "metadata", "labels")]))
-USER = Inputs(places=Places([("userInfo", "username")]))
+LABELS = Inputs(places=PointerSet([("object", "metadata", "labels")]))
+USER = Inputs(places=PointerSet([("userInfo", "username")]))
 
 
 @pytest.mark.parametrize("traffic", recordings(), ids=lambda each: each.name)
@@ -57,7 +57,7 @@ def test_policies_share_one_document_while_the_object_stays():
     """It is built once, for all policies with equal inputs."""
     documents = Documents(request())
     changed = {"metadata": {}}
-    equal = Inputs(places=Places([("object", "metadata", "labels", "x"), ("object", "metadata", "labels")]))
+    equal = Inputs(places=PointerSet([("object", "metadata", "labels", "x"), ("object", "metadata", "labels")]))
     for inputs, again in ((ALL, Inputs()), (LABELS, equal)):
         before = documents.of(inputs, None, changed=False)
         assert documents.of(again, None, changed=False) is before
@@ -68,7 +68,7 @@ def test_policies_share_one_document_while_the_object_stays():
 def test_a_document_that_does_not_show_the_object_stays_when_it_changes():
     """Nothing is encoded, hashed or asked again; so too where the inputs reach into it, but not to the change."""
     documents = Documents(request(userInfo={"username": "u"}))
-    for inputs in (USER, LABELS, Inputs(places=Places())):
+    for inputs in (USER, LABELS, Inputs(places=PointerSet())):
         before = documents.of(inputs, None, changed=False)
         after = documents.of(inputs, {"metadata": {"labels": {}, "annotations": {}}}, changed=True)
         assert after is before

@@ -7,7 +7,7 @@ import pytest
 from gateway.documents.documents import Documents
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer_set import ANY, PointerSet
 from tests.traffic import recording
 from tests.world import request
 
@@ -16,7 +16,9 @@ LABELS = {"team": "a", "env": "prod"}
 
 def shown(on, *pointers, labels=LABELS):
     """The decoded document that shows these places, about an object as it came."""
-    return json.loads(Documents(on).of(Inputs(places=Places(pointers)), None, changed=False, namespace=labels).content)
+    return json.loads(
+        Documents(on).of(Inputs(places=PointerSet(pointers)), None, changed=False, namespace=labels).content
+    )
 
 
 def test_it_is_a_namespace_of_name_and_labels_and_comes_last():
@@ -37,7 +39,7 @@ def test_only_what_is_declared_of_it_is_shown():
 def test_labels_in_another_order_are_the_same_document():
     """Replicas that heard of them in another order ask the same question."""
     documents = Documents(request())
-    inputs = Inputs(places=Places([("namespaceObject", "metadata")]))
+    inputs = Inputs(places=PointerSet([("namespaceObject", "metadata")]))
     first = documents.of(inputs, None, changed=False, namespace=LABELS)
     assert documents.of(inputs, None, changed=False, namespace=dict(reversed(LABELS.items()))) is first
     assert documents.of(inputs, None, changed=False, namespace={"team": "b"}) is not first
@@ -67,7 +69,7 @@ def test_no_labels_are_no_member():
     assert document["namespaceObject"] == {"metadata": {"name": "t"}}
 
 
-@pytest.mark.parametrize("inputs", [Inputs.EVERYTHING, Inputs(places=Places([("object",)]))])
+@pytest.mark.parametrize("inputs", [Inputs.EVERYTHING, Inputs(places=PointerSet([("object",)]))])
 def test_it_is_not_shown_unasked(inputs):
     """It is no member of the request."""
     documents = Documents(request())
@@ -78,7 +80,7 @@ def test_a_member_of_the_request_by_that_name_does_not_pass_for_it():
     """Should Kubernetes ever send one, it is a member like any other without inputs; declared, ours is meant."""
     on = request(namespaceObject={"metadata": {"name": "theirs"}})
     for pointer in (("namespaceObject",), (ANY,)):
-        content = Documents(on).of(Inputs(places=Places([pointer])), None, changed=False, namespace=LABELS).content
+        content = Documents(on).of(Inputs(places=PointerSet([pointer])), None, changed=False, namespace=LABELS).content
         assert content.count(b'"namespaceObject"') == 1
         assert json.loads(content)["namespaceObject"]["metadata"]["name"] == "t"
     assert b"theirs" in Documents(on).of(Inputs.EVERYTHING, None, changed=False).content

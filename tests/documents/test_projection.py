@@ -9,7 +9,7 @@ from hypothesis import given
 from gateway.documents.documents import Documents
 from gateway.review.request import ReviewError, decode
 from gateway.scopes.inputs import ALWAYS, Inputs
-from gateway.scopes.places import ANY
+from gateway.scopes.pointer_set import ANY
 from tests.documents.mutations import (
     CHANGEABLE,
     SEEDS,

@@ -34,7 +34,7 @@ from gateway.policies.model import (
 )
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 from tests.world import World, condition, decide, patch, policy, request, when_authorized
 
@@ -141,8 +141,8 @@ def _one_lookup(conditions: tuple[MatchCondition, ...]) -> tuple[MatchCondition,
     return tuple(each for each in conditions if each not in needing[1:])
 
 
-def _places(rng: random.Random, above: tuple[str, ...]) -> Places:
-    return Places((*above, key) for key in LABELS if rng.random() < 0.7)
+def _places(rng: random.Random, above: tuple[str, ...]) -> PointerSet:
+    return PointerSet((*above, key) for key in LABELS if rng.random() < 0.7)
 
 
 def _condition(rng: random.Random) -> Any:

@@ -35,7 +35,7 @@ from gateway.policies.model import (
 )
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from tests.world import condition, label, patch, plan, policy, request, when_authorized
 
 LABELS = ("x", "y")
@@ -169,7 +169,7 @@ def _request(rng: random.Random) -> Any:
 def _policy(rng: random.Random, index: int, phase: Phase) -> Policy:
     requirement = Requirement(key=rng.choice(LABELS), operator=rng.choice(["Exists", "DoesNotExist"]))
     selector = Selector(requirements=(requirement,))
-    shown = Inputs(places=Places([("object", "metadata", "labels", key) for key in LABELS[: rng.randint(0, 1)]]))
+    shown = Inputs(places=PointerSet([("object", "metadata", "labels", key) for key in LABELS[: rng.randint(0, 1)]]))
     return policy(
         f"p{index}",
         phase=phase,

@@ -13,7 +13,7 @@ from gateway.engine.plan import Described, make_plan
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import Phase
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from tests.engine.reference import cases, run
 from tests.world import PODS, World, decide, label, patch, policy, request
 
@@ -118,7 +118,7 @@ def test_values_of_a_secret_are_hidden():
 @pytest.mark.parametrize(("key", "hidden"), [("one", False), ("two", True)])
 def test_values_that_the_policy_was_not_shown_are_hidden(key, hidden):
     """It writes beside what it sees."""
-    inputs = Inputs(places=Places([("object", "metadata", "labels", "one")]))
+    inputs = Inputs(places=PointerSet([("object", "metadata", "labels", "one")]))
     decision, _ = decide([policy("a", inputs=inputs)], {"a": label(key)})
     assert decision.field_changes[0].hidden is hidden
 

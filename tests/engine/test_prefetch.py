@@ -21,7 +21,7 @@ from gateway.policies.model import (
 )
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from tests.world import condition, decide, label, patch, plan, policy, request, when_authorized
 
 NEVER = float("inf")
@@ -32,7 +32,7 @@ LACKS_ONE = Selector(requirements=(Requirement(key="one", operator="DoesNotExist
 
 
 def sees(*keys):
-    return Inputs(places=Places(("object", "metadata", "labels", key) for key in keys))
+    return Inputs(places=PointerSet(("object", "metadata", "labels", key) for key in keys))
 
 
 def prefetched(chain, behaviours, **fields):

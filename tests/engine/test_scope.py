@@ -9,7 +9,7 @@ from gateway.engine.verdicts import Allow, Change, ChangeKind, Failure
 from gateway.policies.model import FailurePolicy, Mode, Phase
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 from tests.world import PODS, decide, label, patch, policy, request
 
@@ -17,7 +17,7 @@ POD = {
     "metadata": {"name": "p", "labels": {"a": "1"}, "annotations": {"password": "hunter2"}},
     "spec": {"nodeName": "n"},
 }
-LABELS = Inputs(places=Places([("object", "metadata", "labels")]))
+LABELS = Inputs(places=PointerSet([("object", "metadata", "labels")]))
 COPY = {"op": "copy", "from": "/metadata/annotations/password", "path": "/metadata/labels/b"}
 TEST = {"op": "test", "path": "/metadata/annotations/password", "value": "hunter2"}
 
@@ -40,7 +40,7 @@ def test_a_document_holds_what_the_inputs_show():
 
 def test_two_policies_with_other_inputs_get_other_documents():
     """Each its own."""
-    pair = [policy("a", inputs=LABELS), policy("b", index=1, inputs=Inputs(places=Places([("object", "spec")])))]
+    pair = [policy("a", inputs=LABELS), policy("b", index=1, inputs=Inputs(places=PointerSet([("object", "spec")])))]
     _, world = decide(pair, {"a": Allow(), "b": Allow()}, on=request(POD))
     objects = [json.loads(ask.document.content)["object"] for _, ask in world.asks]
     assert objects == [{"metadata": {"labels": {"a": "1"}}}, {"spec": {"nodeName": "n"}}]
@@ -59,7 +59,7 @@ def test_a_patch_that_reads_what_was_hidden_is_outside_the_scope(operation, mode
     assert decision.object == POD
 
 
-@pytest.mark.parametrize("writes", [Writes(granted=Places([("metadata", "labels")])), Writes.DEFAULT])
+@pytest.mark.parametrize("writes", [Writes(granted=PointerSet([("metadata", "labels")])), Writes.DEFAULT])
 @pytest.mark.parametrize("stands", ["guess", "another", "", None, 1])
 def test_a_merge_patch_does_not_tell_what_a_hidden_value_is(writes, stands):
     """What it may not write, together with what it may, is outside the scope whether or not it is there already."""
@@ -83,7 +83,7 @@ def test_a_merge_patch_does_not_tell_what_a_hidden_value_is(writes, stands):
 def test_a_merge_patch_may_repeat_what_is_no_secret(merge):
     """What it was shown, what kind of object it is, and what it does not change whatever stands there."""
     pod = {"apiVersion": "v1", "kind": "Pod", **POD}
-    writes = Writes(granted=Places([("metadata", "labels")]))
+    writes = Writes(granted=PointerSet([("metadata", "labels")]))
     answer = change(ChangeKind.MERGE_PATCH, merge)
     decision, _ = decide([policy("a", inputs=LABELS, writes=writes)], {"a": answer}, on=request(pod))
     assert decision.object == {**pod, "metadata": {**pod["metadata"], "labels": {"a": "1", "b": "1"}}}
@@ -106,14 +106,14 @@ def test_a_whole_object_is_compared_with_the_one_that_was_sent():
 )
 def test_a_change_outside_writes_is_a_failure_whatever_its_form(answer):
     """It is judged on the difference between before and after."""
-    decision, _ = outcome(answer, writes=Writes(granted=Places([("metadata", "labels")])))
+    decision, _ = outcome(answer, writes=Writes(granted=PointerSet([("metadata", "labels")])))
     assert decision.calls[0].answer.reason is Reason.WRITE_SCOPE
     assert decision.response.patch is None
 
 
 def test_a_change_inside_writes_is_applied():
     """That is what they grant."""
-    decision, _ = outcome(label("b"), writes=Writes(granted=Places([("metadata", "labels")])))
+    decision, _ = outcome(label("b"), writes=Writes(granted=PointerSet([("metadata", "labels")])))
     assert decision.object["metadata"]["labels"] == {"a": "1", "b": "1"}
 
 
@@ -128,7 +128,7 @@ def test_by_default_status_is_changed_only_where_it_is_the_request(sub_resource,
 
 # ------------------------------------------------------------------------------------------- namespaceObject
 
-NAMESPACE = Inputs(places=Places([("namespaceObject", "metadata", "labels", "env")]))
+NAMESPACE = Inputs(places=PointerSet([("namespaceObject", "metadata", "labels", "env")]))
 
 
 def test_inputs_of_the_namespace_look_it_up_and_show_its_labels():

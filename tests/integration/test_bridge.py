@@ -13,9 +13,10 @@ import pytest
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue import desertion, exchange
+from gateway.transports.queue import abandoned_streams as desertion
+from gateway.transports.queue import request_exchange as exchange
+from gateway.transports.transport_config import TransportConfig
 from tests.caching import servers
 from tests.integration.bridging import STREAM, Bridging, Contents
 from tests.integration.client import post
@@ -92,8 +93,8 @@ def judged(gateway, redis, key_file):
         assert not known.errors, known.errors
         # A gateway that has stood still itself is not to find that Redis has.
         limits = TransportLimits(queue_redis_seconds=20.0)
-        means = Means(redis=redis_address(redis.url))
-        async with gateway(known, means=means, transport_limits=limits, **settings) as served:
+        transport_config = TransportConfig(redis=redis_address(redis.url))
+        async with gateway(known, transport_config=transport_config, transport_limits=limits, **settings) as served:
             await until(lambda: isinstance(served.availability("judge"), str))
             yield served
 

@@ -8,7 +8,8 @@ from structlog.testing import capture_logs
 
 from gateway.engine.engine import Engine
 from gateway.policies.model import Phase
-from gateway.serving import driver, judge
+from gateway.serving import driver
+from gateway.serving import review_handler as judge
 from tests.integration.client import message
 from tests.integration.running import configuration, policy, source
 from tests.integration.workers import always, answer, deny, patch, pb, scripted

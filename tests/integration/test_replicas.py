@@ -13,7 +13,7 @@ import pytest
 
 from gateway.reasons import Reason
 from gateway.transports.grpc import connection as connection_module
-from gateway.transports.grpc import fleet as fleet_module
+from gateway.transports.grpc import endpoint_set as fleet_module
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import AsyncClient, message

@@ -10,8 +10,8 @@ import pytest
 from gateway.cli.review_text import told
 from gateway.policies.model import Phase
 from gateway.review.request import decode
+from gateway.serving.dispatch_simulator import DispatchSimulator, after_mutation
 from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.serving.walk import Walker, after_mutation
 from gateway.transports.pool import WorkerPool
 from tests.integration.client import post
 from tests.integration.process import PATIENCE
@@ -59,7 +59,7 @@ def walked():
             try:
                 await generation.start(wait_seconds=PATIENCE)
                 phase = Phase(recorded.phase)
-                return await Walker(generation).walk(phase, decode(recorded.body))
+                return await DispatchSimulator(generation).walk(phase, decode(recorded.body))
             finally:
                 await generation.close()
                 await pool.close()
@@ -179,7 +179,7 @@ async def test_it_comes_to_what_serve_answers(gateway):
     async with scripted("one", "two", "judge", "free", "alone", review=script) as target:
         known = configuration(source(workers={"scripted": target}, mutating=mutating, validating=validating))
         async with gateway(known) as served:
-            walker = Walker(served.gateway._loaded)
+            walker = DispatchSimulator(served.gateway._loaded)
             for recorded in (MUTATING, VALIDATING):
                 walk = await walker.walk(Phase(recorded.phase), decode(recorded.body))
                 assert len(walk.visits) == len(served.gateway._loaded.entries.of(walk.phase))

@@ -13,9 +13,9 @@ from gateway.engine.origin import Source
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
+from gateway.transports.transport_config import TransportConfig
 from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
-from gateway.transports.webhook.places import read_places
+from gateway.transports.webhook.host_overrides import read_places
 from tests.authorities import Authority
 from tests.integration.client import AsyncClient, Client, message, post
 from tests.integration.process import COMMAND, PATIENCE
@@ -126,7 +126,7 @@ async def test_a_service_is_found_by_resolve_and_shown_its_credentials(hooked, g
             resolved=read_places([f"{NAME}:443=127.0.0.1:{hook.port}"]),
         )
         configuration = known(native("Validating", {"service": SERVICE}))
-        async with gateway(configuration, means=Means(webhooks=access)) as serving:
+        async with gateway(configuration, transport_config=TransportConfig(webhooks=access)) as serving:
             assert (await serving.send(message(CREATE))).response["allowed"]
     (got,) = hook.got
     assert (got.header("Host"), got.header("Authorization")) == (f"{NAME}:443", "Bearer exact")

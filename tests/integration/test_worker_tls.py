@@ -7,7 +7,7 @@ import sys
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.transports.grpc import fleet as module
+from gateway.transports.grpc import endpoint_set as module
 from tests.authorities import Authority
 from tests.integration.client import message
 from tests.integration.running import configuration, policy, source, until
@@ -92,12 +92,12 @@ async def test_everything_is_renewed_while_it_is_asked(gateway, tmp_path):
 
                 async def replaced():
                     """All connections have been made anew since."""
-                    before = set(worker._fleet.connections())
+                    before = set(worker._endpoints.connections())
                     yield
                     await until(
                         lambda: (
-                            not before & set(worker._fleet.connections())
-                            and all(each.can_be_asked for each in worker._fleet.connections())
+                            not before & set(worker._endpoints.connections())
+                            and all(each.can_be_asked for each in worker._endpoints.connections())
                         )
                     )
 

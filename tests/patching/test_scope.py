@@ -6,8 +6,8 @@ from hypothesis import given
 from gateway.patching.difference import difference
 from gateway.patching.parsing import parse_pointer
 from gateway.patching.scope import out_of_scope
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import IDENTITY, STATUS, Writes
 from tests.patching.values import SEEDS, SOME, edited, found, objects, places, strictly_equal
 
@@ -22,7 +22,7 @@ POD = {
 
 def granted(*pointers):
     """Writes that grant these places."""
-    return Writes(granted=Places([parse_pointer(pointer) for pointer in pointers]))
+    return Writes(granted=PointerSet([parse_pointer(pointer) for pointer in pointers]))
 
 
 def changed(*path, to, document=POD):
@@ -158,7 +158,7 @@ def test_a_member_of_each_element_may_change_whatever_it_becomes(seconds):
 
 def test_the_workers_claim_narrows():
     """What a worker does not claim to write it may not write, though it is granted."""
-    writes = granted("/metadata").narrowed_to(Places([("metadata", "labels")]))
+    writes = granted("/metadata").narrowed_to(PointerSet([("metadata", "labels")]))
     assert judged(changed("metadata", "labels", "app", to="x"), writes) is None
     assert judged(changed("metadata", "annotations", to={}), writes) == (
         "the policy may not change /metadata/annotations: its worker claims to write /metadata/labels; "
@@ -237,14 +237,14 @@ def test_what_is_not_granted_is_as_it_was(before, random):
     """After a change that is in scope every value outside of it is where it was, and no other has come."""
     after = edited(random, edited(random, before))
     pointers = random.sample(places(before) + places(after), k=min(3, len(places(before))))
-    scope = Places([tuple("*" if random.random() < 0.3 else token for token in pointer) for pointer in pointers])
+    scope = PointerSet([tuple("*" if random.random() < 0.3 else token for token in pointer) for pointer in pointers])
     if judged(after, Writes(granted=scope), before) is None:
         one, other = (
             {place: leaf for place, leaf in leaves(each).items() if not scope.covers(place)} for each in (before, after)
         )
         assert one == other
     for pointer in scope.pointers:
-        assert judged(after, Writes(granted=Places([()])), before) is None, format_pointer(pointer)
+        assert judged(after, Writes(granted=PointerSet([()])), before) is None, format_pointer(pointer)
 
 
 @pytest.mark.property

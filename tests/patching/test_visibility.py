@@ -13,8 +13,8 @@ from gateway.patching.errors import PatchError, ScopeError
 from gateway.patching.merging import apply_merge_patch
 from gateway.patching.parsing import parse_pointer
 from gateway.patching.replacement import apply_object
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.projection import shown_part
 from tests.patching.values import SEEDS, SOME, edited, found, objects, places, strictly_equal, text
 
@@ -31,7 +31,7 @@ DIALECTS = pytest.mark.parametrize("dialect", PatchDialect)
 
 def visibility(*pointers):
     """What was shown."""
-    return Places([parse_pointer(pointer) for pointer in pointers])
+    return PointerSet([parse_pointer(pointer) for pointer in pointers])
 
 
 IMAGES = visibility("/metadata/labels", "/spec/containers/*/image")
@@ -170,7 +170,7 @@ def test_the_kind_of_a_hidden_container_is_hidden():
                 {"op": "add", "path": "/h/-", "value": 7},
                 {"op": "test", "path": "/h/-", "value": 7},
                 document=document,
-                shown=Places(),
+                shown=PointerSet(),
             )
 
 
@@ -227,7 +227,7 @@ def test_a_hidden_kind_is_not_told():
     said = set()
     for document in ({"a": {"b": "s"}}, {"a": {}}, {"a": {"b": 1}}):
         with pytest.raises(PatchError) as caught:
-            applied({"op": "add", "path": "/a/b/c", "value": 1}, document=document, shown=Places())
+            applied({"op": "add", "path": "/a/b/c", "value": 1}, document=document, shown=PointerSet())
         said.add(str(caught.value))
     assert said == {
         'operation 1 (add /a/b/c): there is no "c" in /a/b',
@@ -327,7 +327,7 @@ def random_sight(random, document):
         pointer = random.choice(places(document))
         pointer = tuple("*" if random.random() < 0.25 else token for token in pointer)
         pointers.append((*pointer, random.choice(TOKENS)) if random.random() < 0.2 else pointer)
-    return Places([pointer for pointer in pointers if pointer])
+    return PointerSet([pointer for pointer in pointers if pointer])
 
 
 def disguised(value, view, exchange):
@@ -409,7 +409,7 @@ def random_patch(random, document, shown, dialect):
                 return [*operations, operation]
         else:
             operations.append(operation)
-            known = Places([*known.pointers, parse_pointer(operation["path"])])
+            known = PointerSet([*known.pointers, parse_pointer(operation["path"])])
     return operations
 
 
@@ -525,11 +525,11 @@ def test_merge_patches_and_whole_objects_read_nothing_hidden(document, random):
 @given(objects(), SEEDS, st.sampled_from(PatchDialect))
 def test_who_saw_all_is_not_restrained(document, random, dialect):
     """With everything in sight a patch does what it does without a sight."""
-    content = text(random_patch(random, document, Places([()]), dialect))
-    everything = Places([(name,) for name in document])
+    content = text(random_patch(random, document, PointerSet([()]), dialect))
+    everything = PointerSet([(name,) for name in document])
 
     everywhere, part, plain = (
-        result(by_dialect(dialect), document, content, shown) for shown in (Places([()]), everything, None)
+        result(by_dialect(dialect), document, content, shown) for shown in (PointerSet([()]), everything, None)
     )
     assert everywhere[1] == plain[1]
     assert strictly_equal(everywhere[0], plain[0])

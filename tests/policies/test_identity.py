@@ -32,7 +32,7 @@ from gateway.policies.workers.targets import (
     Worker,
 )
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
 SELECTOR = Selector(requirements=(Requirement(key="a", operator="Exists"),))
@@ -70,7 +70,7 @@ OUTSIDE = {
 INSIDE = {
     "policy": "q",
     "settings": b'{"a":1}',
-    "inputs": Inputs(places=Places()),
+    "inputs": Inputs(places=PointerSet()),
     "writes": Writes.EVERYTHING,
 }
 
@@ -160,14 +160,14 @@ def test_how_a_worker_is_reached():
 def test_scopes():
     """Everything, nothing, the default and each grant are different; how a grant was written is not."""
     policies = [
-        *(replace(POLICY, inputs=Inputs(places=places)) for places in (None, Places(), Places([("a",)]))),
-        replace(POLICY, writes=Writes(granted=Places())),
-        replace(POLICY, writes=Writes(granted=Places([("a",)]))),
+        *(replace(POLICY, inputs=Inputs(places=places)) for places in (None, PointerSet(), PointerSet([("a",)]))),
+        replace(POLICY, writes=Writes(granted=PointerSet())),
+        replace(POLICY, writes=Writes(granted=PointerSet([("a",)]))),
         replace(POLICY, writes=Writes.EVERYTHING),
     ]
     assert len({verdict_identity(policy, WORKER) for policy in policies}) == len(policies)
     one, other = (
-        replace(POLICY, inputs=Inputs(places=Places(pointers)))
+        replace(POLICY, inputs=Inputs(places=PointerSet(pointers)))
         for pointers in ([("a",), ("b",)], [("b",), ("a", "c"), ("a",)])
     )
     assert verdict_identity(one, WORKER) == verdict_identity(other, WORKER)
@@ -181,7 +181,7 @@ def test_it_is_written_down():
 
 
 TEXT = st.sampled_from(["", "a", "b", "1:a,", "everything", "absent", "/a", ","]) | st.text(max_size=4)
-PLACES = st.none() | st.lists(st.lists(TEXT, max_size=2).map(tuple), max_size=3).map(Places)
+PLACES = st.none() | st.lists(st.lists(TEXT, max_size=2).map(tuple), max_size=3).map(PointerSet)
 POLICIES = st.builds(
     lambda policy, settings, inputs, granted, protects: replace(
         POLICY,

@@ -9,8 +9,8 @@ from gateway.policies.decoding.nodes import Node
 from gateway.policies.errors import Place
 from gateway.policies.fields.inputs import read_inputs
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer, parse_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
 MEMBERS = (
@@ -42,7 +42,7 @@ def test_granted(one_policy, pointer):
     """What a request can have may be granted."""
     policy, loaded = one_policy({"inputs": [pointer]})
     assert not loaded.errors
-    assert policy.inputs == Inputs(places=Places([parse_pointer(pointer)]))
+    assert policy.inputs == Inputs(places=PointerSet([parse_pointer(pointer)]))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_mistakes(one_policy, mistakes, pointer, expected):
     """Each mistake is told at its element, and with any of them nothing is shown."""
     policy, loaded = one_policy({"inputs": ["/object", pointer]})
     assert mistakes(loaded) == [f"policies[0].inputs[1]: {expected}"]
-    assert policy.inputs == Inputs(places=Places())
+    assert policy.inputs == Inputs(places=PointerSet())
 
 
 LIST = 'a list of JSON Pointers such as ["/object/metadata/labels"]'
@@ -132,7 +132,7 @@ def test_no_list(one_policy, mistakes, value, found):
     """What is no list shows nothing."""
     policy, loaded = one_policy({"inputs": value})
     assert mistakes(loaded) == [f'policies[0].inputs: Invalid value: "{found}": must be of type array, {LIST}']
-    assert policy.inputs == Inputs(places=Places())
+    assert policy.inputs == Inputs(places=PointerSet())
 
 
 def test_duplicates(one_policy, mistakes):
@@ -156,7 +156,7 @@ def test_overlaps(one_policy):
     """The wider one wins, and the narrower one is warned of by both names, at its place."""
     policy, loaded = one_policy({"inputs": ["/object/spec/*/a/b", "/object/spec/x/a", "/object/spec/*/a", "/name"]})
     assert not loaded.errors
-    assert policy.inputs == Inputs(places=Places([("object", "spec", "*", "a"), ("name",)]))
+    assert policy.inputs == Inputs(places=PointerSet([("object", "spec", "*", "a"), ("name",)]))
     assert [(warning.place.path, warning.message) for warning in loaded.warnings] == [
         (
             f"policies[0].inputs[{index}]",
@@ -198,7 +198,7 @@ def test_all_or_nothing(pointers):
     field = Field(node=Node([Node(pointer, 1) for pointer in pointers], 1), place=place, findings=[])
     inputs = read_inputs(field, [])
     if field.findings:
-        assert inputs == Inputs(places=Places())
+        assert inputs == Inputs(places=PointerSet())
     else:
-        assert inputs == Inputs(places=Places(map(parse_pointer, pointers)))
+        assert inputs == Inputs(places=PointerSet(map(parse_pointer, pointers)))
         assert inputs.places.below("uid") is None

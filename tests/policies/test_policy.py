@@ -18,7 +18,7 @@ from gateway.policies.model import (
     SideEffects,
 )
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
 
@@ -81,8 +81,8 @@ def test_everything_said(one_policy):
     assert policy.side_effects is SideEffects.NONE_ON_DRY_RUN
     assert policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED
     assert policy.settings == '{"a":[null,"ü"],"b":1}'.encode()
-    assert policy.inputs == Inputs(places=Places([("object", "metadata", "labels")]))
-    assert policy.writes == Writes(granted=Places([("metadata", "labels")]))
+    assert policy.inputs == Inputs(places=PointerSet([("object", "metadata", "labels")]))
+    assert policy.writes == Writes(granted=PointerSet([("metadata", "labels")]))
     assert policy.cache == Cache(ttl=300, stale_if_error=3600)
     assert policy.on_conflict is OnConflict.DENY
     assert policy.mode is Mode.AUDIT
@@ -192,7 +192,7 @@ def test_scopes_of_validating(one_policy):
     """A validating policy has inputs and cache as a mutating one has."""
     policy, loaded = one_policy({"inputs": [], "cache": {"ttl": "1s"}}, phase="Validating")
     assert not loaded.errors
-    assert policy.inputs == Inputs(places=Places())
+    assert policy.inputs == Inputs(places=PointerSet())
     assert policy.cache == Cache(ttl=1)
 
 
@@ -203,8 +203,8 @@ def test_unreadable_scopes(one_policy, change):
     """What cannot be read takes the strictest meaning: nothing to see, nothing to change, nothing kept."""
     policy, _ = one_policy({"onConflict": "never"} | change)
     assert policy.fault
-    assert policy.inputs == Inputs(places=Places())
-    assert policy.writes == Writes(granted=Places())
+    assert policy.inputs == Inputs(places=PointerSet())
+    assert policy.writes == Writes(granted=PointerSet())
     assert policy.cache is None
     assert policy.on_conflict is OnConflict.DENY
 

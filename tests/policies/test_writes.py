@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
 
@@ -11,12 +11,12 @@ def test_granted(one_policy):
     pointers = ["/metadata/labels", "/spec/*/x", "/metadata/finalizers", "/status", "/object", "/*/labels"]
     policy, loaded = one_policy({"writes": pointers})
     assert not loaded.errors
-    assert policy.writes == Writes(granted=Places(tuple(each[1:].split("/")) for each in pointers))
+    assert policy.writes == Writes(granted=PointerSet(tuple(each[1:].split("/")) for each in pointers))
 
 
 def test_nothing(one_policy):
     """An empty list grants nothing, which is less than no list."""
-    assert one_policy({"writes": []})[0].writes == Writes(granted=Places())
+    assert one_policy({"writes": []})[0].writes == Writes(granted=PointerSet())
     assert one_policy()[0].writes == Writes.DEFAULT
 
 
@@ -50,7 +50,7 @@ def test_mistakes(one_policy, mistakes, pointer, expected):
     """Each mistake is told at its element, and with any of them nothing may be changed."""
     policy, loaded = one_policy({"writes": [pointer, "/spec"]})
     assert mistakes(loaded) == [f"policies[0].writes[0]: {expected}"]
-    assert policy.writes == Writes(granted=Places())
+    assert policy.writes == Writes(granted=PointerSet())
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_what_runs_today_keeps_its_rights(load_documents, worker, policy, config
     loaded = load_documents(worker(moved), configuration(*entries))
     assert not loaded.errors
     assert loaded.mutating[0].writes == Writes.EVERYTHING
-    assert loaded.mutating[1].writes == Writes(granted=Places())
+    assert loaded.mutating[1].writes == Writes(granted=PointerSet())

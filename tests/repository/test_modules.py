@@ -13,7 +13,7 @@ GENERATED = "_pb2"
 SMALL = {
     "gateway.enums": "all rooms use it, so it imports nothing",
     "gateway.extras": "commands ask it before they import what an extra brings",
-    "gateway.transports.means": "commands make it before they load what calls workers",
+    "gateway.transports.transport_config": "commands make it before they load what calls workers",
 }
 """Modules of fewer lines that stay by themselves, and why."""
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gateway.scopes.places import ANY
 from gateway.scopes.pointer import Pointer
+from gateway.scopes.pointer_set import ANY
 from gateway.scopes.projection import NOTHING
 
 TOKENS = st.sampled_from(["a", "b", "c", "0", "1", "00", "-", "-1", "", ANY, ANY])

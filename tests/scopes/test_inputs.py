@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import ANY, Places
 from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.pointer_set import ANY, PointerSet
 
 MEMBERS = ("uid", "kind", "dryRun", "operation", "object", "oldObject", "namespaceObject", "userInfo", "someday", ANY)
 POINTERS = st.builds(
@@ -19,12 +19,12 @@ INPUTS = st.none() | st.lists(POINTERS, max_size=4)
 
 def inputs(*pointers: str) -> Inputs:
     """Inputs, as they are written."""
-    return Inputs(places=Places(map(parse_pointer, pointers)))
+    return Inputs(places=PointerSet(map(parse_pointer, pointers)))
 
 
 def made(pointers) -> Inputs:
     """Inputs of drawn pointers; None: everything."""
-    return Inputs.EVERYTHING if pointers is None else Inputs(places=Places(pointers))
+    return Inputs.EVERYTHING if pointers is None else Inputs(places=PointerSet(pointers))
 
 
 def shows(some: Inputs, pointer) -> bool:
@@ -57,9 +57,9 @@ def test_without_inputs_every_member_of_the_request_is_shown_and_no_namespace():
 
 def test_the_object_s_places_are_seen_from_the_object():
     """As a patch's paths are."""
-    assert inputs("/object/metadata/labels", "/userInfo").object == Places([("metadata", "labels")])
+    assert inputs("/object/metadata/labels", "/userInfo").object == PointerSet([("metadata", "labels")])
     assert inputs("/object").object is None
-    assert inputs("/userInfo").object == Places()
+    assert inputs("/userInfo").object == PointerSet()
 
 
 def test_a_namespace_is_needed_only_where_it_is_declared():

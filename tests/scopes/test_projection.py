@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from gateway.bounds import DEEPEST
-from gateway.scopes.places import ANY, Places
+from gateway.scopes.pointer_set import ANY, PointerSet
 from gateway.scopes.projection import NOTHING, shown_part
 from tests.scopes.model import SETS, VALUES, found, inside, part
 
@@ -28,14 +28,14 @@ def availability(value, pointer):
 @given(VALUES, SETS)
 def test_the_part_is_the_model_s(value, patterns):
     """The same members in the same order, the same elements, the same blanks."""
-    assert as_text(shown_part(value, Places(patterns))) == as_text(part(value, patterns))
+    assert as_text(shown_part(value, PointerSet(patterns))) == as_text(part(value, patterns))
 
 
 @pytest.mark.property
 @given(VALUES, SETS)
 def test_every_declared_value_stands_where_it_stood(value, patterns):
     """Its pointer means in the part what it means in the whole; it is shared, not copied."""
-    shown = shown_part(value, Places(patterns))
+    shown = shown_part(value, PointerSet(patterns))
     for pointer, child in found(value):
         if inside(pointer, patterns):
             assert availability(shown, pointer) is child
@@ -45,7 +45,7 @@ def test_every_declared_value_stands_where_it_stood(value, patterns):
 @given(VALUES, SETS)
 def test_arrays_keep_length_and_nothing_is_made_up(value, patterns):
     """Whatever stands in the part stands in the whole: a container of its kind and, an array, of its length."""
-    shown = shown_part(value, Places(patterns))
+    shown = shown_part(value, PointerSet(patterns))
     for pointer, child in found(shown) if shown is not NOTHING else []:
         whole = availability(value, pointer)
         assert child is None or type(child) is type(whole)
@@ -57,22 +57,22 @@ def test_arrays_keep_length_and_nothing_is_made_up(value, patterns):
 @given(VALUES, SETS)
 def test_what_is_not_declared_cannot_be_found(value, patterns):
     """With every other text and number replaced, the part is the same."""
-    before = as_text(shown_part(value, Places(patterns)))
+    before = as_text(shown_part(value, PointerSet(patterns)))
     changed = copy.deepcopy(value)
     for pointer, child in found(changed):
         if pointer and not isinstance(child, (dict, list)) and not inside(pointer, patterns):
             above = availability(changed, pointer[:-1])
             above[pointer[-1] if isinstance(above, dict) else int(pointer[-1])] = "marked"
-    assert as_text(shown_part(changed, Places(patterns))) == before
+    assert as_text(shown_part(changed, PointerSet(patterns))) == before
 
 
 @pytest.mark.property
 @given(VALUES, SETS, SETS)
 def test_the_narrow_part_of_a_wide_part_is_the_narrow_part(value, narrow, more):
     """Wider places hide nothing that narrower ones show; once more with the same places changes nothing."""
-    wide = shown_part(value, Places([*narrow, *more]))
-    again = NOTHING if wide is NOTHING else shown_part(wide, Places(narrow))
-    assert as_text(again) == as_text(shown_part(value, Places(narrow)))
+    wide = shown_part(value, PointerSet([*narrow, *more]))
+    again = NOTHING if wide is NOTHING else shown_part(wide, PointerSet(narrow))
+    assert as_text(again) == as_text(shown_part(value, PointerSet(narrow)))
 
 
 @pytest.mark.property
@@ -80,7 +80,7 @@ def test_the_narrow_part_of_a_wide_part_is_the_narrow_part(value, narrow, more):
 def test_the_value_is_never_changed(value, patterns):
     """Others share it."""
     before = as_text(value)
-    shown_part(value, Places(patterns))
+    shown_part(value, PointerSet(patterns))
     assert as_text(value) == before
 
 
@@ -107,13 +107,13 @@ def test_the_value_is_never_changed(value, patterns):
 )
 def test_the_corners(value, pointer, expected):
     """Nulls, scalars on the way, empty containers, indexes that are none, ``*`` over members and elements."""
-    assert shown_part(value, Places([tuple(pointer[1:].split("/"))])) == expected
+    assert shown_part(value, PointerSet([tuple(pointer[1:].split("/"))])) == expected
 
 
 def test_without_places_a_container_is_an_empty_one():
     """What a worker that is shown nothing of an object can compare its own with."""
-    assert shown_part({"a": 1}, Places()) == {}
-    assert shown_part("text", Places()) is NOTHING
+    assert shown_part({"a": 1}, PointerSet()) == {}
+    assert shown_part("text", PointerSet()) is NOTHING
 
 
 @pytest.mark.parametrize("token", ["a", ANY])
@@ -122,9 +122,9 @@ def test_the_deepest_value_that_is_let_in_is_shown(token):
     value = "text"
     for _ in range(DEEPEST):
         value = {"a": value, "b": 1}
-    shown = shown_part(value, Places([(token,) * DEEPEST]))
+    shown = shown_part(value, PointerSet([(token,) * DEEPEST]))
     assert availability(shown, ("a",) * DEEPEST) == "text"
     array = "text"
     for _ in range(DEEPEST):
         array = [array]
-    assert availability(shown_part(array, Places([("*",) * DEEPEST])), ("0",) * DEEPEST) == "text"
+    assert availability(shown_part(array, PointerSet([("*",) * DEEPEST])), ("0",) * DEEPEST) == "text"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
 
-def places(*pointers: str) -> Places:
+def places(*pointers: str) -> PointerSet:
     """A set, as it is written."""
-    return Places(map(parse_pointer, pointers))
+    return PointerSet(map(parse_pointer, pointers))
 
 
 @pytest.mark.parametrize("subresource", ["", "status", "scale"])

@@ -21,10 +21,10 @@ import uvloop
 
 from gateway.policies.model import Phase
 from gateway.serving.certificates import ensure_development_certificates
-from gateway.serving.front import Front, Reply
-from gateway.serving.header import RouteTable
+from gateway.serving.http_server import HttpReply, HttpServer
 from gateway.serving.limits import Limits
 from gateway.serving.plans import Target
+from gateway.serving.route_table import RouteTable
 from gateway.serving.tls import server_context
 from gateway.telemetry.table import HTTP_REFUSALS
 
@@ -42,7 +42,7 @@ class Recorder:
 
     async def __call__(self, target, body, started, ends, *, overloaded, traceparent):
         self.asked.append((target, body, started, ends, overloaded))
-        return Reply(status=200, body=b'{"judged": %d}' % len(body))
+        return HttpReply(status=200, body=b'{"judged": %d}' % len(body))
 
     def count(self, metric, label, amount=1):
         self.events.append(("refused" if metric is HTTP_REFUSALS else "limit", label))
@@ -175,7 +175,7 @@ def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
         judge = judge or Recorder()
         events = judge if isinstance(judge, Recorder) else Recorder()
         table = routes(not_ready, entries)
-        front = Front(judge=judge, refuse=refuse, routes=table, limits=Limits(**limits), events=events)
+        front = HttpServer(judge=judge, refuse=refuse, routes=table, limits=Limits(**limits), events=events)
         context = server_context(certificates.cert_file, certificates.key_file, [client_ca] if client_ca else ())
         address = loop.run(front.start("127.0.0.1", 0, context))
         served = Served(loop, front, address, client_context, judge, table)

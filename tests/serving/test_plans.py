@@ -3,7 +3,7 @@
 from gateway.engine.plan import Described
 from gateway.policies.model import Configuration, Phase
 from gateway.registration.entries import make_entries
-from gateway.serving.plans import InForce, Plans, Target
+from gateway.serving.plans import Plans, PoliciesInForce, Target
 from tests.world import policy, request
 
 PHASE = Phase.VALIDATING
@@ -19,7 +19,7 @@ class Standings:
 
     def __call__(self, phase):
         self.asked += 1
-        return InForce(availabilities=self.known, versions=self.versions)
+        return PoliciesInForce(availabilities=self.known, versions=self.versions)
 
 
 def plans_of(*policies):

@@ -11,12 +11,12 @@ from gateway.policies.model import Cache, FailurePolicy, Phase, Shadow
 from gateway.reasons import Reason
 from gateway.redis.faults import RedisFault
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
+from gateway.serving.idempotency_check import STABLE, UNSTABLE
 from gateway.serving.limits import Limits
-from gateway.serving.patrol import STABLE, UNSTABLE
 from gateway.serving.refusals import Refusal
 from gateway.serving.replay import DROPPED, FAILED
-from gateway.serving.shadow import DIFFERENT, SAME
+from gateway.serving.shadow_comparison import DIFFERENT, SAME
 from gateway.telemetry import table
 from gateway.telemetry.events import Metric
 from gateway.telemetry.labels import (
@@ -53,8 +53,8 @@ from gateway.telemetry.table import (
     SHADOW_COMPARISONS,
     WORKER_CONNECTIONS,
 )
-from gateway.transports.asked import count_worker_event
 from gateway.transports.limits import TransportLimits
+from gateway.transports.worker_channel import count_worker_event
 from tests.samples import sample_value
 from tests.world import decide, label, patch, policy, request
 
@@ -197,7 +197,7 @@ def test_a_write_outside_of_the_scope_is_a_failure_that_starts_at_zero(metrics):
 
 def test_early_asks_are_used_or_wasted(metrics):
     """Each prefetched call counts once: its answer counted for somebody, or for nobody."""
-    sees_no_label = Inputs(places=Places([("object", "metadata", "name")]))
+    sees_no_label = Inputs(places=PointerSet([("object", "metadata", "name")]))
     chain = [policy("one"), policy("two", index=1, inputs=sees_no_label), policy("three", index=2)]
     decision, _ = decide(chain, {"one": label("x"), "two": Allow(), "three": Allow()}, prefetch=True)
     # The first one's turn has come: it is not early.

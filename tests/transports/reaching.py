@@ -12,8 +12,8 @@ from gateway.engine.verdicts import Failure
 from gateway.policies.model import Configuration, Phase
 from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.transports.limits import TransportLimits
-from gateway.transports.means import Means
 from gateway.transports.pool import WorkerPool
+from gateway.transports.transport_config import TransportConfig
 from gateway.transports.workers import Workers
 from tests.integration.process import PATIENCE
 from tests.world import policy
@@ -39,7 +39,7 @@ def configured(*policies, directory="", **targets):
 async def working(configuration, *, wait=PATIENCE, changed=lambda: None, **limits):
     """Workers, started, and closed at the end."""
     limits = TransportLimits(**({"worker_connections": 1} | limits))
-    pool = WorkerPool(limits, means=Means(hooks=HookWorkerFactory()))
+    pool = WorkerPool(limits, config=TransportConfig(hooks=HookWorkerFactory()))
     workers = Workers(configuration, limits, pool=pool, changed=changed)
     try:
         await workers.start(wait_seconds=wait)

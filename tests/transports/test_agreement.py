@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.transports.agreement import Agreement
+from gateway.transports.version_skew import VersionSkew
 
 PATIENCE = 90
 
@@ -19,13 +19,13 @@ class Clock:
 
 def test_whoever_never_disagreed_is_settled():
     """Without a disagreement nothing is in doubt."""
-    assert Agreement(60.0, Clock()).settled
+    assert VersionSkew(60.0, Clock()).settled
 
 
 def test_a_disagreement_unsettles_for_its_time():
     """It is settled again when the time is over, and not before."""
     clock = Clock()
-    agreement = Agreement(60.0, clock)
+    agreement = VersionSkew(60.0, clock)
     agreement.disagreed()
     assert not agreement.settled
     clock.now += 59.999
@@ -37,7 +37,7 @@ def test_a_disagreement_unsettles_for_its_time():
 def test_the_last_disagreement_counts():
     """Each disagreement begins the time anew; only the first of them is news."""
     clock = Clock()
-    agreement = Agreement(60.0, clock)
+    agreement = VersionSkew(60.0, clock)
     assert agreement.disagreed()
     clock.now += 40
     assert not agreement.disagreed()
@@ -50,7 +50,7 @@ def test_the_last_disagreement_counts():
 
 async def test_everybody_who_waits_is_woken():
     """All that hold the worker hear of a disagreement, each as often as it asks."""
-    agreement = Agreement(60.0, Clock())
+    agreement = VersionSkew(60.0, Clock())
     waiting = [asyncio.create_task(agreement.beyond(0)) for _ in range(3)]
     await asyncio.sleep(0)
     agreement.disagreed()
@@ -64,6 +64,6 @@ async def test_everybody_who_waits_is_woken():
 
 async def test_a_disagreement_that_has_been_is_not_waited_for():
     """What came between looking and waiting is not lost."""
-    agreement = Agreement(60.0, Clock())
+    agreement = VersionSkew(60.0, Clock())
     agreement.disagreed()
     await asyncio.wait_for(agreement.beyond(0), PATIENCE)

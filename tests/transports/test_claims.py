@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gateway.policies.model import Phase
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 from gateway.transports.claims import LISTED, ClaimError, Effective, effective, listed, shown_inputs, shown_writes
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -18,7 +18,7 @@ EVERYTHING = pb.Claim(everything=pb.Claim.Everything())
 
 
 def places(*texts):
-    return Places(parse_pointer(text) for text in texts)
+    return PointerSet(parse_pointer(text) for text in texts)
 
 
 def inputs(*texts):
@@ -189,7 +189,7 @@ _TEXTS = st.one_of(
 def test_no_claim_widens_a_grant(claim, grant, name):
     """Whatever texts are claimed, each place that counts in the end is granted, or nothing counts at all."""
     pointers = [parse_pointer(text) for text in grant if text.startswith("/") and "~" not in text]
-    scope = {"inputs": Inputs(places=Places(pointers)), "writes": Writes(granted=Places(pointers))}[name]
+    scope = {"inputs": Inputs(places=PointerSet(pointers)), "writes": Writes(granted=PointerSet(pointers))}[name]
     try:
         found = claimed(grants={name: scope}, **{name: exactly(*claim)})
     except ClaimError:

@@ -6,8 +6,8 @@ from gateway.policies.model import Configuration
 from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 from gateway.transports.limits import TransportLimits
 from gateway.transports.pool import WorkerPool
@@ -22,7 +22,7 @@ LABELS = "/object/metadata/labels"
 
 
 def inputs(*texts):
-    return Inputs(places=Places(parse_pointer(text) for text in texts))
+    return Inputs(places=PointerSet(parse_pointer(text) for text in texts))
 
 
 def claiming(*, inputs=None, writes=None, **fields):
@@ -65,7 +65,7 @@ async def test_claims_narrow_what_a_policy_is_shown_and_may_change():
     async with claiming(**claims) as target, working(changing(target)) as workers:
         found = availability(workers, change())
     assert found.inputs == inputs(LABELS)
-    assert found.writes == Writes.DEFAULT.narrowed_to(Places([("metadata", "labels")]))
+    assert found.writes == Writes.DEFAULT.narrowed_to(PointerSet([("metadata", "labels")]))
 
 
 async def test_a_claim_beyond_the_grant_is_a_configuration_failure():

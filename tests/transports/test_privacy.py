@@ -9,8 +9,8 @@ from gateway.documents.documents import Documents
 from gateway.policies.model import Phase
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import parse_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.workers import ALLOW, description, scripted
 from tests.traffic import recordings
@@ -70,7 +70,7 @@ async def test_only_what_is_declared_leaves_the_process(claimed):
     operator grants no more or the worker claims no more.
     """
     recorder = Recorder("judge", inputs=claimed)
-    grant = Inputs.EVERYTHING if claimed else Inputs(places=Places([parse_pointer("/object/metadata/labels")]))
+    grant = Inputs.EVERYTHING if claimed else Inputs(places=PointerSet([parse_pointer("/object/metadata/labels")]))
     about = judge(inputs=grant)
     async with recorder.served() as target, working(configured(about, labels=target)) as workers:
         described = workers.availabilities(Phase.VALIDATING)[about.qualified_name]

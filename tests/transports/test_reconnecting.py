@@ -5,11 +5,11 @@ import asyncio
 import grpc
 import grpc.aio
 
-from gateway.transports.agreement import Agreement
 from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc.connection import Connection
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.limits import Backlog, TransportLimits
+from gateway.transports.version_skew import VersionSkew
 from tests.integration.running import until
 from tests.integration.workers import description
 
@@ -26,7 +26,7 @@ class Owner:
     def read(self, ask, outcome):
         raise AssertionError("nobody asks")
 
-    strayed = stream_broke = read
+    unsolicited = stream_broke = read
 
 
 class Unimplemented:
@@ -84,7 +84,7 @@ async def test_a_connection_that_is_back_already_is_described_anew():
         channel,
         address="unix:/nonexistent",
         owner=owner,
-        agreement=Agreement(60.0),
+        agreement=VersionSkew(60.0),
         descriptions=Descriptions(),
         failures=Failures("labels", "unix:/nonexistent", 100),
         backlog=Backlog(1),

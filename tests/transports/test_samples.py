@@ -14,8 +14,8 @@ from gateway.documents.documents import Documents
 from gateway.policies.model import Phase
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import format_pointer, parse_pointer
+from gateway.scopes.pointer_set import PointerSet
 from gateway.transports.claims import effective
 from tests.traffic import recordings
 from tests.world import policy
@@ -68,7 +68,7 @@ def test_the_sdk_cuts_documents_as_the_gateway_does(data):
             st.lists(st.sampled_from([*places(request), "/object/nothing", "/namespaceObject/metadata"]), max_size=5),
         )
     )
-    inputs = Inputs.EVERYTHING if claim is EVERYTHING else Inputs(places=Places(map(parse_pointer, claim)))
+    inputs = Inputs.EVERYTHING if claim is EVERYTHING else Inputs(places=PointerSet(map(parse_pointer, claim)))
     documents = Documents(decode(recording.body))
     sent = documents.of(inputs, None, changed=False, namespace=LABELS)
     if documents.namespace:

@@ -7,10 +7,10 @@ import pytest
 from gateway.engine.plan import Described
 from gateway.policies.model import Phase
 from gateway.policies.workers.targets import GrpcTarget, Worker
-from gateway.transports.asked import WorkerError
-from gateway.transports.describing import AT_ONCE, Describing
+from gateway.transports.description_validator import AT_ONCE, DescriptionValidator
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.worker_channel import WorkerError
 from tests.world import policy
 
 
@@ -38,7 +38,7 @@ def describing(judge):
         version="1", policies=[pb.PolicyDescription(name="judge", phases=[PHASES[Phase.MUTATING]])]
     )
     worker = Worker(name="one", grpc=GrpcTarget(target="unix:one"))
-    return Describing(judge, worker, description, 1000)
+    return DescriptionValidator(judge, worker, description, 1000)
 
 
 def policies(count, texts):

@@ -12,7 +12,7 @@ from gateway.policies.model import Phase, Shadow
 from gateway.policies.workers.targets import WebhookTarget, Worker
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.transports.grpc import connection as module
 from gateway.transports.limits import TransportLimits
 from gateway.transports.pool import WorkerPool
@@ -62,7 +62,7 @@ async def test_a_shadow_stands_with_its_own_version_and_claims():
     ):
         await until(lambda: described(workers, policy))
         found = shadow_standing(workers, policy)
-        assert (found.version, found.inputs) == ("2", Inputs(places=Places([("object", "metadata")])))
+        assert (found.version, found.inputs) == ("2", Inputs(places=PointerSet([("object", "metadata")])))
         assert workers.availabilities(Phase.VALIDATING).keys() == {policy.qualified_name}
         assert availability(workers) == "1"
 

@@ -23,9 +23,9 @@ async def test_a_webhook_can_be_asked_at_once():
     finally:
         await workers.close()
     assert availability == Described(
-        version="webhook", identity=verdict_identity(judge, worker), late=availability.late
+        version="webhook", identity=verdict_identity(judge, worker), timeout_failure=availability.timeout_failure
     )
-    assert availability.late.message == (
+    assert availability.timeout_failure.message == (
         'failed calling webhook "judge.test.example.com": failed to call webhook: '
         'Post "https://hooks.example.com/?timeout=5s": context deadline exceeded'
     )

@@ -36,7 +36,7 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
 
 
 def reaching_options(command: _F) -> _F:
-    """The options of ``chosen_means``."""
+    """The options of ``chosen_transport_config``."""
     for flag, attributes in reversed(_OPTIONS.items()):
         command = option(flag, **attributes)(command)
     return command

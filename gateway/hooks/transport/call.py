@@ -15,7 +15,7 @@ from gateway.engine.verdicts import Answer
 from gateway.hooks.execution.runner import OnEvent, RunEvent
 from gateway.hooks.protocol import outcomes
 from gateway.telemetry.labels import WorkerEvent
-from gateway.transports.asked import Answered
+from gateway.transports.worker_channel import Answered
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -24,12 +24,12 @@ from gateway.reasons import Reason
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import HOOK_EVENTS, WorkerEvent
 from gateway.telemetry.table import HOOK_PROCESSES, WORKER_CONNECTIONS
-from gateway.transports.agreement import Agreement
-from gateway.transports.asked import Answered, count_worker_event
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.version_skew import VersionSkew
+from gateway.transports.worker_channel import Answered, count_worker_event
 
 _NO_SETTINGS: Final = b"{}"
 
@@ -55,7 +55,7 @@ class HookWorker:
         runner: HookRunner | None = None,
     ) -> None:
         self.name = name
-        self.agreement = Agreement(limits.worker_settle_seconds)
+        self.agreement = VersionSkew(limits.worker_settle_seconds)
         self.never = ""
         """Always empty: a hook that cannot be called may be replaced at any time."""
         self._path = hook_path(target.path, target.directory)

@@ -19,8 +19,8 @@ from gateway.policies.errors import Findings
 from gateway.policies.fields.pointers import Named, places_of, read_pointers
 from gateway.policies.suggestions import similar
 from gateway.scopes.inputs import NAMESPACE, UID, Inputs
-from gateway.scopes.places import ANY
 from gateway.scopes.pointer import Pointer, format_pointer
+from gateway.scopes.pointer_set import ANY
 from gateway.wording import quoted, shown
 
 _WHOLE_REQUEST: Final = (

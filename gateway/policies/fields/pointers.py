@@ -14,8 +14,8 @@ from msgspec import Struct
 from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.errors import ConfigurationError, Findings
-from gateway.scopes.places import ANY, Places
 from gateway.scopes.pointer import Pointer, PointerError, parse_pointer
+from gateway.scopes.pointer_set import ANY, PointerSet
 from gateway.wording import shown
 
 MAX_POINTERS: Final = 256
@@ -67,9 +67,9 @@ def read_pointers(field: Field, judge: Judge, warnings: Findings, *, example: st
     return named
 
 
-def places_of(named: Sequence[Named]) -> Places:
+def places_of(named: Sequence[Named]) -> PointerSet:
     """The set of places that the pointers name."""
-    return Places(each.pointer for each in named)
+    return PointerSet(each.pointer for each in named)
 
 
 def _read(field: Field, text: str, judge: Judge, example: str) -> Named | None:

@@ -37,7 +37,7 @@ from gateway.policies.model import (
 )
 from gateway.policies.names import fully_qualified
 from gateway.scopes.inputs import Inputs
-from gateway.scopes.places import Places
+from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
 MAX_TIMEOUT: Final = 30
@@ -166,8 +166,8 @@ def read_webhook(entry: Field, seat: Seat, version: Version, target: Target, war
         worker="",
         policy="",
         rules=(EVERYTHING,),
-        inputs=Inputs(places=Places()),
-        writes=Writes(granted=Places()),
+        inputs=Inputs(places=PointerSet()),
+        writes=Writes(granted=PointerSet()),
         on_conflict=OnConflict.DENY,
         namesake=seat.namesake,
         place=entry.place,

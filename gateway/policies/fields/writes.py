@@ -14,8 +14,8 @@ from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.errors import ConfigurationError, Findings
 from gateway.policies.fields.pointers import Named, places_of, read_pointers
-from gateway.scopes.places import ANY
 from gateway.scopes.pointer import format_pointer
+from gateway.scopes.pointer_set import ANY
 from gateway.scopes.writes import Writes
 from gateway.wording import shown
 

@@ -22,8 +22,8 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.policies.model import ANY, Phase, Policy, Rule, Scope
-from gateway.scopes.places import Places
 from gateway.scopes.pointer import Pointer
+from gateway.scopes.pointer_set import PointerSet
 
 _WRITTEN: Final = frozenset({"CREATE", "UPDATE"})
 _UPDATED: Final = frozenset({"UPDATE"})
@@ -89,7 +89,7 @@ def _is_shown(policy: Policy, subresource: _Subresource) -> bool:
     return any(_touch(policy.inputs.places, place) for place in places)
 
 
-def _touch(places: Places | None, place: Pointer) -> bool:
+def _touch(places: PointerSet | None, place: Pointer) -> bool:
     """Whether one of the places lies above the other; None is every place."""
     return places is None or any(
         all(mine == its or ANY in (mine, its) for mine, its in zip(pointer, place, strict=False))

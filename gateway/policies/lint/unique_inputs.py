@@ -28,8 +28,8 @@ from msgspec import Struct
 
 from gateway.policies import field_errors
 from gateway.policies.model import Phase, Policy, Rule
-from gateway.scopes.places import ANY, Places
 from gateway.scopes.pointer import Pointer, format_pointer
+from gateway.scopes.pointer_set import ANY, PointerSet
 from gateway.wording import shown
 
 _GENERATED: Final = "each object has its own wherever generateName is used, as pods of a ReplicaSet do"
@@ -62,7 +62,9 @@ class _Unique(Struct, frozen=True, kw_only=True):
     def is_named_by(self, pointer: Pointer) -> bool:
         """Whether an input lies in the place, and shows what is unique there."""
         # The first two are quick, and nearly always enough: this is asked for every place and every policy.
-        return len(pointer) >= len(self.place) and self.is_shown_by(pointer) and Places([self.place]).covers(pointer)
+        return (
+            len(pointer) >= len(self.place) and self.is_shown_by(pointer) and PointerSet([self.place]).covers(pointer)
+        )
 
     def is_shown_by(self, pointer: Pointer) -> bool:
         """Whether an input shows any of it: one of the two lies above the other; ``*`` may be any name."""

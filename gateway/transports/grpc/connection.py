@@ -29,17 +29,17 @@ from google.protobuf.message import DecodeError
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer
-from gateway.transports.agreement import Agreement
-from gateway.transports.asked import WorkerError
 from gateway.transports.descriptions import Description, Descriptions
-from gateway.transports.grpc.attempts import Attempt, Ending
+from gateway.transports.grpc.call_attempt import CallAttempt, CallResult
+from gateway.transports.grpc.describe_client import SERVICE, DescribeClient
 from gateway.transports.grpc.failures import Failures, is_late
 from gateway.transports.grpc.health import HealthWatch
-from gateway.transports.grpc.introduction import SERVICE, Introduction
 from gateway.transports.grpc.stream import ReviewStream
 from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.messages import Reading, review_answer, review_request
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.version_skew import VersionSkew
+from gateway.transports.worker_channel import WorkerError
 
 RETRY_SECONDS: Final = (0.25, 5.0)
 """First and longest pause before a worker that cannot describe itself is asked again."""
@@ -70,17 +70,17 @@ class State(Enum):
     CLOSED = 3
 
 
-class Owner(Protocol):
+class ConnectionObserver(Protocol):
     """Whose connection it is."""
 
     def changed(self, connection: "Connection") -> None:
         """Its state, its description or its health has changed."""
 
-    def strayed(self, connection: "Connection", answers: int) -> None:
+    def unsolicited(self, connection: "Connection", answers: int) -> None:
         """So many answers came that nobody asked for."""
 
-    def stream_broke(self, connection: "Connection", why: str, *, flooded: bool) -> None:
-        """Its stream ended, and not because it should; ``flooded``: for answers that nobody asked for."""
+    def stream_broke(self, connection: "Connection", why: str, *, unsolicited_limit: bool) -> None:
+        """Its stream ended, and not because it should; ``unsolicited_limit``: for answers that nobody asked for."""
 
     def read(self, ask: PolicyCall, outcome: pb.Outcome) -> Answer:
         """The answer that an outcome is."""
@@ -109,8 +109,8 @@ class Connection:
         channel: grpc.aio.Channel,
         *,
         address: str,
-        owner: Owner,
-        agreement: Agreement,
+        owner: ConnectionObserver,
+        agreement: VersionSkew,
         descriptions: Descriptions,
         failures: Failures,
         backlog: Backlog,
@@ -139,7 +139,7 @@ class Connection:
         self._review: Any = channel.unary_unary(SERVICE + "Review")
         self._open_stream: Any = channel.stream_stream(SERVICE + "ReviewStream")
         self._health = HealthWatch(channel, failures.name, self._serving)
-        self.introduction = Introduction(channel, address, failures, limits)
+        self.introduction = DescribeClient(channel, address, failures, limits)
         """Describe and ValidateSettings."""
         self._calls: set[asyncio.Task[None]] = set()
         self._streams: set[ReviewStream] = set()
@@ -161,7 +161,7 @@ class Connection:
         """Whether it has been writing one message for too long: the worker does not read, or the document is large."""
         return self._stream is not None and self._stream.is_behind(now)
 
-    def ask(self, attempt: Attempt, *, alone: bool) -> "asyncio.Task[None] | ReviewStream":
+    def ask(self, attempt: CallAttempt, *, alone: bool) -> "asyncio.Task[None] | ReviewStream":
         """Put an ask; the attempt is told later, never inside this call.
 
         Args:
@@ -184,7 +184,7 @@ class Connection:
         attempt.number = stream.ask(attempt)
         return stream
 
-    async def _call_review(self, attempt: Attempt) -> None:
+    async def _call_review(self, attempt: CallAttempt) -> None:
         ask = attempt.ask
         size = len(ask.document.content)
         self._backlog.bytes += size
@@ -201,13 +201,13 @@ class Connection:
             )
         except grpc.aio.AioRpcError as error:
             if is_late(error.code(), ask.deadline):
-                attempt.ended(self._failures.late(), Ending.LATE)
+                attempt.ended(self._failures.late(), CallResult.LATE)
             else:
                 lost = error.code() is grpc.StatusCode.UNAVAILABLE
-                attempt.ended(self._failures.of(error), Ending.LOST if lost else Ending.SAID)
+                attempt.ended(self._failures.of(error), CallResult.LOST if lost else CallResult.SAID)
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
             _LOG.exception("asking a worker failed inside the gateway", worker=self._failures.name, uid=ask.uid)
-            attempt.ended(self._failures.internal(error), Ending.LATE)
+            attempt.ended(self._failures.internal(error), CallResult.LATE)
         else:
             attempt.answered(answer)
         finally:
@@ -355,7 +355,7 @@ class Connection:
             backlog=self._backlog,
             failures=self._failures,
             read=self._owner.read,
-            strayed=lambda answers: self._owner.strayed(self, answers),
+            unsolicited=lambda answers: self._owner.unsolicited(self, answers),
             gone=self._stream_gone,
         )
         self._streams.add(stream)
@@ -385,7 +385,9 @@ class Connection:
         if self._breaks > BREAKS or stream.is_abused:
             pause = self._limits.worker_stream_pause_seconds
         self._reopening = asyncio.get_running_loop().call_later(pause, self._begin_stream)
-        self._owner.stream_broke(self, f"the next one in {pause:g} s, calls until then", flooded=stream.is_flooded)
+        self._owner.stream_broke(
+            self, f"the next one in {pause:g} s, calls until then", unsolicited_limit=stream.is_flooded
+        )
 
     # --------------------------------------------------------------------------------------------------- end
 

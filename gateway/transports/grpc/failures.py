@@ -142,7 +142,7 @@ class Failures:
             message=f"worker {self.name!r} sent bytes that are no {what}: {self.one_line(str(error))}",
         )
 
-    def flooded(self, limit: int) -> Failure:
+    def unsolicited_limit(self, limit: int) -> Failure:
         """It answers what nobody asked."""
         return Failure(
             reason=Reason.INVALID_RESPONSE,

@@ -20,14 +20,14 @@ from msgspec import Struct
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
 from gateway.telemetry.labels import WorkerEvent
-from gateway.transports.asked import Answered
 from gateway.transports.descriptions import Description
-from gateway.transports.grpc.attempts import Ending
+from gateway.transports.grpc.call_attempt import CallResult
 from gateway.transports.grpc.connection import Connection
+from gateway.transports.grpc.endpoint import Endpoint
 from gateway.transports.grpc.failures import CLOCKS_SECONDS
-from gateway.transports.grpc.replica import Replica
 from gateway.transports.grpc.retry_budget import RetryBudget
 from gateway.transports.grpc.stream import ReviewStream
+from gateway.transports.worker_channel import Answered
 
 if TYPE_CHECKING:
     import asyncio
@@ -45,18 +45,18 @@ FAIR_SHARE: Final = 0.25
 longer than a policy may take (10 s both, by default), so to be given somewhat less is the rule."""
 
 
-class Endpoints(Protocol):
+class EndpointPicker(Protocol):
     """The worker that is called, as one call to it sees it."""
 
     retries: RetryBudget
 
-    def pick(self, call: "RetryingCall", *, untried: bool = False) -> tuple[Replica, Connection] | None:
+    def pick(self, call: "RetryingCall", *, untried: bool = False) -> tuple[Endpoint, Connection] | None:
         """Who is called next; ``untried``: only one at which this call has not failed."""
 
     def put_or_wait(self, call: "RetryingCall") -> bool:
         """Make the call, or let it wait for a connection. Whether there is hope."""
 
-    def has_other(self, call: "RetryingCall", replica: Replica) -> bool:
+    def has_other(self, call: "RetryingCall", endpoint: Endpoint) -> bool:
         """Whether another endpoint than this one may be called, and its circuit is closed."""
 
     def why_not(self, call: "RetryingCall") -> Failure:
@@ -79,52 +79,52 @@ class RetryingCall(Struct, eq=False):
     endpoints at which it has failed. ``number`` is its id on the stream.
     """
 
-    _endpoints: Endpoints
+    _endpoints: EndpointPicker
     ask: PolicyCall
     _answered: Answered
     fits: frozenset[Description] | None
-    tried: tuple[Replica, ...] = ()
+    tried: tuple[Endpoint, ...] = ()
     number: int = 0
     is_done: bool = False
     _sent: int = 0
     _unsent: int = 0
     _alone: bool = False
     # Of the attempt that is under way; None: there is none.
-    _replica: Replica | None = None
+    _replica: Endpoint | None = None
     _connection: Connection | None = None
     _under_way: "asyncio.Task[None] | ReviewStream | None" = None
     _began: float = 0.0
 
-    def put(self, replica: Replica, connection: Connection) -> None:
+    def put(self, endpoint: Endpoint, connection: Connection) -> None:
         """Make it over a connection."""
         self._began = now = monotonic()
-        if replica.breakers:
-            replica.entered(self.ask.policy.qualified_name, now)
-        self._replica, self._connection = replica, connection
+        if endpoint.breakers:
+            endpoint.entered(self.ask.policy.qualified_name, now)
+        self._replica, self._connection = endpoint, connection
         self._sent += 1
         self._under_way = connection.ask(self, alone=self._alone)
 
     def answered(self, answer: Answer) -> None:
         """See Attempt."""
         if isinstance(answer, Failure):
-            self.ended(answer, Ending.SAID)
+            self.ended(answer, CallResult.SAID)
             return
-        replica = self._over()
-        if replica.breakers:
-            replica.ended(self.ask.policy.qualified_name, monotonic(), self._began, failed=False)
+        endpoint = self._over()
+        if endpoint.breakers:
+            endpoint.ended(self.ask.policy.qualified_name, monotonic(), self._began, failed=False)
         self._finish(answer)
 
-    def ended(self, failure: Failure, ending: Ending) -> None:
+    def ended(self, failure: Failure, ending: CallResult) -> None:
         """See Attempt."""
-        replica = self._over()
-        self.tried = (*self.tried, replica)
+        endpoint = self._over()
+        self.tried = (*self.tried, endpoint)
         now = monotonic()
-        self._blame(replica, ending, now)
-        if ending is Ending.UNSENT:
+        self._blame(endpoint, ending, now)
+        if ending is CallResult.UNSENT:
             self._sent -= 1
             self._unsent += 1
             failure = self._endpoints.late() if now >= self.ask.deadline else self._endpoints.why_not(self)
-        if now >= self.ask.deadline or not self._again(replica, ending):
+        if now >= self.ask.deadline or not self._again(endpoint, ending):
             self._finish(failure)
 
     def cancel(self) -> None:
@@ -143,39 +143,39 @@ class RetryingCall(Struct, eq=False):
 
     # ------------------------------------------------------------------------------------------------- again
 
-    def _again(self, replica: Replica, ending: Ending) -> bool:
+    def _again(self, endpoint: Endpoint, ending: CallResult) -> bool:
         """Make it again, if that may be. Whether it is."""
         endpoints, connection = self._endpoints, self._connection
-        if ending is Ending.UNSENT:
+        if ending is CallResult.UNSENT:
             return self._unsent <= UNSENT and endpoints.put_or_wait(self)
-        if ending is Ending.LATE or not self.ask.cancellable or self._sent >= SENT:
+        if ending is CallResult.LATE or not self.ask.cancellable or self._sent >= SENT:
             return False
-        self._alone = self._alone or ending is Ending.LOST
+        self._alone = self._alone or ending is CallResult.LOST
         place = endpoints.pick(self, untried=True)
-        if ending is Ending.SAID:
+        if ending is CallResult.SAID:
             if place is None or not endpoints.retries.spend():
                 return False
             self.put(*place)
         elif place is not None:
             self.put(*place)
         elif connection is not None and connection.can_be_asked:
-            self.put(replica, connection)
+            self.put(endpoint, connection)
         elif not endpoints.put_or_wait(self):
             return False
         endpoints.count(WorkerEvent.RETRY)
         return True
 
-    def _blame(self, replica: Replica, ending: Ending, now: float) -> None:
+    def _blame(self, endpoint: Endpoint, ending: CallResult, now: float) -> None:
         """Tell the circuit breaker of an attempt that brought no verdict.
 
         Whether a failure that a worker said is the endpoint's or the document's, nobody can tell. It counts against the
         endpoint where another one may be called instead: so the last endpoint is called on, and it costs nobody time.
         """
-        if ending is Ending.SAID:
-            failed = self._endpoints.has_other(self, replica)
+        if ending is CallResult.SAID:
+            failed = self._endpoints.has_other(self, endpoint)
         else:
-            failed = ending is Ending.LOST or (ending is Ending.LATE and self._had_time(now))
-        replica.ended(self.ask.policy.qualified_name, now, self._began, failed=failed or None)
+            failed = ending is CallResult.LOST or (ending is CallResult.LATE and self._had_time(now))
+        endpoint.ended(self.ask.policy.qualified_name, now, self._began, failed=failed or None)
 
     def _had_time(self, now: float) -> bool:
         """Whether an attempt had a fair share of the policy's time, and all that the review had left, and was late."""
@@ -184,23 +184,23 @@ class RetryingCall(Struct, eq=False):
 
     # --------------------------------------------------------------------------------------------------- end
 
-    def _over(self) -> Replica:
+    def _over(self) -> Endpoint:
         """The attempt is over; to whom it was made."""
-        replica, self._replica, self._under_way = self._replica, None, None
-        assert replica is not None  # noqa: S101 - a connection tells of an attempt that was made
-        return replica
+        endpoint, self._replica, self._under_way = self._replica, None, None
+        assert endpoint is not None  # noqa: S101 - a connection tells of an attempt that was made
+        return endpoint
 
     def _let_go(self) -> None:
         """Break off the attempt, if there is one. A review gives up at its deadline: then the endpoint was late."""
         under_way = self._under_way
         if under_way is None:
             return
-        replica = self._over()
+        endpoint = self._over()
         if isinstance(under_way, ReviewStream):
             under_way.cancel(self.number)
         else:
             under_way.cancel()
-        self._blame(replica, Ending.LATE, monotonic())
+        self._blame(endpoint, CallResult.LATE, monotonic())
 
     def _finish(self, answer: Answer) -> None:
         self.is_done = True

@@ -25,7 +25,7 @@ from google.protobuf.message import DecodeError
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
 from gateway.policies.model import Policy
-from gateway.transports.grpc.attempts import Attempt, Ending
+from gateway.transports.grpc.call_attempt import CallAttempt, CallResult
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.messages import PHASES
@@ -70,7 +70,7 @@ class ReviewStream:
         backlog: of the worker.
         failures: names what goes wrong.
         read: makes an answer of an outcome.
-        strayed: called for outcomes that nobody asked for, with their number.
+        unsolicited: called for outcomes that nobody asked for, with their number.
         gone: called once, when the stream has ended, before its open asks are told.
     """
 
@@ -82,7 +82,7 @@ class ReviewStream:
         backlog: Backlog,
         failures: Failures,
         read: Callable[[PolicyCall, pb.Outcome], Answer],
-        strayed: Callable[[int], object],
+        unsolicited: Callable[[int], object],
         gone: Callable[["ReviewStream"], object],
     ) -> None:
         self._call = call
@@ -90,12 +90,12 @@ class ReviewStream:
         self._backlog = backlog
         self._failures = failures
         self._read_outcome = read
-        self._strayed = strayed
+        self._strayed = unsolicited
         self._gone = gone
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
-        self._open: dict[int, Attempt] = {}
-        self._unsent: dict[int, Attempt] = {}
+        self._open: dict[int, CallAttempt] = {}
+        self._unsent: dict[int, CallAttempt] = {}
         self._cancels: list[int] = []
         self._beginnings: dict[int, tuple[Policy, bytes]] = {}
         self._something = asyncio.Event()
@@ -122,7 +122,7 @@ class ReviewStream:
         """Whether nothing is open."""
         return not self._open
 
-    def ask(self, attempt: Attempt) -> int:
+    def ask(self, attempt: CallAttempt) -> int:
         """Put an ask; its id, for ``cancel``. The attempt is told later, never inside this call."""
         self._last_id = number = self._last_id + 1
         self._open[number] = self._unsent[number] = attempt
@@ -154,7 +154,7 @@ class ReviewStream:
         self._writer.cancel()
         self._reader.cancel()
         await asyncio.gather(self._writer, self._reader, return_exceptions=True)
-        self._end(self._failures.closed(), Ending.LOST)
+        self._end(self._failures.closed(), CallResult.LOST)
 
     # -------------------------------------------------------------------------------------------------- out
 
@@ -236,13 +236,13 @@ class ReviewStream:
     # --------------------------------------------------------------------------------------------------- in
 
     async def _read(self) -> None:
-        failure, ending = self._failures.ended_by_worker(), Ending.LOST
+        failure, ending = self._failures.ended_by_worker(), CallResult.LOST
         try:
             while (content := await self._call.read()) is not grpc.aio.EOF:
                 if len(content) <= LARGE_BYTES or not self._is_too_many(content):
                     self._received(content)
                 if self._strays > self._limits.worker_strays:
-                    failure = self._failures.flooded(self._limits.worker_strays)
+                    failure = self._failures.unsolicited_limit(self._limits.worker_strays)
                     self.is_flooded = self.is_abused = True
                     break
         except grpc.aio.AioRpcError as error:
@@ -250,7 +250,7 @@ class ReviewStream:
             failure = self._failures.of(error)
             # Where the stream ends while the first message is written, gRPC tells of the write (INTERNAL), and the
             # worker's own status is lost. Nothing has left then, whatever the worker had to say.
-            ending = Ending.LOST if self.has_written and not self.is_unimplemented else Ending.UNSENT
+            ending = CallResult.LOST if self.has_written and not self.is_unimplemented else CallResult.UNSENT
         except DecodeError as error:
             failure = self._failures.unreadable("ReviewStreamResponse", error)
             self.is_abused = True
@@ -279,24 +279,24 @@ class ReviewStream:
             response = pb.ReviewStreamResponse.FromString(content)
         else:
             response = parsed(pb.ReviewStreamResponse, content, most=MOST_FIELDS)
-        strays = 0
+        unsolicited = 0
         for item in response.items:
             attempt = self._open.pop(item.id, None)
             if attempt is None:
-                strays += 1
+                unsolicited += 1
                 continue
             unsent = self._unsent.pop(item.id, None)
             if unsent is not None:
                 # An answer to what has not been asked: nobody can have judged it.
                 self._backlog.bytes -= _size(unsent.ask)
-                attempt.ended(self._failures.guessed(), Ending.SAID)
+                attempt.ended(self._failures.guessed(), CallResult.SAID)
                 continue
             self.answered += 1
             self._strays = max(0.0, self._strays - 0.1)
             attempt.answered(self._read_outcome(attempt.ask, item.outcome))
-        if strays or not response.items:
-            self._strays += max(strays, 1) + len(content) / _HEAVY_BYTES
-            self._strayed(max(strays, 1))
+        if unsolicited or not response.items:
+            self._strays += max(unsolicited, 1) + len(content) / _HEAVY_BYTES
+            self._strayed(max(unsolicited, 1))
         if not self.takes_asks and not self._open:
             self._something.set()
 
@@ -310,11 +310,11 @@ class ReviewStream:
             attempt = self._open.get(number)
             if attempt is not None:
                 self.cancel(number)
-                attempt.ended(self._failures.late(), Ending.LATE)
+                attempt.ended(self._failures.late(), CallResult.LATE)
         if self._open and self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
-    def _end(self, failure: Failure, ending: Ending) -> None:
+    def _end(self, failure: Failure, ending: CallResult) -> None:
         if self.has_ended:
             return
         self.has_ended = True
@@ -330,7 +330,7 @@ class ReviewStream:
             unsent = self._unsent.pop(number, None)
             if unsent is not None:
                 self._backlog.bytes -= _size(unsent.ask)
-            attempt.ended(failure, ending if unsent is None else Ending.UNSENT)
+            attempt.ended(failure, ending if unsent is None else CallResult.UNSENT)
 
 
 def _size(ask: PolicyCall) -> int:

@@ -22,21 +22,21 @@ from gateway.engine.verdicts import Failure
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import GRPC_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS
-from gateway.transports.agreement import Agreement
-from gateway.transports.asked import Answered, count_worker_event
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.grpc.addresses import resolve
 from gateway.transports.grpc.connection import Connection, State
-from gateway.transports.grpc.dialling import Dialler
+from gateway.transports.grpc.describe_client import DescribeClient
+from gateway.transports.grpc.dialer import Dialer
+from gateway.transports.grpc.endpoint import Endpoint
+from gateway.transports.grpc.endpoint_set import EndpointSet
 from gateway.transports.grpc.failures import Failures
-from gateway.transports.grpc.fleet import Fleet
-from gateway.transports.grpc.introduction import Introduction
-from gateway.transports.grpc.replica import Replica
 from gateway.transports.grpc.retries import RetryingCall
 from gateway.transports.grpc.retry_budget import RetryBudget
 from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.messages import Reading, outcome_answer
 from gateway.transports.outcomes import Outcomes
+from gateway.transports.version_skew import VersionSkew
+from gateway.transports.worker_channel import Answered, count_worker_event
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -48,7 +48,7 @@ class GrpcWorker:
         name: the Worker's name, for messages.
         target: a gRPC target.
         limits: see TransportLimits.
-        dialler: makes channels.
+        dialer: makes channels.
         agreement: hears of answers in another version than the described one.
         connections: how many at least; None: ``limits.worker_connections``.
         events: hears of what happens.
@@ -62,8 +62,8 @@ class GrpcWorker:
         target: str,
         limits: TransportLimits,
         *,
-        dialler: Dialler | None = None,
-        agreement: Agreement | None = None,
+        dialer: Dialer | None = None,
+        agreement: VersionSkew | None = None,
         connections: int | None = None,
         events: Events | None = None,
         resolving: Callable[[str], Awaitable[tuple[str, ...]]] = resolve,
@@ -71,7 +71,7 @@ class GrpcWorker:
     ) -> None:
         self.name = name
         self.target = target
-        self.agreement = agreement or Agreement(limits.worker_settle_seconds)
+        self.agreement = agreement or VersionSkew(limits.worker_settle_seconds)
         self.live: tuple[Description, ...] = ()
         """What those that are connected say of themselves; more than one while the worker is being updated."""
         self.never = ""
@@ -81,17 +81,17 @@ class GrpcWorker:
         self.retries = RetryBudget(limits.worker_retry_share)
         self._limits = limits
         self._reading = reading
-        dialler = dialler or Dialler(target, limits)
+        dialer = dialer or Dialer(target, limits)
         self._events = events or NoEvents()
-        self._failures = Failures(name, target, limits.message_characters, dialler.tls)
+        self._failures = Failures(name, target, limits.message_characters, dialer.tls)
         self._outcomes = Outcomes(name, limits.message_characters, self._failures.internal, reading or outcome_answer)
         self.read = self._outcomes.read
         self.meaningless = self._outcomes.meaningless
         self._backlog = Backlog(limits.worker_backlog_bytes)
         self._descriptions = Descriptions()
-        self._ring: list[Replica] = []
+        self._ring: list[Endpoint] = []
         self._turn = 0
-        self._last: tuple[object, Replica, Connection] | None = None
+        self._last: tuple[object, Endpoint, Connection] | None = None
         self._open: set[RetryingCall] = set()
         self._waiting: dict[RetryingCall, asyncio.TimerHandle] = {}
         self._listeners: list[Callable[[], object]] = []
@@ -100,11 +100,11 @@ class GrpcWorker:
         self._idle.set()
         self._is_closed = False
         self._events.worker_added(name, GRPC_EVENTS)
-        self._fleet = Fleet(
+        self._endpoints = EndpointSet(
             target=target,
             limits=limits,
             wanted=connections or (1 if target.startswith("unix:") else limits.worker_connections),
-            dialler=dialler,
+            dialer=dialer,
             resolving=resolving,
             failures=self._failures,
             connect=self._connect,
@@ -155,7 +155,7 @@ class GrpcWorker:
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
         return None
 
-    def pick(self, asking: RetryingCall, *, untried: bool = False) -> tuple[Replica, Connection] | None:
+    def pick(self, asking: RetryingCall, *, untried: bool = False) -> tuple[Endpoint, Connection] | None:
         """Who is asked next.
 
         Args:
@@ -170,33 +170,33 @@ class GrpcWorker:
         policy = ask.policy.qualified_name
         last = self._last
         if last is not None and last[0] is ask.document and not tried:
-            _, replica, connection = last
+            _, endpoint, connection = last
             if (
                 connection.can_be_asked
                 and (fits is None or connection.description in fits)
-                and (not replica.breakers or replica.lets_through(policy, monotonic()))
+                and (not endpoint.breakers or endpoint.lets_through(policy, monotonic()))
             ):
-                return replica, connection
+                return endpoint, connection
         now = monotonic()
         turn = self._turn
         for step in range(1, count + 1):
-            replica = ring[(turn + step) % count]
-            if untried and replica in tried:
+            endpoint = ring[(turn + step) % count]
+            if untried and endpoint in tried:
                 continue
-            picked = replica.pick(fits, now)
+            picked = endpoint.pick(fits, now)
             if picked is None:
                 continue
-            if not replica.breakers or replica.lets_through(policy, now):
+            if not endpoint.breakers or endpoint.lets_through(policy, now):
                 self._turn = (turn + step) % count
-                self._last = ask.document, replica, picked
-                return replica, picked
+                self._last = ask.document, endpoint, picked
+                return endpoint, picked
         return None
 
-    def has_other(self, asking: RetryingCall, replica: Replica) -> bool:
+    def has_other(self, asking: RetryingCall, endpoint: Endpoint) -> bool:
         """Whether another endpoint than this one may be called, and its circuit is closed."""
         policy = asking.ask.policy.qualified_name
         return any(
-            other is not replica and other.is_closed(policy) and other.holds(asking.fits) for other in self._ring
+            other is not endpoint and other.is_closed(policy) and other.holds(asking.fits) for other in self._ring
         )
 
     def put_or_wait(self, asking: RetryingCall) -> bool:
@@ -240,9 +240,9 @@ class GrpcWorker:
         return True
 
     def _has_hope(self) -> bool:
-        if not self._fleet.is_resolved:
-            return not self._fleet.why
-        connections = self._fleet.connections()
+        if not self._endpoints.is_resolved:
+            return not self._endpoints.why
+        connections = self._endpoints.connections()
         if any(connection.can_be_asked for connection in connections):
             return False  # somebody is there, and may not be asked this
         return any(
@@ -252,7 +252,7 @@ class GrpcWorker:
 
     def why_not(self, asking: RetryingCall) -> Failure:
         """Why nobody can be asked."""
-        connections = self._fleet.connections()
+        connections = self._endpoints.connections()
         asked = [connection for connection in connections if connection.can_be_asked]
         if asked:
             fits = asking.fits
@@ -268,24 +268,24 @@ class GrpcWorker:
     @property
     def why(self) -> str:
         """Why it is not reached, as far as anybody knows; empty if it is."""
-        told = Counter(connection.why for connection in self._fleet.connections() if connection.why)
-        return told.most_common(1)[0][0] if told else self._fleet.why
+        told = Counter(connection.why for connection in self._endpoints.connections() if connection.why)
+        return told.most_common(1)[0][0] if told else self._endpoints.why
 
     # ------------------------------------------------------------------------------------------- for a Connection
 
     def changed(self, connection: Connection) -> None:
         """See Owner."""
         if connection.state is State.CONNECTING:
-            self._fleet.lost()
+            self._endpoints.lost()
         self._look()
 
-    def strayed(self, connection: Connection, answers: int) -> None:  # noqa: ARG002 - as Owner has it
+    def unsolicited(self, connection: Connection, answers: int) -> None:  # noqa: ARG002 - as Owner has it
         """See Owner."""
         self.count(WorkerEvent.STRAY, answers)
 
-    def stream_broke(self, connection: Connection, why: str, *, flooded: bool) -> None:
+    def stream_broke(self, connection: Connection, why: str, *, unsolicited_limit: bool) -> None:
         """See Owner."""
-        self.count(WorkerEvent.FLOODED if flooded else WorkerEvent.STREAM_BROKE)
+        self.count(WorkerEvent.FLOODED if unsolicited_limit else WorkerEvent.STREAM_BROKE)
         _LOG.warning("a stream to a worker broke", worker=self.name, address=connection.address, next=why)
 
     # --------------------------------------------------------------------------------------------- its standing
@@ -301,29 +301,29 @@ class GrpcWorker:
     @property
     def is_connected(self) -> bool:
         """Whether there is a connection at this moment, described or not."""
-        return any(connection.state in {State.DESCRIBING, State.READY} for connection in self._fleet.connections())
+        return any(connection.state in {State.DESCRIBING, State.READY} for connection in self._endpoints.connections())
 
     def described(self) -> dict[Description, int]:
         """Which descriptions the connections have that may be asked, and how many have each."""
         counted: dict[Description, int] = {}
-        for connection in self._fleet.connections():
+        for connection in self._endpoints.connections():
             if connection.description is not None and connection.is_serving:
                 counted[connection.description] = counted.get(connection.description, 0) + 1
         return counted
 
-    def all_with(self, description: Description) -> tuple[Introduction, ...]:
+    def all_with(self, description: Description) -> tuple[DescribeClient, ...]:
         """Whom to ask about settings: the connections on which this was said."""
-        return tuple(each.introduction for each in self._fleet.connections() if each.description is description)
+        return tuple(each.introduction for each in self._endpoints.connections() if each.description is description)
 
     def _look(self) -> None:
         """Something has changed: see who may be asked, and who waits for that."""
         if self._is_closed:
             return
-        for replica in self._fleet.replicas:
-            replica.look()
-        self._ring = [replica for replica in self._fleet.replicas if replica.can_be_asked]
+        for endpoint in self._endpoints.endpoints:
+            endpoint.look()
+        self._ring = [endpoint for endpoint in self._endpoints.endpoints if endpoint.can_be_asked]
         self._last = None
-        connections = self._fleet.connections()
+        connections = self._endpoints.connections()
         self.live = tuple({each.description: None for each in connections if each.description is not None})
         self.is_doubted = any(each.is_doubted for each in connections)
         self._tell_usable(sum(connection.can_be_asked for connection in connections))
@@ -379,6 +379,6 @@ class GrpcWorker:
         self._is_closed = True
         for asking in tuple(self._open):
             asking.cancel()
-        await self._fleet.close()
+        await self._endpoints.close()
         self._events.count(WORKER_CONNECTIONS, self.name, amount=-self._usable)
         self._events.worker_removed(self.name)

@@ -17,11 +17,11 @@ from gateway.policies.workers.targets import GrpcTarget
 from gateway.redis.addresses import RedisAddress
 from gateway.telemetry.events import Events
 from gateway.transports.credentials import WorkerCredentials
-from gateway.transports.grpc.dialling import Dialler
+from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import ConsumerLimits, TransportLimits
 from gateway.transports.queue.consumer import Consumer
-from gateway.transports.queue.relaying import Relaying, relayed
+from gateway.transports.queue.grpc_forwarder import GrpcForwarder, relayed
 from gateway.transports.queue.seals import QueueSeals
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -62,7 +62,7 @@ class Bridge:
             stream,
             target,
             limits,
-            dialler=Dialler(target, limits, WorkerCredentials(stream, worker.tls, worker.directory)),
+            dialer=Dialer(target, limits, WorkerCredentials(stream, worker.tls, worker.directory)),
             connections=worker.connections,
             events=events,
             reading=relayed,
@@ -71,7 +71,7 @@ class Bridge:
             address,
             stream,
             seals=seals,
-            judging=Relaying(self._worker),
+            judging=GrpcForwarder(self._worker),
             limits=consumer_limits,
             events=events,
         )

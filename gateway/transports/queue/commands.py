@@ -13,8 +13,8 @@ from redis import exceptions
 
 from gateway.redis.clients import Client
 from gateway.redis.pipelines import Command, answers_to
-from gateway.transports.queue.hands import Entry
 from gateway.transports.queue.names import GROUP, Names
+from gateway.transports.queue.pending_deliveries import PendingEntry
 
 BLOCK_SECONDS: Final = 0.5
 """How long a read waits for an entry before it begins anew. Whoever is told to stop waits for it: breaking it off would
@@ -36,7 +36,7 @@ class Delivered(Struct, frozen=True, kw_only=True):
     it to the worker.
     """
 
-    entry: Entry
+    entry: PendingEntry
     fields: Mapping[bytes, bytes]
     before: int = 0
 
@@ -138,7 +138,7 @@ class Commands:
             await self._forget_deleted(name, missing)
         return [
             Delivered(
-                entry=Entry(lane, each.id),
+                entry=PendingEntry(lane, each.id),
                 fields=_fields(claimed[each.id]),
                 # What was delivered to this very consumer, and never came into its hands, nobody has been asked.
                 before=max(0, each.times - (each.consumer == self._consumer)),
@@ -164,7 +164,7 @@ class Commands:
         if commands:
             await self.run(commands)
 
-    def renewals(self, entries: Iterable[Entry]) -> list[Command]:
+    def renewals(self, entries: Iterable[PendingEntry]) -> list[Command]:
         """Commands that keep entries from being claimed by others. (JUSTID: it is no delivery.)"""
         return [
             ("XCLAIM", self._names.asks(lane), GROUP, self._consumer, 0, *numbers[start : start + _MOST_IDS], "JUSTID")
@@ -172,7 +172,7 @@ class Commands:
             for start in range(0, len(numbers), _MOST_IDS)
         ]
 
-    def dones(self, entries: Iterable[Entry]) -> list[Command]:
+    def dones(self, entries: Iterable[PendingEntry]) -> list[Command]:
         """Commands after which entries are done, and their bytes are free."""
         return [
             command
@@ -211,7 +211,7 @@ class Commands:
         return answer
 
 
-def by_lane(entries: Iterable[Entry]) -> dict[str, list[bytes]]:
+def by_lane(entries: Iterable[PendingEntry]) -> dict[str, list[bytes]]:
     """The entries' numbers, by lane."""
     lanes: dict[str, list[bytes]] = {}
     for lane, number in entries:
@@ -230,7 +230,7 @@ def _raise_no_group(error: BaseException) -> None:
 
 
 def _entries(lane: str, answer: Any) -> list[Delivered]:
-    return [Delivered(entry=Entry(lane, number), fields=_fields(fields)) for number, fields in answer]
+    return [Delivered(entry=PendingEntry(lane, number), fields=_fields(fields)) for number, fields in answer]
 
 
 def _fields(flat: Sequence[bytes]) -> dict[bytes, bytes]:

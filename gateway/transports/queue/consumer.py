@@ -25,15 +25,15 @@ from gateway.redis.homes import home_client
 from gateway.redis.link import Link
 from gateway.telemetry.events import Events, NoEvents
 from gateway.transports.limits import ConsumerLimits
-from gateway.transports.queue.answering import Answering
 from gateway.transports.queue.commands import Commands, NoGroupError
-from gateway.transports.queue.consuming import PART, Condition, Consuming
-from gateway.transports.queue.hands import Entry, Hands
+from gateway.transports.queue.consumer_context import PART, ConsumerCondition, ConsumerContext
+from gateway.transports.queue.delivery_dispatcher import DeliveryDispatcher
+from gateway.transports.queue.handler import Handler
 from gateway.transports.queue.heartbeat import Heartbeat
-from gateway.transports.queue.judging import Judging
 from gateway.transports.queue.names import Names
+from gateway.transports.queue.pending_deliveries import PendingDeliveries, PendingEntry
+from gateway.transports.queue.reply_writer import ReplyWriter
 from gateway.transports.queue.seals import QueueSeals
-from gateway.transports.queue.sorting import Sorting
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ class Consumer:
         stream: str,
         *,
         seals: QueueSeals,
-        judging: Judging,
+        judging: Handler,
         limits: ConsumerLimits | None = None,
         events: Events | None = None,
     ) -> None:
@@ -67,18 +67,18 @@ class Consumer:
         events = events or NoEvents()
         # It says nothing of this machine: it can be read in Redis.
         name = secrets.token_hex(16)
-        self._own = Consuming(
+        self._own = ConsumerContext(
             name=name,
             names=Names(stream),
             seals=seals,
             judging=judging,
             limits=limits,
             events=events,
-            condition=Condition(stream, name, address.shown, events),
-            hands=Hands(limits.in_flight, limits.in_flight_bytes),
+            condition=ConsumerCondition(stream, name, address.shown, events),
+            hands=PendingDeliveries(limits.in_flight, limits.in_flight_bytes),
         )
-        self._sorting = Sorting(self._own)
-        self._answering = Answering(self._own)
+        self._sorting = DeliveryDispatcher(self._own)
+        self._answering = ReplyWriter(self._own)
         self._heartbeat = Heartbeat(self._own, self._sorting, self._answering)
         self._lane = ""
         seconds = limits.answer_seconds
@@ -179,7 +179,7 @@ class Consumer:
     async def _recover(self, redis: Commands) -> None:
         """Take up what was delivered to this consumer by a read whose answer was lost on the way: nobody else knows."""
         pending = await redis.pending(self._lane, PART)
-        wanted = [each for each in pending if not self._own.hands.holds(Entry(self._lane, each.id))]
+        wanted = [each for each in pending if not self._own.hands.holds(PendingEntry(self._lane, each.id))]
         await self._sorting.received(redis, self._lane, await redis.claim(self._lane, wanted))
 
     async def _leave(self, redis: Commands) -> None:

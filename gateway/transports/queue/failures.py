@@ -28,7 +28,7 @@ from gateway.reasons import Reason
 from gateway.redis.faults import reason_of
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
-from gateway.transports.queue.lane import Backlog
+from gateway.transports.queue.request_stream import Backlog
 
 TOLD: Final = frozenset(
     {

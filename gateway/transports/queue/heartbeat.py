@@ -19,12 +19,12 @@ from redis import exceptions
 from gateway.telemetry.labels import ConsumerEvent
 from gateway.telemetry.table import BRIDGE_EVENTS
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
-from gateway.transports.queue.answering import Answering
 from gateway.transports.queue.commands import FORGOTTEN_SECONDS, Commands, NoGroupError, is_no_group
-from gateway.transports.queue.consuming import FULL, PART, Consuming
-from gateway.transports.queue.hands import Entry
-from gateway.transports.queue.judging import Introduced
-from gateway.transports.queue.sorting import Sorting
+from gateway.transports.queue.consumer_context import FULL, PART, ConsumerContext
+from gateway.transports.queue.delivery_dispatcher import DeliveryDispatcher
+from gateway.transports.queue.handler import ConsumerDescription
+from gateway.transports.queue.pending_deliveries import PendingEntry
+from gateway.transports.queue.reply_writer import ReplyWriter
 from gateway.transports.queue.wire import DEAD_SECONDS, sealed_presence
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ class Heartbeat:
         answering: knows how much was answered.
     """
 
-    def __init__(self, consuming: Consuming, sorting: Sorting, answering: Answering) -> None:
+    def __init__(self, consuming: ConsumerContext, sorting: DeliveryDispatcher, answering: ReplyWriter) -> None:
         self._own = consuming
         self._sorting = sorting
         self._answering = answering
@@ -56,7 +56,7 @@ class Heartbeat:
         self.is_stopping = False
 
     @property
-    def introduced(self) -> Introduced | None:
+    def introduced(self) -> ConsumerDescription | None:
         """As whom it takes work now; None: it does not."""
         return None if self.is_stopping else self._own.judging.introduced
 
@@ -111,7 +111,7 @@ class Heartbeat:
         else:
             own.condition.without_worker(own.judging.why)
 
-    def _presence(self, introduced: Introduced) -> bytes:
+    def _presence(self, introduced: ConsumerDescription) -> bytes:
         own = self._own
         presence = q.Presence(
             description=introduced.description,
@@ -130,7 +130,7 @@ class Heartbeat:
             return
         dead = await redis.pending(lane, PART, idle=DEAD_SECONDS)
         # Its own, too: those of a read whose answer was lost on the way.
-        wanted = [each for each in dead if not own.hands.holds(Entry(lane, each.id))][:room]
+        wanted = [each for each in dead if not own.hands.holds(PendingEntry(lane, each.id))][:room]
         claimed = await redis.claim(lane, wanted, idle=DEAD_SECONDS)
         if claimed:
             own.events.count(BRIDGE_EVENTS, ConsumerEvent.CLAIMED, amount=len(claimed))

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 from redis import exceptions
 
 from gateway.redis.pipelines import Command
-from gateway.transports.queue.asks import OpenAsk
 from gateway.transports.queue.clock import RedisClock
-from gateway.transports.queue.lane import Lane
 from gateway.transports.queue.names import Names
+from gateway.transports.queue.open_calls import OpenCall
+from gateway.transports.queue.request_stream import RequestStream
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import EXPIRED_MS, Requests
 
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
     """One pipeline: its commands, and the asks that are in it, each with its command's place."""
 
     commands: list[Command]
-    asks: list[tuple[int, OpenAsk]]
+    asks: list[tuple[int, OpenCall]]
     lengths: list[tuple[int, str]]
 
 
@@ -57,10 +57,10 @@ class Outbox:
         self._clock = clock
         self._batch_bytes = batch_bytes
         self._requests = Requests()
-        self._unsent: OrderedDict[OpenAsk, None] = OrderedDict()
+        self._unsent: OrderedDict[OpenCall, None] = OrderedDict()
         self._taken_back: dict[str, list[bytes]] = {}
         self._read_to: bytes | None = None
-        self.lanes: dict[str, Lane] = {}
+        self.lanes: dict[str, RequestStream] = {}
 
     def __bool__(self) -> bool:
         """Whether something waits. What has been read alone need not be told: it goes with the next pipeline."""
@@ -71,20 +71,20 @@ class Outbox:
         """How many asks wait to be written."""
         return len(self._unsent)
 
-    def lane(self, name: str) -> Lane:
+    def lane(self, name: str) -> RequestStream:
         """What is known of a lane."""
         known = self.lanes.get(name)
         if known is None:
-            known = self.lanes[name] = Lane()
+            known = self.lanes[name] = RequestStream()
         return known
 
-    def put(self, ask: OpenAsk) -> None:
+    def put(self, ask: OpenCall) -> None:
         """Write it."""
         ask.is_waiting = True
         self.lane(ask.lane).unsent += 1
         self._unsent[ask] = None
 
-    def put_again(self, asks: list[OpenAsk]) -> None:
+    def put_again(self, asks: list[OpenCall]) -> None:
         """Write these once more, before all others, and delete where they stood.
 
         They keep their deadlines, by which bridges know them; but not if Redis' clock is another one now.
@@ -103,20 +103,20 @@ class Outbox:
             self._unsent[ask] = None
             self._unsent.move_to_end(ask, last=False)
 
-    def take_back(self, ask: OpenAsk) -> None:
+    def take_back(self, ask: OpenCall) -> None:
         """Nobody waits for its answer."""
         self.rest(ask)
         if ask.entry is not None:
             self._taken_back.setdefault(ask.lane, []).append(ask.entry)
 
-    def rest(self, ask: OpenAsk) -> None:
+    def rest(self, ask: OpenCall) -> None:
         """It waits no more: Redis has it, or it is done. Nothing of it is kept."""
         self._unsent.pop(ask, None)
         if ask.is_waiting:
             ask.is_waiting = False
             self.lane(ask.lane).unsent -= 1
 
-    def answered(self, ask: OpenAsk) -> None:
+    def answered(self, ask: OpenCall) -> None:
         """It is answered: whoever did so has taken it out of its lane in the same moment."""
         self.rest(ask)
         lane = self.lane(ask.lane)
@@ -142,8 +142,8 @@ class Outbox:
             commands.append(("XLEN", self._names.asks(lane)))
         return Batch(commands, sent, lengths)
 
-    def _add_asks(self, commands: list[Command]) -> list[tuple[int, OpenAsk]]:
-        sent: list[tuple[int, OpenAsk]] = []
+    def _add_asks(self, commands: list[Command]) -> list[tuple[int, OpenCall]]:
+        sent: list[tuple[int, OpenCall]] = []
         if not self._unsent:
             return sent
         now = self._clock.now()
@@ -171,15 +171,17 @@ class Outbox:
         self._requests.forget()
         return sent
 
-    def written(self, batch: Batch, answers: list[Any]) -> tuple[list[tuple[OpenAsk, BaseException]], Exception | None]:
+    def written(
+        self, batch: Batch, answers: list[Any]
+    ) -> tuple[list[tuple[OpenCall, BaseException]], Exception | None]:
         """Take down what Redis said to a pipeline.
 
         Returns:
             The asks that it refused, and why; and by which error it says that it is not the right server any more: then
             those that it did not take for that reason wait to be written to the right one.
         """
-        refused: list[tuple[OpenAsk, BaseException]] = []
-        moved: list[OpenAsk] = []
+        refused: list[tuple[OpenCall, BaseException]] = []
+        moved: list[OpenCall] = []
         elsewhere: Exception | None = None
         for place, ask in batch.asks:
             answer = answers[place]

@@ -37,7 +37,7 @@ MOST_POLICIES: Final = 1000
 _DEADLINE_DIGITS: Final = 16
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class QueuedRequest(Struct, frozen=True, kw_only=True):
     """An entry of a lane. ``deadline`` is in milliseconds of Redis' clock; ``request`` has a question in it."""
 
     gateway: str
@@ -91,7 +91,7 @@ def settings_request(policy: str, settings: bytes) -> bytes:
     return bytes(q.Request(validate_settings=asked).SerializeToString())
 
 
-def read_question(seals: QueueSeals, lane: str, fields: Mapping[bytes, bytes]) -> Question | None:
+def read_question(seals: QueueSeals, lane: str, fields: Mapping[bytes, bytes]) -> QueuedRequest | None:
     """What an entry of a lane asks; None if it is no message of ours."""
     number, deadline_text = fields.get(b"i", b""), fields.get(b"d", b"")
     if len(number) != ID_BYTES or not deadline_text.isdigit() or len(deadline_text) > _DEADLINE_DIGITS:
@@ -108,7 +108,7 @@ def read_question(seals: QueueSeals, lane: str, fields: Mapping[bytes, bytes]) -
         return None
     if request.WhichOneof("question") is None:
         return None
-    return Question(gateway=gateway, id=number, deadline=deadline, request=request)
+    return QueuedRequest(gateway=gateway, id=number, deadline=deadline, request=request)
 
 
 def sealed_replies(seals: QueueSeals, gateway: str, replies: Iterable[q.Reply], now: int) -> bytes:

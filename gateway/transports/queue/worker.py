@@ -28,18 +28,18 @@ from gateway.redis.addresses import RedisAddress
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import QUEUE_EVENTS, WorkerEvent
 from gateway.telemetry.table import QUEUE_LENGTH, QUEUE_OLDEST_SECONDS, WORKER_CONNECTIONS
-from gateway.transports.agreement import Agreement
-from gateway.transports.asked import Answered, SettingsJudge, count_worker_event
 from gateway.transports.descriptions import Description
 from gateway.transports.limits import TransportLimits
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue.asks import OpenAsk, OpenAsks, OpenReview, OpenSettings
-from gateway.transports.queue.exchange import Exchange
 from gateway.transports.queue.failures import Failures
 from gateway.transports.queue.names import Names
+from gateway.transports.queue.open_calls import OpenCall, OpenCalls, OpenReview, OpenSettings
+from gateway.transports.queue.request_exchange import RequestExchange
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import EXPIRED_MS
+from gateway.transports.version_skew import VersionSkew
+from gateway.transports.worker_channel import Answered, SettingsValidator, count_worker_event
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -69,7 +69,7 @@ class QueueWorker:
     ) -> None:
         self.name = name
         self.target = f"queue {target.stream}"
-        self.agreement = Agreement(limits.worker_settle_seconds)
+        self.agreement = VersionSkew(limits.worker_settle_seconds)
         self.is_doubted = False
         self.never = ""
         self._limits = limits
@@ -78,13 +78,13 @@ class QueueWorker:
         self._outcomes = Outcomes(name, limits.message_characters, self._failures.internal)
         self._seals = QueueSeals(target.stream, Path(target.directory) / target.key_file)
         self._listeners: list[Callable[[], object]] = []
-        self._unplaced: dict[OpenAsk, None] = {}
+        self._unplaced: dict[OpenCall, None] = {}
         self._usable = 0
         self._is_closed = False
         self._events.worker_added(name, QUEUE_EVENTS)
-        self._refused = OpenAsks()
+        self._refused = OpenCalls()
         self._tell_queue(0, 0.0)
-        self._exchange = Exchange(
+        self._exchange = RequestExchange(
             names=Names(target.stream),
             seals=self._seals,
             address=redis,
@@ -146,7 +146,7 @@ class QueueWorker:
         finally:
             self._give_up(made)
 
-    def _put(self, made: OpenAsk) -> None:
+    def _put(self, made: OpenCall) -> None:
         exchange = self._exchange
         refusal = self._refusal(made.size)
         asks = exchange.open if refusal is None else self._refused
@@ -159,7 +159,7 @@ class QueueWorker:
         else:
             self._place(made, made.since)
 
-    def _place(self, made: OpenAsk, now: float) -> None:
+    def _place(self, made: OpenCall, now: float) -> None:
         """Choose a lane, and put it there, if it may be put there."""
         exchange = self._exchange
         lanes = exchange.crowd.lanes(made.fits)
@@ -175,24 +175,24 @@ class QueueWorker:
         else:
             self._refuse(made, refusal)
 
-    def _refuse(self, made: OpenAsk, failure: Failure) -> None:
+    def _refuse(self, made: OpenCall, failure: Failure) -> None:
         """Never inside the call that asks."""
         asyncio.get_running_loop().call_soon(self._fail, made, failure)
 
-    def _fail(self, made: OpenAsk, failure: Failure) -> None:
+    def _fail(self, made: OpenCall, failure: Failure) -> None:
         if made.is_done:
             return
         self._forget(made)
         made.failed(failure)
 
-    def _give_up(self, made: OpenAsk) -> None:
+    def _give_up(self, made: OpenCall) -> None:
         self._unplaced.pop(made, None)
         if made.lane:
             self._exchange.give_up(made)
         else:
             self._forget(made)
 
-    def _forget(self, made: OpenAsk) -> None:
+    def _forget(self, made: OpenCall) -> None:
         """One that is not in Redis: it was never put, or has been taken out."""
         self._unplaced.pop(made, None)
         self._exchange.open.close(made)
@@ -271,9 +271,9 @@ class QueueWorker:
         """Which descriptions those have who are there, and how many have each."""
         return self._exchange.crowd.described()
 
-    def all_with(self, description: Description) -> tuple[SettingsJudge, ...]:
+    def all_with(self, description: Description) -> tuple[SettingsValidator, ...]:
         """Whom to ask about settings: whoever in that lane takes the question."""
-        return (_LaneJudge(self, description),) if description in self.live else ()
+        return (_StreamSettingsValidator(self, description),) if description in self.live else ()
 
     def _look(self) -> None:
         if self._is_closed:
@@ -320,8 +320,8 @@ class QueueWorker:
         self._events.worker_removed(self.name)
 
 
-class _LaneJudge:
-    """Asks those who are described so about settings; as a SettingsJudge does."""
+class _StreamSettingsValidator:
+    """Asks those who are described so about settings; as a SettingsValidator does."""
 
     __slots__ = ("_fits", "_worker")
 
@@ -330,5 +330,5 @@ class _LaneJudge:
         self._fits = frozenset((description,))
 
     async def validate_settings(self, policy: str, settings: bytes) -> pb.ValidateSettingsResponse:
-        """See SettingsJudge."""
+        """See SettingsValidator."""
         return await self._worker.validate_settings(policy, settings, self._fits)

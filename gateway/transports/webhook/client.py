@@ -25,8 +25,8 @@ from yarl import URL
 from gateway.transports.limits import TransportLimits
 from gateway.transports.webhook.content import GzipError, TooLargeError, read_content
 from gateway.transports.webhook.failures import CallError, Failures
-from gateway.transports.webhook.places import Places
-from gateway.transports.webhook.proof import Proof
+from gateway.transports.webhook.host_overrides import HostOverrides
+from gateway.transports.webhook.webhook_tls import WebhookTls
 
 _USER_AGENT: Final = "kube-apiserver-admission"
 _HEADER_BYTES: Final = 65_536
@@ -69,7 +69,7 @@ class Client:
     def __init__(
         self,
         authority: str,
-        places: Places,
+        places: HostOverrides,
         limits: TransportLimits,
         failures: Failures,
         *,
@@ -93,7 +93,7 @@ class Client:
             max_field_size=_HEADER_BYTES,
         )
 
-    async def post(self, post: Post, proof: Proof) -> Received:
+    async def post(self, post: Post, proof: WebhookTls) -> Received:
         """Send it, and read all of the answer. The caller sets the deadline.
 
         Raises:
@@ -124,7 +124,7 @@ class Client:
         """Close all connections."""
         await self._session.close()
 
-    def _headers(self, post: Post, proof: Proof) -> dict[str, str]:
+    def _headers(self, post: Post, proof: WebhookTls) -> dict[str, str]:
         headers: dict[str, str] = {
             hdrs.HOST: self._authority,
             hdrs.USER_AGENT: _USER_AGENT,
@@ -176,7 +176,7 @@ class Client:
 class _Connections(aiohttp.TCPConnector):
     """aiohttp's pool, with a bound of its idle connections, which aiohttp does not know."""
 
-    def __init__(self, places: Places, limits: TransportLimits, changed: Callable[[int], None]) -> None:
+    def __init__(self, places: HostOverrides, limits: TransportLimits, changed: Callable[[int], None]) -> None:
         super().__init__(
             limit=limits.webhook_connections,
             keepalive_timeout=limits.webhook_idle_seconds,

@@ -26,7 +26,7 @@ _PLAIN: Final = "$&+,/:;=@-_.~"
 """What Go leaves as it is in a path (net/url, shouldEscape with encodePath), besides letters and digits."""
 
 
-class Endpoint:
+class WebhookEndpoint:
     """Where one webhook is.
 
     ``authority`` is host and port as the Host header has them, ``target`` the same as users of a kubeconfig are named,

@@ -18,16 +18,16 @@ from gateway.policies.workers.targets import WebhookTarget
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import WEBHOOK_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS
-from gateway.transports.asked import Answered, count_worker_event
 from gateway.transports.descriptions import Description
 from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.webhook.access import Credentials, WebhookAccess
-from gateway.transports.webhook.asking import WebhookCall
+from gateway.transports.webhook.call import WebhookCall
 from gateway.transports.webhook.client import Client
-from gateway.transports.webhook.endpoint import Endpoint
+from gateway.transports.webhook.endpoint import WebhookEndpoint
 from gateway.transports.webhook.failures import CallError, Failures, timeout_failure
-from gateway.transports.webhook.places import Places
-from gateway.transports.webhook.proof import ProofError, Prover
+from gateway.transports.webhook.host_overrides import HostOverrides
+from gateway.transports.webhook.webhook_tls import WebhookTlsError, WebhookTlsLoader
+from gateway.transports.worker_channel import Answered, count_worker_event
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -57,13 +57,13 @@ class WebhookWorker:
     ) -> None:
         access = access or WebhookAccess()
         self.name = name
-        self._endpoint = Endpoint(target)
+        self._endpoint = WebhookEndpoint(target)
         self.target = self._endpoint.url
         self._limits = limits
         self._events = events or NoEvents()
         # The first one in the list that is known, as CreateAdmissionObjects has it.
         self._version = next((version for version in target.review_versions if version in SPOKEN), "")
-        places = Places(access.resolved)
+        places = HostOverrides(access.resolved)
         host, port = places.place(self._endpoint.host, self._endpoint.port)
         self._failures = Failures(name, f"{host}:{port}", self._endpoint.host, limits.message_characters)
         self._backlog = Backlog(limits.worker_backlog_bytes)
@@ -74,7 +74,7 @@ class WebhookWorker:
             line = self._lines.get(credentials)
             if line is None:
                 line = self._lines[credentials] = _Line(
-                    prover=Prover(name, target.ca_bundle, credentials, limits.webhook_reload_seconds),
+                    prover=WebhookTlsLoader(name, target.ca_bundle, credentials, limits.webhook_reload_seconds),
                     client=Client(
                         self._endpoint.authority,
                         places,
@@ -142,7 +142,7 @@ class WebhookWorker:
                 return await call.answer(await prover.current())
         except TimeoutError:
             return timeout_failure(ask.policy.name, call.url)
-        except ProofError as error:
+        except WebhookTlsError as error:
             return self._failures.unusable(ask.policy.name, str(error))
         except CallError as error:
             return error.failure
@@ -197,7 +197,7 @@ class WebhookWorker:
 class _Line:
     """A way to the webhook: the proof, and the connections that are made with it."""
 
-    def __init__(self, *, prover: Prover, client: Client) -> None:
+    def __init__(self, *, prover: WebhookTlsLoader, client: Client) -> None:
         self.prover = prover
         self.client = client
 

@@ -159,7 +159,7 @@ def test_a_path_that_is_no_directory_is_an_error(tmp_path, name):
 
 
 def test_a_directory_with_too_many_files_is_an_error(folder, monkeypatch):
-    """Looking through it each second would be expensive."""
+    """PollTimer through it each second would be expensive."""
     monkeypatch.setattr(discovery, "MAX_FILES", 3)
     for number in range(4):
         bash(folder / f"hook{number}")

@@ -50,7 +50,7 @@ class Told:
         self.gone = []
         self.backlog = Backlog(1_000_000)
 
-    def strayed(self, answers):
+    def unsolicited(self, answers):
         self.strays += answers
 
 
@@ -62,7 +62,7 @@ def open_stream(channel, told, limits):
         backlog=told.backlog,
         failures=Failures("labels", "somewhere", 500),
         read=lambda ask, outcome: outcome_answer(ask, outcome, characters=500),
-        strayed=told.strayed,
+        unsolicited=told.unsolicited,
         gone=told.gone.append,
     )
 

@@ -102,14 +102,14 @@ class Dialled:
 class Asked:
     """An ask to the worker. ``answers`` are those that came."""
 
-    def __init__(self, fleet, about=None, *, cancellable=True, fits=None, told=lambda: None, **fields):
+    def __init__(self, endpoints, about=None, *, cancellable=True, fits=None, told=lambda: None, **fields):
         self.answers = []
         self._told = told
         ask = question(about or judge(), **fields)
         if not cancellable:
             ask = type(ask)(**{name: getattr(ask, name) for name in ask.__struct_fields__} | {"cancellable": False})
         self.ask = ask
-        self.cancel = fleet.worker.ask(ask, self._answered, fits)
+        self.cancel = endpoints.worker.ask(ask, self._answered, fits)
 
     def _answered(self, _call, answer):
         self.answers.append(answer)
@@ -132,7 +132,7 @@ class FleetPlayed:
 
     @property
     def places(self):
-        return self.worker._fleet.connections()
+        return self.worker._endpoints.connections()
 
     def attempts(self):
         """All attempts, with who was asked, in no order."""
@@ -151,21 +151,21 @@ async def played(*addresses, said=SAID, resolving=None, **limits):
         "labels",
         "labels.svc:1",
         TransportLimits(**({"worker_connections": 1} | limits)),
-        dialler=dialled,
+        dialer=dialled,
         events=events,
         resolving=resolving or resolve,
     )
-    fleet = FleetPlayed(worker, events, dialled)
+    endpoints = FleetPlayed(worker, events, dialled)
 
     def connect(address, channel):
         assert channel == address
-        fleet.made.append(Played(address, said))
-        return fleet.made[-1]
+        endpoints.made.append(Played(address, said))
+        return endpoints.made[-1]
 
-    worker._fleet._connect = connect
+    worker._endpoints._connect = connect
     try:
-        await until(lambda: len(worker._fleet.replicas) == len(addresses))
-        yield fleet
+        await until(lambda: len(worker._endpoints.endpoints) == len(addresses))
+        yield endpoints
     finally:
         await worker.close()
-        assert all(place.is_closed for place in worker._fleet.connections())
+        assert all(place.is_closed for place in worker._endpoints.connections())

@@ -7,7 +7,7 @@ import pytest
 from gateway.engine.verdicts import Allow, Failure
 from gateway.reasons import Reason
 from gateway.transports.grpc import retries as retries_module
-from gateway.transports.grpc.attempts import Ending
+from gateway.transports.grpc.call_attempt import CallResult
 from tests.integration.running import until
 from tests.transports.grpc.fleets import Asked, played
 from tests.transports.reaching import judge
@@ -15,7 +15,7 @@ from tests.transports.reaching import judge
 BROKEN = Failure(reason=Reason.WORKER_UNAVAILABLE, message="broken")
 FAILED = Failure(reason=Reason.WORKER_FAILURE, message="could not judge")
 LATE = Failure(reason=Reason.WORKER_TIMEOUT, message="late")
-WORDS = {Ending.UNSENT: BROKEN, Ending.LOST: BROKEN, Ending.SAID: FAILED, Ending.LATE: LATE}
+WORDS = {CallResult.UNSENT: BROKEN, CallResult.LOST: BROKEN, CallResult.SAID: FAILED, CallResult.LATE: LATE}
 
 
 def fail(place, ending):
@@ -23,23 +23,23 @@ def fail(place, ending):
     place.open[0].ended(WORDS[ending], ending)
 
 
-def is_closed(fleet, place, about=None):
-    (replica,) = [each for each in fleet.worker._fleet.replicas if each.address == place.address]
+def is_closed(endpoints, place, about=None):
+    (replica,) = [each for each in endpoints.worker._endpoints.endpoints if each.address == place.address]
     return replica.is_closed((about or judge()).qualified_name)
 
 
-def lead(fleet, asked, play):
+def lead(endpoints, asked, play):
     """Let each attempt of a call go as ``play`` has it, until the call has its answer."""
     while not asked.answers:
-        (place,) = [place for place in fleet.made if place.open]
+        (place,) = [place for place in endpoints.made if place.open]
         play(place)
 
 
 @pytest.mark.parametrize("cancellable", [True, False])
-@pytest.mark.parametrize("ending", [Ending.LOST, Ending.SAID])
+@pytest.mark.parametrize("ending", [CallResult.LOST, CallResult.SAID])
 async def test_failures_open_the_circuit(ending, cancellable):
     """Of that policy at that address, which is not called any more; the other address and policy are."""
-    async with played("a", "b", worker_circuit_calls=4) as fleet:
+    async with played("a", "b", worker_circuit_calls=4) as endpoints:
 
         def play(place):
             if place.address == "a":
@@ -48,44 +48,44 @@ async def test_failures_open_the_circuit(ending, cancellable):
                 place.open[0].answered(Allow())
 
         for _ in range(10):
-            lead(fleet, Asked(fleet, cancellable=cancellable), play)
-        a, b = fleet.made
-        assert not is_closed(fleet, a)
-        assert is_closed(fleet, b)
-        assert is_closed(fleet, a, judge("other"))
-        assert fleet.events["circuit_opened"] == 1
+            lead(endpoints, Asked(endpoints, cancellable=cancellable), play)
+        a, b = endpoints.made
+        assert not is_closed(endpoints, a)
+        assert is_closed(endpoints, b)
+        assert is_closed(endpoints, a, judge("other"))
+        assert endpoints.events["circuit_opened"] == 1
         before = len(a.attempts)
         for _ in range(4):
-            Asked(fleet)
+            Asked(endpoints)
         assert len(a.attempts) == before
 
 
 async def test_failures_that_workers_answer_never_open_the_last_circuit():
     """It may be the document: where all addresses fail alike, the last one is called on, and no call fails unasked."""
-    async with played("a", "b", worker_circuit_calls=2) as fleet:
+    async with played("a", "b", worker_circuit_calls=2) as endpoints:
         for _ in range(40):
-            asked = Asked(fleet)
-            lead(fleet, asked, lambda place: fail(place, Ending.SAID))
+            asked = Asked(endpoints)
+            lead(endpoints, asked, lambda place: fail(place, CallResult.SAID))
             assert asked.answer is FAILED
-        assert [is_closed(fleet, place) for place in fleet.made].count(True) == 1
+        assert [is_closed(endpoints, place) for place in endpoints.made].count(True) == 1
 
 
 async def test_a_failure_that_the_only_endpoint_answers_does_not_open_its_circuit():
     """It is called all the same: nothing is won by not doing so."""
-    async with played("a", worker_circuit_calls=1) as fleet:
+    async with played("a", worker_circuit_calls=1) as endpoints:
         for _ in range(3):
-            Asked(fleet)
-            fail(fleet.made[0], Ending.SAID)
-        assert is_closed(fleet, fleet.made[0])
-        assert len(fleet.made[0].attempts) == 3
+            Asked(endpoints)
+            fail(endpoints.made[0], CallResult.SAID)
+        assert is_closed(endpoints, endpoints.made[0])
+        assert len(endpoints.made[0].attempts) == 3
 
 
 async def test_what_never_left_says_nothing_of_the_endpoint():
     """No circuit opens for it."""
-    async with played("a", worker_circuit_calls=1) as fleet:
-        Asked(fleet)
-        fail(fleet.made[0], Ending.UNSENT)
-        assert is_closed(fleet, fleet.made[0])
+    async with played("a", worker_circuit_calls=1) as endpoints:
+        Asked(endpoints)
+        fail(endpoints.made[0], CallResult.UNSENT)
+        assert is_closed(endpoints, endpoints.made[0])
 
 
 @pytest.mark.parametrize("seconds", [10.0, 15.0])
@@ -95,51 +95,51 @@ async def test_being_late_opens_the_circuit(monkeypatch, how, seconds):
     may take.
     """
     about = judge(timeout=seconds)
-    async with played("a", worker_circuit_calls=1) as fleet:
-        asked = Asked(fleet, about, deadline=(begun := monotonic()) + 10.0)
+    async with played("a", worker_circuit_calls=1) as endpoints:
+        asked = Asked(endpoints, about, deadline=(begun := monotonic()) + 10.0)
         monkeypatch.setattr(retries_module, "monotonic", lambda: begun + 10.0)
         if how == "late":
-            fail(fleet.made[0], Ending.LATE)
+            fail(endpoints.made[0], CallResult.LATE)
         else:
             asked.cancel()
-        assert not is_closed(fleet, fleet.made[0], about)
+        assert not is_closed(endpoints, endpoints.made[0], about)
 
 
 async def test_an_answer_in_time_is_no_failure(monkeypatch):
     """However little of the time was left."""
-    async with played("a", worker_circuit_calls=1) as fleet:
-        Asked(fleet, deadline=(begun := monotonic()) + 10.0)
+    async with played("a", worker_circuit_calls=1) as endpoints:
+        Asked(endpoints, deadline=(begun := monotonic()) + 10.0)
         monkeypatch.setattr(retries_module, "monotonic", lambda: begun + 9.9)
-        fleet.made[0].open[0].answered(Allow())
-        assert is_closed(fleet, fleet.made[0])
+        endpoints.made[0].open[0].answered(Allow())
+        assert is_closed(endpoints, endpoints.made[0])
 
 
 async def test_a_review_that_has_no_time_left_says_little_of_the_endpoint(monkeypatch):
     """A tenth of the policy's time is not all of it: an endpoint that was called too late is not to blame."""
     about = judge(timeout=10.0)
-    async with played("a", worker_circuit_calls=1) as fleet:
-        Asked(fleet, about, deadline=(begun := monotonic()) + 1.0)
+    async with played("a", worker_circuit_calls=1) as endpoints:
+        Asked(endpoints, about, deadline=(begun := monotonic()) + 1.0)
         monkeypatch.setattr(retries_module, "monotonic", lambda: begun + 1.0)
-        fail(fleet.made[0], Ending.LATE)
-        assert is_closed(fleet, fleet.made[0], about)
+        fail(endpoints.made[0], CallResult.LATE)
+        assert is_closed(endpoints, endpoints.made[0], about)
 
 
 async def test_an_early_cancel_says_nothing():
     """A review that another policy decided is not the endpoint's doing."""
-    async with played("a", worker_circuit_calls=1) as fleet:
-        asked = Asked(fleet)
+    async with played("a", worker_circuit_calls=1) as endpoints:
+        asked = Asked(endpoints)
         asked.cancel()
-        assert is_closed(fleet, fleet.made[0])
+        assert is_closed(endpoints, endpoints.made[0])
 
 
 async def test_open_circuits_everywhere_fail_at_once():
     """Waiting would cost every review its time; the failure says what happened."""
-    async with played("a", worker_circuit_calls=1) as fleet:
-        Asked(fleet, cancellable=False)
-        fail(fleet.made[0], Ending.LOST)
-        asked = Asked(fleet)
+    async with played("a", worker_circuit_calls=1) as endpoints:
+        Asked(endpoints, cancellable=False)
+        fail(endpoints.made[0], CallResult.LOST)
+        asked = Asked(endpoints)
         await until(lambda: asked.answers)
         assert asked.answer.reason is Reason.WORKER_UNAVAILABLE
         assert "is not asked about policy 'judge' for 5 s" in asked.answer.message
-        assert Asked(fleet, judge("other")).answers == []
-        assert len(fleet.made[0].attempts) == 2
+        assert Asked(endpoints, judge("other")).answers == []
+        assert len(endpoints.made[0].attempts) == 2

@@ -41,7 +41,7 @@ async def reached(*policies, limits=None, **worker):
 
 
 def connection(workers):
-    (found,) = workers._held["labels"].connection._fleet.connections()
+    (found,) = workers._held["labels"].connection._endpoints.connections()
     return found
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from gateway.transports.credentials import CredentialsError
 from gateway.transports.descriptions import Descriptions
-from gateway.transports.grpc import fleet as module
+from gateway.transports.grpc import endpoint_set as module
 from gateway.transports.grpc.addresses import ResolveError
 from gateway.transports.grpc.connection import State
-from gateway.transports.grpc.replica import PATIENCE, TURN_SECONDS, Replica
+from gateway.transports.grpc.endpoint import PATIENCE, TURN_SECONDS, Endpoint
 from gateway.transports.limits import TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
@@ -29,7 +29,7 @@ class World:
         self.states = list(states)
         self.error = None
         self.now = 1.0
-        self.replica = Replica(
+        self.replica = Endpoint(
             "a",
             limits=LIMITS,
             dial=self._dial,
@@ -197,20 +197,20 @@ def test_circuits_are_of_one_policy_each():
 
 async def test_addresses_take_turns():
     """Round robin over all of them."""
-    async with played("a", "b", "c") as fleet:
+    async with played("a", "b", "c") as endpoints:
         for _ in range(9):
-            Asked(fleet)
-        assert [len(place.attempts) for place in fleet.made] == [3, 3, 3]
+            Asked(endpoints)
+        assert [len(place.attempts) for place in endpoints.made] == [3, 3, 3]
 
 
 async def test_asks_about_the_same_document_go_the_same_way():
     """One after another they travel together; the next document goes to the next."""
-    async with played("a", "b") as fleet:
+    async with played("a", "b") as endpoints:
         for _ in range(2):
-            first = Asked(fleet, judge("one"))
+            first = Asked(endpoints, judge("one"))
             for name in ("two", "three"):
-                fleet.worker.ask(_about(first.ask, name), lambda *_: None)
-        assert [len(place.attempts) for place in fleet.made] == [3, 3]
+                endpoints.worker.ask(_about(first.ask, name), lambda *_: None)
+        assert [len(place.attempts) for place in endpoints.made] == [3, 3]
 
 
 def _about(ask, name):
@@ -219,8 +219,8 @@ def _about(ask, name):
 
 async def test_few_addresses_have_several_connections_each():
     """As many as are wanted, at least."""
-    async with played("a", "b", worker_connections=3) as fleet:
-        assert sorted(place.address for place in fleet.places) == ["a", "a", "b", "b"]
+    async with played("a", "b", worker_connections=3) as endpoints:
+        assert sorted(place.address for place in endpoints.places) == ["a", "a", "b", "b"]
 
 
 class Names:
@@ -247,34 +247,34 @@ def quick(monkeypatch):
 async def test_addresses_come_and_go(quick):
     """A new one is connected to; one that is gone is asked no more, and closed when its asks have ended."""
     names = Names("a", "b")
-    async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as fleet:
-        kept = next(place for place in fleet.made if place.address == "b")
+    async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as endpoints:
+        kept = next(place for place in endpoints.made if place.address == "b")
         names.now = ("b", "c")
-        await until(lambda: {place.address for place in fleet.places} == {"b", "c"})
-        gone = next(place for place in fleet.made if place.address == "a")
+        await until(lambda: {place.address for place in endpoints.places} == {"b", "c"})
+        gone = next(place for place in endpoints.made if place.address == "a")
         await until(lambda: gone.is_closed)
         assert gone.is_draining
         assert not kept.is_draining
         before = len(gone.attempts)
         for _ in range(4):
-            Asked(fleet)
+            Asked(endpoints)
         assert len(gone.attempts) == before
-        assert fleet.events.usable == 2
+        assert endpoints.events.usable == 2
 
 
 @pytest.mark.parametrize("error", [ResolveError("'labels.svc' cannot be resolved: no"), RuntimeError("ours")])
 async def test_a_name_that_cannot_be_resolved_now_keeps_its_addresses(quick, log, error):
     """A resolver that is away takes nothing away."""
     names = Names("a", "b")
-    async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as fleet:
+    async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as endpoints:
         names.now = error
         seen = names.asked
         await until(lambda: names.asked > seen + 2)
-        assert len(fleet.places) == 2
-        Asked(fleet)
-        assert len(fleet.attempts()) == 1
+        assert len(endpoints.places) == 2
+        Asked(endpoints)
+        assert len(endpoints.attempts()) == 1
         names.now = ("a",)
-        await until(lambda: len(fleet.places) == 1)
+        await until(lambda: len(endpoints.places) == 1)
     if isinstance(error, ResolveError):
         assert [entry["event"] for entry in log].count("a worker's name has no addresses") == 1
 
@@ -282,11 +282,11 @@ async def test_a_name_that_cannot_be_resolved_now_keeps_its_addresses(quick, log
 async def test_a_lost_connection_looks_its_name_up_again(quick):
     """Whoever is lost may be somewhere else already."""
     names = Names("a")
-    async with played("a", resolving=names, worker_resolve_seconds=1e6) as fleet:
+    async with played("a", resolving=names, worker_resolve_seconds=1e6) as endpoints:
         await until(lambda: names.asked == 1)
-        (place,) = fleet.places
+        (place,) = endpoints.places
         place.state = State.CONNECTING
-        fleet.worker.changed(place)
+        endpoints.worker.changed(place)
         await until(lambda: names.asked >= 2)
 
 
@@ -298,10 +298,10 @@ async def test_asks_wait_for_a_name_that_is_being_resolved():
         await resolved.wait()
         return ("a",)
 
-    async with played(resolving=resolve) as fleet:
-        asked = Asked(fleet)
+    async with played(resolving=resolve) as endpoints:
+        asked = Asked(endpoints)
         resolved.set()
-        await until(fleet.attempts)
+        await until(endpoints.attempts)
         assert asked.answers == []
 
 
@@ -309,31 +309,31 @@ async def test_asks_do_not_wait_for_a_name_that_is_unknown(quick):
     """They fail at once, and say why."""
     names = Names()
     names.now = ResolveError("'labels.svc' cannot be resolved: no")
-    async with played(resolving=names) as fleet:
+    async with played(resolving=names) as endpoints:
         await until(lambda: names.asked)
-        asked = Asked(fleet)
+        asked = Asked(endpoints)
         await until(lambda: asked.answers)
         assert "'labels.svc' cannot be resolved: no" in asked.answer.message
 
 
 async def test_connections_are_made_anew_with_new_certificates(quick, log):
     """Each gets a successor, and nobody is without a connection meanwhile."""
-    async with played("a", "b") as fleet:
-        before = fleet.places
-        fleet.dialled.has_changed = True
-        await until(lambda: len(fleet.made) == 4)
-        fleet.worker._look()
-        await until(lambda: set(fleet.places).isdisjoint(before))
+    async with played("a", "b") as endpoints:
+        before = endpoints.places
+        endpoints.dialled.has_changed = True
+        await until(lambda: len(endpoints.made) == 4)
+        endpoints.worker._look()
+        await until(lambda: set(endpoints.places).isdisjoint(before))
         await until(lambda: all(place.is_closed for place in before))
 
 
 async def test_certificates_that_cannot_be_used_yet_are_tried_again(quick, log):
     """Until they can, asks fail by that name; then they are judged."""
     names = Names("a")
-    async with played(resolving=names) as fleet:
-        fleet.dialled.error = CredentialsError("tls.crt: no such file")
-        await until(lambda: fleet.worker.why == "tls.crt: no such file")
-        fleet.dialled.error = None
-        await until(lambda: fleet.places)
-        Asked(fleet)
-        assert len(fleet.attempts()) == 1
+    async with played(resolving=names) as endpoints:
+        endpoints.dialled.error = CredentialsError("tls.crt: no such file")
+        await until(lambda: endpoints.worker.why == "tls.crt: no such file")
+        endpoints.dialled.error = None
+        await until(lambda: endpoints.places)
+        Asked(endpoints)
+        assert len(endpoints.attempts()) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.reasons import Reason
-from gateway.transports.grpc.attempts import Ending
+from gateway.transports.grpc.call_attempt import CallResult
 from gateway.transports.grpc.retries import SENT, UNSENT
 from gateway.transports.grpc.retry_budget import RESERVE
 from tests.integration.process import PATIENCE
@@ -17,7 +17,7 @@ from tests.transports.grpc.fleets import Asked, played
 BROKEN = Failure(reason=Reason.WORKER_UNAVAILABLE, message="broken")
 FAILED = Failure(reason=Reason.WORKER_FAILURE, message="could not judge")
 LATE = Failure(reason=Reason.WORKER_TIMEOUT, message="late")
-WORDS = {Ending.UNSENT: BROKEN, Ending.LOST: BROKEN, Ending.SAID: FAILED, Ending.LATE: LATE}
+WORDS = {CallResult.UNSENT: BROKEN, CallResult.LOST: BROKEN, CallResult.SAID: FAILED, CallResult.LATE: LATE}
 
 DENIED = Deny(message="no", code=403, reason="Forbidden")
 
@@ -26,29 +26,29 @@ def end(attempt, ending):
     attempt.ended(WORDS[ending], ending)
 
 
-def first(fleet):
+def first(endpoints):
     """Who was asked first, and that attempt."""
-    ((place, attempt),) = fleet.attempts()
+    ((place, attempt),) = endpoints.attempts()
     return place, attempt
 
 
-def second(fleet, before):
+def second(endpoints, before):
     """Who was asked after that, and that attempt."""
-    ((place, attempt),) = [each for each in fleet.attempts() if each[1] is not before]
+    ((place, attempt),) = [each for each in endpoints.attempts() if each[1] is not before]
     return place, attempt
 
 
-def open_attempt(fleet):
+def open_attempt(endpoints):
     """The one attempt that is open."""
-    (attempt,) = [attempt for place in fleet.made for attempt in place.open]
+    (attempt,) = [attempt for place in endpoints.made for attempt in place.open]
     return attempt
 
 
-def lead(fleet, asked, play):
+def lead(endpoints, asked, play):
     """Let each attempt of an ask go as ``play`` has it, until the ask has its answer."""
     while not asked.answers:
-        attempt = open_attempt(fleet)
-        (place,) = [place for place, each in fleet.attempts() if each is attempt]
+        attempt = open_attempt(endpoints)
+        (place,) = [place for place, each in endpoints.attempts() if each is attempt]
         play(place, attempt)
 
 
@@ -57,134 +57,134 @@ def lead(fleet, asked, play):
 
 @pytest.mark.parametrize("cancellable", [True, False])
 @pytest.mark.parametrize("replicas", [1, 2, 3])
-@pytest.mark.parametrize("ending", list(Ending))
+@pytest.mark.parametrize("ending", list(CallResult))
 async def test_who_may_be_asked_again(ending, replicas, cancellable):
     """The table: after each ending, with and without side effects, alone or among replicas."""
-    async with played(*"abc"[:replicas]) as fleet:
-        asked = Asked(fleet, cancellable=cancellable)
-        place, attempt = first(fleet)
+    async with played(*"abc"[:replicas]) as endpoints:
+        asked = Asked(endpoints, cancellable=cancellable)
+        place, attempt = first(endpoints)
         end(attempt, ending)
-        again = len(fleet.attempts()) - 1
+        again = len(endpoints.attempts()) - 1
         expected = {
-            Ending.UNSENT: True,
-            Ending.LOST: cancellable,
-            Ending.SAID: cancellable and replicas > 1,
-            Ending.LATE: False,
+            CallResult.UNSENT: True,
+            CallResult.LOST: cancellable,
+            CallResult.SAID: cancellable and replicas > 1,
+            CallResult.LATE: False,
         }[ending]
         assert again == expected
         if not expected:
             assert asked.answer is WORDS[ending]
             return
         assert asked.answers == []
-        place_again, attempt_again = second(fleet, attempt)
-        if ending is not Ending.UNSENT:
+        place_again, attempt_again = second(endpoints, attempt)
+        if ending is not CallResult.UNSENT:
             assert (place_again is place) == (replicas == 1)
         attempt_again.answered(DENIED)
         assert asked.answer is DENIED
 
 
-@pytest.mark.parametrize("ending", [Ending.LOST, Ending.SAID])
+@pytest.mark.parametrize("ending", [CallResult.LOST, CallResult.SAID])
 async def test_an_ask_is_sent_twice_at_most(ending):
     """One that kills its worker does not go on to kill all of them."""
-    async with played(*"abcd") as fleet:
-        asked = Asked(fleet)
-        _, attempt = first(fleet)
+    async with played(*"abcd") as endpoints:
+        asked = Asked(endpoints)
+        _, attempt = first(endpoints)
         end(attempt, ending)
-        _, again = second(fleet, attempt)
+        _, again = second(endpoints, attempt)
         end(again, ending)
-        assert len(fleet.attempts()) == SENT
+        assert len(endpoints.attempts()) == SENT
         assert asked.answer is WORDS[ending]
 
 
 async def test_what_never_left_does_not_count_as_sent():
     """It is put again, a few times; then the worker is taken to be away."""
-    async with played("a", "b") as fleet:
-        asked = Asked(fleet)
+    async with played("a", "b") as endpoints:
+        asked = Asked(endpoints)
         for _ in range(UNSENT):
-            end(open_attempt(fleet), Ending.UNSENT)
+            end(open_attempt(endpoints), CallResult.UNSENT)
         assert asked.answers == []
-        end(open_attempt(fleet), Ending.UNSENT)
+        end(open_attempt(endpoints), CallResult.UNSENT)
         assert asked.answer.reason is Reason.WORKER_UNAVAILABLE
-        assert len(fleet.attempts()) == UNSENT + 1
+        assert len(endpoints.attempts()) == UNSENT + 1
 
 
 async def test_side_effects_are_sent_again_only_if_they_never_left():
     """Then once more, wherever it may be; after that nobody knows, and they are not."""
-    async with played("a", "b") as fleet:
-        asked = Asked(fleet, cancellable=False)
-        _, attempt = first(fleet)
-        end(attempt, Ending.UNSENT)
-        _, again = second(fleet, attempt)
-        end(again, Ending.LOST)
-        assert len(fleet.attempts()) == 2
+    async with played("a", "b") as endpoints:
+        asked = Asked(endpoints, cancellable=False)
+        _, attempt = first(endpoints)
+        end(attempt, CallResult.UNSENT)
+        _, again = second(endpoints, attempt)
+        end(again, CallResult.LOST)
+        assert len(endpoints.attempts()) == 2
         assert asked.answer is BROKEN
 
 
 async def test_whoever_was_on_a_stream_that_broke_has_a_call_of_its_own():
     """On the next replica as well: if it was the one that broke the stream, it breaks nobody else's."""
     for replicas in (1, 2):
-        async with played(*"ab"[:replicas]) as fleet:
-            Asked(fleet)
-            _, attempt = first(fleet)
-            end(attempt, Ending.LOST)
-            place, again = second(fleet, attempt)
+        async with played(*"ab"[:replicas]) as endpoints:
+            Asked(endpoints)
+            _, attempt = first(endpoints)
+            end(attempt, CallResult.LOST)
+            place, again = second(endpoints, attempt)
             assert place.alone == [again]
 
 
 async def test_it_keeps_its_call_of_its_own_when_it_has_to_wait():
     """If all connections were lost together, it is put to the next one as a call as well."""
-    async with played("a") as fleet:
-        Asked(fleet)
-        place, attempt = first(fleet)
+    async with played("a") as endpoints:
+        Asked(endpoints)
+        place, attempt = first(endpoints)
         place.is_serving = False
         place.state = type(place.state).CONNECTING
-        fleet.worker._look()
-        end(attempt, Ending.LOST)
-        assert len(fleet.attempts()) == 1
+        endpoints.worker._look()
+        end(attempt, CallResult.LOST)
+        assert len(endpoints.attempts()) == 1
         place.is_serving, place.state = True, type(place.state).READY
-        fleet.worker._look()
-        _, again = second(fleet, attempt)
+        endpoints.worker._look()
+        _, again = second(endpoints, attempt)
         assert place.alone == [again]
 
 
 async def test_a_verdict_ends_it():
     """The answer is told once."""
-    async with played("a", "b") as fleet:
-        asked = Asked(fleet)
-        _, attempt = first(fleet)
+    async with played("a", "b") as endpoints:
+        asked = Asked(endpoints)
+        _, attempt = first(endpoints)
         attempt.answered(Allow())
         assert asked.answer == Allow()
-        assert len(fleet.attempts()) == 1
+        assert len(endpoints.attempts()) == 1
 
 
 async def test_nothing_is_put_again_after_the_deadline():
     """No time is left: the ask fails as it ended."""
-    async with played("a", "b") as fleet:
-        asked = Asked(fleet, deadline=monotonic() - 1)
-        _, attempt = first(fleet)
-        end(attempt, Ending.LOST)
+    async with played("a", "b") as endpoints:
+        asked = Asked(endpoints, deadline=monotonic() - 1)
+        _, attempt = first(endpoints)
+        end(attempt, CallResult.LOST)
         assert asked.answer is BROKEN
 
 
 async def test_retries_of_failures_have_a_budget():
     """A worker that fails everything gets the reserve and its share more work, not twice as much."""
     asks = 200
-    async with played("a", "b", worker_retry_share=0.2, worker_circuit_calls=100_000) as fleet:
+    async with played("a", "b", worker_retry_share=0.2, worker_circuit_calls=100_000) as endpoints:
         for _ in range(asks):
-            lead(fleet, Asked(fleet), lambda _, attempt: end(attempt, Ending.SAID))
-        retries = len(fleet.attempts()) - asks
-        assert fleet.events["retry"] == retries
+            lead(endpoints, Asked(endpoints), lambda _, attempt: end(attempt, CallResult.SAID))
+        retries = len(endpoints.attempts()) - asks
+        assert endpoints.events["retry"] == retries
         assert 0.2 * asks <= retries <= 0.2 * asks + RESERVE
 
 
 async def test_lost_ones_need_no_budget():
     """However many asks a killed replica had."""
-    async with played("a", "b", worker_circuit_calls=100_000) as fleet:
-        asked = [Asked(fleet) for _ in range(200)]
-        lost = next(place for place in fleet.made if place.attempts)
+    async with played("a", "b", worker_circuit_calls=100_000) as endpoints:
+        asked = [Asked(endpoints) for _ in range(200)]
+        lost = next(place for place in endpoints.made if place.attempts)
         for attempt in tuple(lost.attempts):
-            end(attempt, Ending.LOST)
-        for place, attempt in fleet.attempts():
+            end(attempt, CallResult.LOST)
+        for place, attempt in endpoints.attempts():
             if place is not lost:
                 attempt.answered(Allow())
         assert all(each.answers == [Allow()] for each in asked if each.answers)
@@ -193,17 +193,17 @@ async def test_lost_ones_need_no_budget():
 
 async def test_an_ask_goes_only_where_it_fits():
     """Also when it is put again: nobody of another description is asked."""
-    async with played("a", "b", "c") as fleet:
-        others = type(fleet.made[0].description)
-        fleet.made[0].description = strange = object.__new__(others)
-        fits = frozenset({fleet.made[1].description})
+    async with played("a", "b", "c") as endpoints:
+        others = type(endpoints.made[0].description)
+        endpoints.made[0].description = strange = object.__new__(others)
+        fits = frozenset({endpoints.made[1].description})
         for _ in range(6):
-            lead(fleet, Asked(fleet, fits=fits), lambda _, attempt: end(attempt, Ending.LOST))
-        assert fleet.made[0].attempts == []
-        nobody = Asked(fleet, fits=frozenset({object.__new__(others)}))
+            lead(endpoints, Asked(endpoints, fits=fits), lambda _, attempt: end(attempt, CallResult.LOST))
+        assert endpoints.made[0].attempts == []
+        nobody = Asked(endpoints, fits=frozenset({object.__new__(others)}))
         await until(lambda: nobody.answers)
         assert "nobody who is connected holds policy 'judge' as it was described" in nobody.answer.message
-        assert strange is fleet.made[0].description
+        assert strange is endpoints.made[0].description
 
 
 # ---------------------------------------------------------------------------------------------------- cancel
@@ -211,20 +211,20 @@ async def test_an_ask_goes_only_where_it_fits():
 
 async def test_a_cancelled_ask_is_cancelled_where_it_is():
     """And tells nobody anything."""
-    async with played("a") as fleet:
-        asked = Asked(fleet)
-        place, attempt = first(fleet)
+    async with played("a") as endpoints:
+        asked = Asked(endpoints)
+        place, attempt = first(endpoints)
         asked.cancel()
         assert place.cancelled == [attempt]
         asked.cancel()
         assert asked.answers == []
-        await asyncio.wait_for(fleet.worker.idle(), PATIENCE)
+        await asyncio.wait_for(endpoints.worker.idle(), PATIENCE)
 
 
 async def test_closing_cancels_everything():
     """Nobody is told, and nothing is open."""
-    async with played("a") as fleet:
-        asked = Asked(fleet)
-        _, attempt = first(fleet)
+    async with played("a") as endpoints:
+        asked = Asked(endpoints)
+        _, attempt = first(endpoints)
     assert asked.answers == []
-    assert fleet.made[0].cancelled == [attempt]
+    assert endpoints.made[0].cancelled == [attempt]

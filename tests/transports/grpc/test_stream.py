@@ -8,7 +8,7 @@ import pytest
 from gateway.documents.documents import hashed
 from gateway.engine.verdicts import Allow, Deny
 from gateway.reasons import Reason
-from gateway.transports.grpc.attempts import Ending
+from gateway.transports.grpc.call_attempt import CallResult
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.conversations import Streams, answering, for_ever, response
 from tests.integration.running import until
@@ -166,12 +166,12 @@ async def test_an_outcome_that_says_nothing_is_the_asks_failure():
     assert isinstance(other.answer, Allow)
 
 
-@pytest.mark.parametrize("stray", [lambda _: 0, lambda own: own + 1, lambda own: own - 1, lambda _: 2**64 - 1])
-async def test_an_answer_that_nobody_asked_for_is_dropped_and_counted(stray):
+@pytest.mark.parametrize("unsolicited", [lambda _: 0, lambda own: own + 1, lambda own: own - 1, lambda _: 2**64 - 1])
+async def test_an_answer_that_nobody_asked_for_is_dropped_and_counted(unsolicited):
     """Ids of nobody, of the past and of the future; the asks that are open are judged all the same."""
 
     async def strays(conversation, item):
-        await conversation.answer(stray(item.id), content=deny("not yours"))
+        await conversation.answer(unsolicited(item.id), content=deny("not yours"))
         await conversation.answer(item.id)
         return True
 
@@ -250,7 +250,7 @@ async def test_a_flood_ends_the_stream():
         assert stream.is_abused
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
     assert "worker_strays, which is 50" in attempt.failure.message
-    assert attempt.ending is Ending.LOST
+    assert attempt.ending is CallResult.LOST
     assert told.strays <= 60
 
 

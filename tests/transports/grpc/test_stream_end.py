@@ -10,7 +10,7 @@ from gateway.documents.documents import hashed
 from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.grpc import stream as module
-from gateway.transports.grpc.attempts import Ending
+from gateway.transports.grpc.call_attempt import CallResult
 from gateway.transports.limits import TransportLimits
 from tests.integration.conversations import Streams, answering, for_ever, response
 from tests.integration.running import until
@@ -104,7 +104,7 @@ async def test_when_a_stream_ends_every_open_ask_is_told(name):
             stream.ask(attempt)
         await until(lambda: stream.has_ended)
     for attempt in attempts:
-        assert (attempt.failure.reason, attempt.ending) == (reason, Ending.LOST)
+        assert (attempt.failure.reason, attempt.ending) == (reason, CallResult.LOST)
         assert words in attempt.failure.message
         assert attempt.failure.message.isprintable()
 
@@ -118,7 +118,7 @@ async def test_a_worker_without_streams_has_been_asked_nothing():
         await until(lambda: stream.has_ended)
         # gRPC loses the worker's status where the first write is under way when it comes.
         assert stream.is_unimplemented or not stream.has_written
-    assert [attempt.ending for attempt in attempts] == [Ending.UNSENT] * 3
+    assert [attempt.ending for attempt in attempts] == [CallResult.UNSENT] * 3
 
 
 class LostStatus:
@@ -153,7 +153,7 @@ async def test_a_stream_that_ends_while_its_first_message_is_written_was_asked_n
         stream.ask(attempt)
     await until(lambda: told.gone)
     await stream.close()
-    assert [attempt.ending for attempt in attempts] == [Ending.UNSENT] * 3
+    assert [attempt.ending for attempt in attempts] == [CallResult.UNSENT] * 3
 
 
 async def test_what_was_not_written_when_the_stream_ended_has_never_left():
@@ -173,9 +173,9 @@ async def test_what_was_not_written_when_the_stream_ended_has_never_left():
         opened.set()
         await until(lambda: stream.has_ended)
     endings = [attempt.ending for attempt in attempts]
-    sent = endings.index(Ending.UNSENT)
+    sent = endings.index(CallResult.UNSENT)
     assert sent > 0
-    assert endings == [Ending.LOST] * sent + [Ending.UNSENT] * (len(attempts) - sent)
+    assert endings == [CallResult.LOST] * sent + [CallResult.UNSENT] * (len(attempts) - sent)
 
 
 async def test_who_is_told_of_the_end_may_cancel_the_others():
@@ -196,7 +196,7 @@ async def test_a_mistake_of_ours_ends_the_stream_and_tells_everybody(log):
     """If reading fails inside the gateway, open asks fail as INTERNAL instead of waiting for ever."""
 
     class Mistaken(Told):
-        def strayed(self, answers):
+        def unsolicited(self, answers):
             raise RuntimeError("ours")
 
     async def strays(conversation, item):
@@ -219,7 +219,7 @@ async def test_an_ask_that_cannot_be_written_ends_the_stream(log, monkeypatch):
     async with streaming(Streams(answering())) as stream:
         stream.ask(attempt)
         await until(lambda: attempt.is_over)
-    assert attempt.ending is Ending.UNSENT
+    assert attempt.ending is CallResult.UNSENT
     assert [entry["log_level"] for entry in log] == ["error"]
 
 
@@ -232,7 +232,7 @@ async def test_closing_breaks_off_what_is_open():
         await until(lambda: streams.conversations and streams.last.items)
         await stream.close()
         await until(lambda: streams.last.is_over)
-    assert [attempt.ending for attempt in attempts] == [Ending.LOST] * 2
+    assert [attempt.ending for attempt in attempts] == [CallResult.LOST] * 2
 
 
 async def test_a_stream_that_is_closed_at_once():
@@ -241,7 +241,7 @@ async def test_a_stream_that_is_closed_at_once():
     async with streaming(Streams()) as stream:
         stream.ask(attempt)
         await stream.close()
-    assert attempt.ending is Ending.UNSENT
+    assert attempt.ending is CallResult.UNSENT
 
 
 # ---------------------------------------------------------------------------------------------------- bounds
@@ -256,7 +256,7 @@ async def test_asks_whose_deadline_is_over_are_swept():
         await until(lambda: late.is_over)
         await until(lambda: streams.last.cancels == [number])
         assert not kept.is_over
-    assert (late.failure.reason, late.ending) == (Reason.WORKER_TIMEOUT, Ending.LATE)
+    assert (late.failure.reason, late.ending) == (Reason.WORKER_TIMEOUT, CallResult.LATE)
 
 
 async def test_the_backlog_is_what_has_not_been_written():

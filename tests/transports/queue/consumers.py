@@ -16,7 +16,7 @@ from gateway.transports.limits import ConsumerLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.consumer import Consumer
-from gateway.transports.queue.judging import Introduced
+from gateway.transports.queue.handler import ConsumerDescription
 from gateway.transports.queue.names import GROUP, Names, lane_of
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import read_presence, read_replies
@@ -51,7 +51,7 @@ async def until(condition):
 
 def introduced(described=DESCRIBED):
     """As whom a worker stands that describes itself so."""
-    return Introduced(description=described.SerializeToString(deterministic=True), lane=lane_of(described))
+    return ConsumerDescription(description=described.SerializeToString(deterministic=True), lane=lane_of(described))
 
 
 class Asked:

@@ -9,7 +9,7 @@ import pytest
 from gateway.transports.limits import ConsumerLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue import consuming as consuming_module
+from gateway.transports.queue import consumer_context as consuming_module
 from gateway.transports.queue import heartbeat
 from gateway.transports.queue.seals import QueueSeals
 from tests.transports.queue.consumers import (

@@ -7,7 +7,8 @@ import pytest
 
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import ConsumerLimits
-from gateway.transports.queue import answering, heartbeat
+from gateway.transports.queue import heartbeat
+from gateway.transports.queue import reply_writer as answering
 from tests.caching import servers
 from tests.docs.pages import blocks
 from tests.transports.queue.consumers import (

@@ -6,7 +6,10 @@ from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.limits import ConsumerLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue import commands, crowd, desertion, exchange
+from gateway.transports.queue import abandoned_streams as desertion
+from gateway.transports.queue import commands
+from gateway.transports.queue import consumer_registry as crowd
+from gateway.transports.queue import request_exchange as exchange
 from tests.transports.queue.consumers import ANSWER_SECONDS, LANE, Judge, consuming, introduced, until
 from tests.transports.queue.gateways import gateway
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue import hands as module
-from gateway.transports.queue.hands import Entry, Hands, Key
+from gateway.transports.queue import pending_deliveries as module
+from gateway.transports.queue.pending_deliveries import Key, PendingDeliveries, PendingEntry
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["come", "answer", "refuse", "drop", "write", "remove"]), st.integers(0, 5)), max_size=60
@@ -23,15 +23,15 @@ def reply(number, size=1):
 
 
 class Played:
-    """Hands, and what should be in them."""
+    """PendingDeliveries, and what should be in them."""
 
     def __init__(self):
-        self.hands = Hands(1000, 1000)
+        self.hands = PendingDeliveries(1000, 1000)
         self.came, self.done, self.asked, self.open = 0, [], [], []
 
     def _entry(self):
         self.came += 1
-        return Entry("lane", b"%d" % (self.came - 1))
+        return PendingEntry("lane", b"%d" % (self.came - 1))
 
     def come(self, number):
         entry = self._entry()
@@ -80,17 +80,17 @@ def test_every_entry_is_done_once(steps):
         assert len(played.hands.entries) == played.came - len(played.done)
         assert played.hands.in_work == len(played.open)
     played.end()
-    assert sorted(played.done) == sorted(Entry("lane", b"%d" % index) for index in range(played.came))
+    assert sorted(played.done) == sorted(PendingEntry("lane", b"%d" % index) for index in range(played.came))
     assert len(played.asked) == len(set(played.asked))
     assert (played.hands.bytes, played.hands.in_hand, played.hands.is_empty) == (0, 0, True)
 
 
 def test_room():
     """It is bounded in number and in bytes, of what is asked and of what is not written yet."""
-    hands = Hands(3, 100)
+    hands = PendingDeliveries(3, 100)
     assert hands.room == 3
-    hands.take(key(1), Entry("l", b"1"), until=1.0, size=10)
-    hands.put(key(2), Entry("l", b"2"), reply(2), 1.0)
+    hands.take(key(1), PendingEntry("l", b"1"), until=1.0, size=10)
+    hands.put(key(2), PendingEntry("l", b"2"), reply(2), 1.0)
     assert hands.room == 1
     hands.answer(key(1), reply(1, 200), 0.0)
     assert hands.room == 0
@@ -100,18 +100,18 @@ def test_room():
 
 def test_what_is_due_is_bounded_in_bytes():
     """The oldest answers first, one in any case."""
-    hands = Hands(10, 1000)
+    hands = PendingDeliveries(10, 1000)
     for number in range(4):
-        hands.put(key(number), Entry("l", b"%d" % number), reply(number, 100), 1.0)
+        hands.put(key(number), PendingEntry("l", b"%d" % number), reply(number, 100), 1.0)
     assert [answer.key for answer in hands.due(1)] == [key(0)]
     assert [answer.key for answer in hands.due(230)] == [key(0), key(1)]
 
 
 def test_late_answers():
     """Those whose deadline is over, wherever they stand."""
-    hands = Hands(10, 1000)
+    hands = PendingDeliveries(10, 1000)
     for number, until in enumerate((5.0, 1.0, 3.0)):
-        hands.put(key(number), Entry("l", b"%d" % number), reply(number), until)
+        hands.put(key(number), PendingEntry("l", b"%d" % number), reply(number), until)
     late = hands.late(3.0)
     assert [answer.key for answer in late] == [key(1), key(2)]
     hands.done(late)
@@ -120,14 +120,14 @@ def test_late_answers():
 
 def test_an_answer_is_remembered_until_its_deadline():
     """Not longer, and only that question's."""
-    hands = Hands(10, 1000)
-    hands.take(key(1), Entry("l", b"1"), until=5.0, size=1)
+    hands = PendingDeliveries(10, 1000)
+    hands.take(key(1), PendingEntry("l", b"1"), until=5.0, size=1)
     hands.answer(key(1), reply(1), 0.0)
     hands.done(hands.due(1))
-    assert not hands.again(key(1, deadline=2), Entry("l", b"2"), 1.0)
-    assert hands.again(key(1), Entry("l", b"3"), 4.0)
+    assert not hands.again(key(1, deadline=2), PendingEntry("l", b"2"), 1.0)
+    assert hands.again(key(1), PendingEntry("l", b"3"), 4.0)
     assert [answer.reply for answer in hands.due(1)] == [reply(1)]
-    assert not hands.again(key(1), Entry("l", b"4"), 5.0)
+    assert not hands.again(key(1), PendingEntry("l", b"4"), 5.0)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
@@ -135,14 +135,14 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(module, "REMEMBERED", 3)
     monkeypatch.setattr(module, "REMEMBERED_BYTES", 900)
     monkeypatch.setattr(module, "LONGEST_REMEMBERED", 500)
-    hands = Hands(100, 1_000_000)
+    hands = PendingDeliveries(100, 1_000_000)
 
     def answered(number, size):
-        hands.take(key(number), Entry("l", b"%d" % number), until=9.0, size=1)
+        hands.take(key(number), PendingEntry("l", b"%d" % number), until=9.0, size=1)
         hands.answer(key(number), reply(number, size), 0.0)
 
     def known():
-        return [number for number in range(20) if hands.again(key(number), Entry("x", b"%d" % number), 1.0)]
+        return [number for number in range(20) if hands.again(key(number), PendingEntry("x", b"%d" % number), 1.0)]
 
     for number in range(5):
         answered(number, 1)

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from gateway.transports.descriptions import Description
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue.crowd import Bridge, Crowd
-from gateway.transports.queue.lane import Lane
+from gateway.transports.queue.consumer_registry import ConsumerRegistry, RegisteredBridge
+from gateway.transports.queue.request_stream import RequestStream
 from gateway.transports.queue.wire import GONE_MS
 
 ONE, TWO = (Description(pb.DescribeResponse(version=version)) for version in "12")
 
 
 def bridge(*, at=0, answered=0, capacity=10, description=ONE, lane="a"):
-    return Bridge(description=description, lane=lane, capacity=capacity, answered=answered, at=at)
+    return RegisteredBridge(description=description, lane=lane, capacity=capacity, answered=answered, at=at)
 
 
 def busy(lane, *, seconds, a_second, length=100):
@@ -26,7 +26,7 @@ def busy(lane, *, seconds, a_second, length=100):
 
 def test_a_backlog_that_takes_longer_than_there_is_time_is_told():
     """100 asks at 10 a second take ten seconds, about: enough for some, and not for others."""
-    lane = Lane()
+    lane = RequestStream()
     busy(lane, seconds=10, a_second=10)
     backlog = lane.backlog(5.0)
     assert backlog.length == 100
@@ -36,7 +36,7 @@ def test_a_backlog_that_takes_longer_than_there_is_time_is_told():
 
 def test_the_pace_of_an_idle_minute_says_nothing():
     """One a second is all that was asked; then a hundred come at once, which is no reason to refuse any."""
-    lane = Lane()
+    lane = RequestStream()
     for second in range(10):
         lane.length = 1
         lane.observe({"b": bridge(at=1000 * second, answered=second)})
@@ -49,7 +49,7 @@ def test_the_pace_of_an_idle_minute_says_nothing():
 
 def test_what_can_be_worked_on_at_once_is_no_backlog():
     """However slow they are: whoever comes next is begun at once."""
-    lane = Lane()
+    lane = RequestStream()
     busy(lane, seconds=10, a_second=0, length=10)
     assert lane.backlog(0.1) is None
     lane.unsent = 1
@@ -58,20 +58,20 @@ def test_what_can_be_worked_on_at_once_is_no_backlog():
 
 def test_a_moment_without_answers_is_no_pace():
     """A bridge that stands still for three seconds when a crowd has just come refuses nobody; one that stopped does."""
-    lane = Lane()
+    lane = RequestStream()
     busy(lane, seconds=3, a_second=0)
     assert lane.backlog(5.0) is None
     lane.observe({"b": bridge(at=4000, answered=100)})
     lane.observe({"b": bridge(at=5000, answered=200)})
     assert lane.backlog(5.0) is None
-    stopped = Lane()
+    stopped = RequestStream()
     busy(stopped, seconds=5, a_second=0)
     assert stopped.backlog(5.0) is not None
 
 
 def test_bridges_that_come_and_go_are_no_answers():
     """One that begins anew has answered nothing yet; its old number is not taken for work."""
-    lane = Lane()
+    lane = RequestStream()
     busy(lane, seconds=6, a_second=10)
     lane.length = 100
     lane.observe({"b": bridge(at=7000, answered=0), "c": bridge(at=7000, answered=10_000)})
@@ -86,7 +86,7 @@ def test_bridges_that_come_and_go_are_no_answers():
 )
 def test_more_time_is_never_a_reason_to_refuse(lengths, answered, left):
     """Whatever happened: who may be taken with some time may be taken with more, and nothing raises."""
-    lane = Lane()
+    lane = RequestStream()
     for second, length in enumerate(lengths):
         lane.length = length
         lane.observe({"b": bridge(at=1000 * second, answered=sum(answered[:second]))})
@@ -96,7 +96,7 @@ def test_more_time_is_never_a_reason_to_refuse(lengths, answered, left):
 
 def test_who_is_late_is_gone():
     """A presence counts for five seconds."""
-    crowd = Crowd()
+    crowd = ConsumerRegistry()
     assert crowd.update({"b": bridge(at=100_000)}, 100_000, 0)
     assert not crowd.update({"b": bridge(at=100_000)}, 100_000 + GONE_MS, 0)
     assert crowd.live == (ONE,)
@@ -106,7 +106,7 @@ def test_who_is_late_is_gone():
 
 def test_while_redis_is_back_who_was_there_still_is():
     """A Redis that lost its data knows nobody, which says nothing of them; five seconds later it does."""
-    crowd = Crowd()
+    crowd = ConsumerRegistry()
     crowd.update({"b": bridge(at=100_000)}, 100_000, 0)
     assert not crowd.update({}, 200_000, 199_000)
     assert crowd.live == (ONE,)
@@ -116,14 +116,14 @@ def test_while_redis_is_back_who_was_there_still_is():
 
 def test_a_presence_from_the_future_is_none():
     """Clocks that jump leave nobody there for ever."""
-    crowd = Crowd()
+    crowd = ConsumerRegistry()
     crowd.update({"b": bridge(at=1_000_000)}, 100_000, 0)
     assert crowd.live == ()
 
 
 def test_lanes_are_those_of_the_descriptions_that_fit():
     """An ask that was made for one description goes where somebody has it."""
-    crowd = Crowd()
+    crowd = ConsumerRegistry()
     found = {
         "b": bridge(at=100_000),
         "c": bridge(at=100_000, description=TWO, lane="b"),

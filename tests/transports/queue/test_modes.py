@@ -9,7 +9,7 @@ from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import ConsumerLimits
-from gateway.transports.queue import desertion
+from gateway.transports.queue import abandoned_streams as desertion
 from tests.authorities import Authority
 from tests.caching import servers
 from tests.docs.pages import blocks

@@ -3,15 +3,15 @@
 import pytest
 
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
-from gateway.transports.queue.asks import OpenAsk, OpenAsks
 from gateway.transports.queue.clock import RedisClock
 from gateway.transports.queue.names import Names
+from gateway.transports.queue.open_calls import OpenCall, OpenCalls
 from gateway.transports.queue.outbox import Outbox
 from gateway.transports.queue.seals import QueueSeals
 from tests.transports.queue.consumers import LANE, STREAM
 
 
-class Asking(OpenAsk):
+class Asking(OpenCall):
     """An ask of nothing."""
 
     def request(self, requests):
@@ -42,7 +42,7 @@ def outbox(clock, key_file):
 
 @pytest.fixture
 def asks():
-    return OpenAsks()
+    return OpenCalls()
 
 
 def opened(asks, outbox):

@@ -11,8 +11,8 @@ from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue.grpc_forwarder import GrpcForwarder, relayed
 from gateway.transports.queue.names import lane_of
-from gateway.transports.queue.relaying import Relaying, relayed
 from tests.integration.conversations import Streams, answering
 from tests.integration.workers import Gate, always, answer, description, scripted, status
 from tests.transports.queue.consumers import until
@@ -21,14 +21,14 @@ LIMITS = TransportLimits(worker_connections=1)
 
 
 class Asking:
-    """A Relaying in front of one or more addresses."""
+    """A GrpcForwarder in front of one or more addresses."""
 
     def __init__(self, *targets, limits=LIMITS):
         async def resolving(_):
             return targets
 
         self.worker = GrpcWorker("queue", targets[0], limits, resolving=resolving, reading=relayed)
-        self.relaying = Relaying(self.worker)
+        self.relaying = GrpcForwarder(self.worker)
 
     async def introduced(self):
         return await until(lambda: self.relaying.introduced)

@@ -9,7 +9,8 @@ import pytest
 from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
-from gateway.transports.queue import desertion, exchange
+from gateway.transports.queue import abandoned_streams as desertion
+from gateway.transports.queue import request_exchange as exchange
 from tests.caching import servers
 from tests.transports.queue.consumers import Judge, Queue, consuming, until
 from tests.transports.queue.gateways import gateway

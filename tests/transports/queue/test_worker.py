@@ -7,10 +7,10 @@ import pytest
 from gateway.engine.verdicts import Allow, Failure
 from gateway.reasons import Reason
 from gateway.redis.key_files import secrets_of
-from gateway.transports.asked import WorkerError
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue import beat
+from gateway.transports.queue import queue_monitor as beat
+from gateway.transports.worker_channel import WorkerError
 from tests.integration.process import PATIENCE
 from tests.transports.queue.consumers import Judge, Queue, consuming, introduced, until
 from tests.transports.queue.gateways import gateway

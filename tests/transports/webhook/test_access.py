@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gateway.policies.model import Phase
 from gateway.transports.webhook.access import ANONYMOUS, AccessError, Credentials, Users, WebhookAccess, join_host_port
 from gateway.transports.webhook.admission_configuration import read_admission_configuration
+from gateway.transports.webhook.host_overrides import read_places
 from gateway.transports.webhook.kubeconfig import read_kubeconfig
-from gateway.transports.webhook.places import read_places
 
 # ------------------------------------------------------------------------------------------------------ who it is
 

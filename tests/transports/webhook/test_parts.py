@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.policies.workers.targets import ServiceReference, WebhookTarget
-from gateway.transports.webhook.asking import review_body
-from gateway.transports.webhook.endpoint import Endpoint
+from gateway.transports.webhook.call import review_body
+from gateway.transports.webhook.endpoint import WebhookEndpoint
 from gateway.transports.webhook.media import MediaTypeError, media_type
 
 
@@ -31,7 +31,7 @@ from gateway.transports.webhook.media import MediaTypeError, media_type
 )
 def test_a_url_is_written_as_kube_apiserver_writes_it(url, expected, target):
     """Its path is cleaned and escaped by Go; users of a kubeconfig are named after its host."""
-    endpoint = Endpoint(WebhookTarget(url=url))
+    endpoint = WebhookEndpoint(WebhookTarget(url=url))
     assert (endpoint.url, endpoint.target) == (expected, target)
     assert endpoint.with_timeout(7) == f"{expected}?timeout=7s"
 
@@ -40,7 +40,7 @@ def test_a_url_is_written_as_kube_apiserver_writes_it(url, expected, target):
 def test_a_service_is_a_url_with_its_port(path, expected):
     """Also if that is 443."""
     service = ServiceReference(name="judge", namespace="hooks", path=path)
-    endpoint = Endpoint(WebhookTarget(service=service))
+    endpoint = WebhookEndpoint(WebhookTarget(service=service))
     assert endpoint.url == f"https://judge.hooks.svc:443{expected}"
     assert (endpoint.target, endpoint.host, endpoint.port) == ("judge.hooks.svc:443", "judge.hooks.svc", 443)
 
@@ -49,7 +49,7 @@ def test_a_service_is_a_url_with_its_port(path, expected):
 @given(st.text(max_size=40))
 def test_a_redirect_stays_at_its_host_and_port_or_is_none(location):
     """Whatever a Location says."""
-    endpoint = Endpoint(WebhookTarget(url="https://h.example:8443/a/b"))
+    endpoint = WebhookEndpoint(WebhookTarget(url="https://h.example:8443/a/b"))
     moved = endpoint.moved(endpoint.with_timeout(1), location)
     assert moved is None or (moved.lower() + "/").startswith(("https://h.example:8443/", "https://h.example:8443?"))
 

@@ -1,0 +1,120 @@
+"""What a development certificate looks like: names, lifetimes and extensions, as Go and OpenSSL check them.
+
+ECDSA P-256 throughout: the cheapest handshake for both sides (the API server never resumes a session).
+"""
+
+import ipaddress
+import re
+from datetime import datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from msgspec import Struct
+
+CA_NAME: Final = x509.Name(
+    [
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, "admission-gateway"),
+        x509.NameAttribute(NameOID.COMMON_NAME, "admission-gateway development CA"),
+    ]
+)
+"""By this name we know what we have made."""
+
+_SERVER_NAME: Final = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "admission-gateway development")])
+
+CA_LIFETIME: Final = timedelta(days=3650)
+"""Ten times the server certificate's: a CA that ends first takes the server certificate with it."""
+
+SERVER_LIFETIME: Final = timedelta(days=365)
+
+_BACKDATED: Final = timedelta(minutes=5)
+"""For clocks that are behind ours: an API server's on another machine."""
+
+# RFC 1123 labels, a wildcard in front at most; 253 characters are the longest name that DNS can carry.
+_DNS_NAME: Final = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
+_LONGEST_DNS_NAME: Final = 253
+
+
+class CertificateAuthority(Struct, frozen=True, kw_only=True):
+    """A CA that can sign: its certificate and the key of it."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def general_name(name: str) -> x509.GeneralName:
+    """The subjectAltName for a DNS name or an IP address; ValueError if it is neither."""
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        pass
+    lowered = name.lower()
+    if len(lowered) > _LONGEST_DNS_NAME or not _DNS_NAME.fullmatch(lowered):
+        raise ValueError(
+            f"{name!r} is neither an IP address nor a DNS name (letters, digits, '-' and '.', at most "
+            f"{_LONGEST_DNS_NAME} characters); write international names in their xn-- form"
+        )
+    return x509.DNSName(lowered)
+
+
+def made_ca(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
+    """A CA certificate for ``key``, signed by itself. It may sign server certificates, but no further CA."""
+    return (
+        _builder(CA_NAME, key, now, CA_LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def made_server_certificate(
+    key: ec.EllipticCurvePrivateKey, authority: CertificateAuthority, names: frozenset[x509.GeneralName], now: datetime
+) -> x509.Certificate:
+    """A server certificate for ``key`` and all ``names``, signed by ``authority``.
+
+    The names are alternative names, IP addresses as such, and not in the subject. Go: "certificate relies on legacy
+    Common Name field, use SANs instead", "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP
+    SANs".
+    """
+    ordered = sorted(names, key=lambda name: (isinstance(name, x509.IPAddress), str(name.value)))
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    return (
+        _builder(_SERVER_NAME, key, now, SERVER_LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(ordered), critical=False)
+        .add_extension(signer, critical=False)
+        .sign(authority.key, hashes.SHA256())
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _builder(
+    subject: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, lifetime: timedelta
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(CA_NAME)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATED)
+        .not_valid_after(now + lifetime)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )

@@ -1,0 +1,258 @@
+"""The API server's walk over the entries of a phase, without an API server: what a request would come to.
+
+Which of the two ways through a phase, ``/mutate`` as one chain or entry by entry? Entry by entry, because that is what
+happens in a cluster that registered what ``render`` printed: which message a user sees, who is alone with it, and who
+is reinvoked depend on the entries.
+
+* Mutating: one entry after another, each on the object as those before it left it. The first refusal ends the walk.
+  One further round at most: an entry under IfNeeded that was called is called again if a later one has changed the
+  object; a mark that is made in the second round counts for the entries still to come. (kube-apiserver's rule, and
+  within an entry the engine's.)
+* Validating: all entries on the same object. All are waited for. The API server answers with the refusal that came
+  first in time; here that is the first in order.
+* An entry is called if a policy of it is meant. Of an isolated one the API server itself checks rules, selectors and
+  conditions, so what goes wrong in that is refused in its own words, without a webhook's name.
+* An entry's time is its registered timeoutSeconds, less what the gateway keeps back for the rounded second.
+* Of the kinds that configure admission itself no entry hears: the API server sends them to no registered webhook. (To
+  webhooks from manifest files it does, KEP-5793. So the gateway judges whatever it receives; only here are they kept
+  from it.)
+
+A policy that is about the resource in another version than the review brings is not told as WRONG_VERSION: the API
+server would convert the object before it calls the entry. What comes of that cannot be said here, so it is an error.
+
+What cannot be known here is left out: the API server's own defaulting, conversion and validation between the phases,
+and what a registration excludes besides (``render``).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway.engine.decision import Decision
+from gateway.engine.engine import Engine
+from gateway.engine.plan import make_plan
+from gateway.engine.verdicts import Failure
+from gateway.patching.difference import Operation, difference
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+from gateway.policies.model import Phase, Policy, ReinvocationPolicy
+from gateway.reasons import Reason
+from gateway.registration.entries import Entry
+from gateway.review.request import Request
+from gateway.review.response import Status, clean_warnings, denial_code
+from gateway.serving.budget import budget
+from gateway.serving.driver import Driver
+from gateway.serving.loaded_configuration import LoadedConfiguration
+
+ROUNDS: Final = 2
+"""kube-apiserver reinvokes at most once."""
+
+_UNSENT_GROUP: Final = "admissionregistration.k8s.io"
+_UNSENT_KINDS: Final = frozenset(
+    {
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    }
+)
+"""In any version, and their subresources too: so that a bad one can be repaired."""
+
+
+def is_unsent(request: Request) -> bool:
+    """Whether the API server sends this request to no registered webhook, whatever the rules say."""
+    return request.kind.kind in _UNSENT_KINDS and request.kind.group == _UNSENT_GROUP
+
+
+class SimulatedCall(Struct, frozen=True, kw_only=True):
+    """One entry's turn: the round, from 0, and what the gateway decides there. ``called``: the API server calls it."""
+
+    entry: Entry
+    round: int
+    decision: Decision
+
+    @property
+    def called(self) -> bool:
+        """Whether the API server calls the entry for this request."""
+        return any(call.called if self.entry.isolated else call.matched for call in self.decision.calls)
+
+
+class Simulation(Struct, frozen=True, kw_only=True):
+    """What a phase comes to.
+
+    ``request`` is what the phase began with, ``object`` what it left (equal where it refused). ``status`` is that of a
+    refusal, in the API server's full wording, by ``refused_by``; None if the request is allowed. There are no visits
+    where the request is not sent (``is_unsent``).
+    """
+
+    phase: Phase
+    request: Request
+    object: Any
+    visits: tuple[SimulatedCall, ...]
+    refused_by: Entry | None = None
+    status: Status | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request passes this phase."""
+        return self.status is None
+
+    @property
+    def changes(self) -> tuple[Operation, ...]:
+        """What the phase changes in the object, as one difference."""
+        return difference(self.request.object, self.object)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the client is warned of."""
+        return clean_warnings([text for visit in self.visits for text in visit.decision.response.warnings])
+
+    @property
+    def audit_annotations(self) -> Mapping[str, str]:
+        """What the gateway adds to the audit event, under the API server's keys: ``ENTRY/KEY``."""
+        found: dict[str, str] = {}
+        for visit in self.visits:
+            for key, value in visit.decision.response.audit_annotations.items():
+                found.setdefault(f"{visit.entry.name}/{key}", value)
+        return found
+
+
+class UnconvertedError(Exception):
+    """The API server would convert the object before it calls an entry; says which, and what to give instead."""
+
+
+class DispatchSimulator:
+    """Walks requests through the entries of a configuration.
+
+    Args:
+        configuration: started.
+        limits: of the patches that workers send.
+        prefetch: whether mutating policies are asked before their turn.
+    """
+
+    def __init__(
+        self, configuration: LoadedConfiguration, limits: PatchLimits = DEFAULT_LIMITS, *, prefetch: bool = True
+    ) -> None:
+        self._configuration = configuration
+        self._limits = limits
+        self._prefetch = prefetch
+
+    async def walk(self, phase: Phase, request: Request) -> Simulation:
+        """What ``request`` comes to in this phase.
+
+        Raises:
+            ReviewError: the request cannot be read as far as somebody needs it.
+            UnconvertedError: only the API server can make of the object what a policy would be sent.
+        """
+        if is_unsent(request):
+            return _walk(phase, request, request, ())
+        return await (self._mutating(request) if phase is Phase.MUTATING else self._validating(request))
+
+    async def _mutating(self, request: Request) -> Simulation:
+        visits: list[SimulatedCall] = []
+        current = request
+        changed = False
+        asked: set[str] = set()
+        marked: set[str] = set()
+        for number in range(ROUNDS):
+            if number and not changed:
+                break
+            for entry in self._configuration.entries.mutating:
+                if number and entry.name not in marked:
+                    continue
+                visit = await self._visit(entry, number, current)
+                visits.append(visit)
+                if not visit.decision.response.allowed:
+                    return _walk(Phase.MUTATING, request, request, visits)
+                if visit.decision.patch:
+                    current = with_object(request, visit.decision.object)
+                    changed = True
+                    marked |= asked
+                    asked.clear()
+                if visit.called and entry.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
+                    asked.add(entry.name)
+        return _walk(Phase.MUTATING, request, current, visits)
+
+    async def _validating(self, request: Request) -> Simulation:
+        entries = self._configuration.entries.validating
+        visits = await asyncio.gather(*(self._visit(entry, 0, request) for entry in entries))
+        return _walk(Phase.VALIDATING, request, request, visits)
+
+    async def _visit(self, entry: Entry, number: int, request: Request) -> SimulatedCall:
+        configuration = self._configuration
+        # Not as registered: whoever checks rules, selectors and conditions of an isolated policy, here it is us.
+        plan = make_plan(entry.phase, entry.policies, configuration.workers.availabilities(entry.phase))
+        now = monotonic()
+        engine = Engine(
+            request,
+            plan,
+            ends=now + budget(f"{entry.timeout_seconds}s"),
+            received=now,
+            namespaces=configuration.namespaces,
+            limits=self._limits,
+            prefetch=self._prefetch,
+        )
+        driver = Driver(request.uid, engine, caller=configuration.asker)
+        decision = await driver.decide()
+        for call in decision.calls:
+            if isinstance(call.answer, Failure) and call.answer.reason is Reason.WRONG_VERSION:
+                raise UnconvertedError(_unconverted(entry, call.policy, request))
+        return SimulatedCall(entry=entry, round=number, decision=decision)
+
+
+def with_object(request: Request, after: Any) -> Request:
+    """The same request about another object."""
+    return Request(request.api_version, {**request.members, "object": msgspec.Raw(msgspec.json.encode(after))})
+
+
+def after_mutation(walk: Simulation) -> Request:
+    """The request as the validating phase sees it, as far as the gateway has changed it."""
+    return with_object(walk.request, walk.object) if walk.changes else walk.request
+
+
+def _unconverted(entry: Entry, policy: Policy, request: Request) -> str:
+    resource = request.resource
+    named = {
+        f"{group}/{version}".removeprefix("/")
+        for rule in policy.rules
+        if {resource.resource, "*"} & {each.partition("/")[0] for each in rule.resources}
+        for group in rule.api_groups
+        for version in rule.api_versions
+    }
+    came = f"{resource.group}/{resource.version}".removeprefix("/")
+    return (
+        f"policy {policy.name} is about {resource.resource} in {', '.join(sorted(named)) or 'another version'}, and "
+        f"the review brings it in {came}: the API server would convert the object before it calls entry {entry.name}, "
+        "and review cannot; give it the request in a version that the policy names"
+    )
+
+
+def _walk(phase: Phase, request: Request, after: Request, visits: Sequence[SimulatedCall]) -> Simulation:
+    first = next((visit for visit in visits if not visit.decision.response.allowed), None)
+    return Simulation(
+        phase=phase,
+        request=request,
+        object=after.object,
+        visits=tuple(visits),
+        refused_by=None if first is None else first.entry,
+        status=None if first is None else _status(first),
+    )
+
+
+def _status(visit: SimulatedCall) -> Status:
+    """kube-apiserver's ToStatusErr: "admission webhook %q denied the request: " and the message, else the reason, else
+    "without explanation".
+    """
+    status = visit.decision.response.status or Status(code=0)
+    status = replace(status, code=denial_code(status.code))
+    if not visit.called:
+        return status
+    denied = f'admission webhook "{visit.entry.name}" denied the request'
+    text = status.message or status.reason
+    return replace(status, message=f"{denied}: {text}" if text else f"{denied} without explanation")

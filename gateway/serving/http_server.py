@@ -1,0 +1,258 @@
+"""The HTTP front: what of a request can be told without understanding its body, in this order.
+
+    =============  ==============================================================================================
+    path, method   404, 405
+    readiness      503: "until one complete configuration is loaded ... 503 or 404, never a verdict"
+    type           415
+    body           413, 408, 429; the budget (``?timeout=``) runs from the header's arrival
+    judge          everything else is ``judge``'s to answer
+    =============  ==============================================================================================
+
+Statuses and texts stand in ``refusals``. Behind a refusal the connection lives on if the whole request was here
+already; if not, the rest of the body is read and forgotten, and then the connection is closed.
+
+Draining: "a POST that meets a server-side close is not retried" by kube-apiserver. So nothing is closed under it: the
+front goes on serving, idle connections stay open, and each answer says ``Connection: close``, until there are no
+connections, or the time for it is over.
+"""
+
+import asyncio
+import ssl
+from time import monotonic
+from typing import Any, Final, Protocol, cast
+
+import structlog
+from msgspec import Struct
+
+from gateway.reasons import Reason
+from gateway.serving import web
+from gateway.serving.body import BodyReader, TooLarge
+from gateway.serving.budget import budget
+from gateway.serving.connection import Connection, Connections
+from gateway.serving.limits import Limits
+from gateway.serving.listener import Listener
+from gateway.serving.load import Load
+from gateway.serving.oversized import envelope
+from gateway.serving.plans import Target
+from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
+from gateway.serving.route_table import RouteTable, is_healthy, requested, require_review, traceparent, unknown
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.table import HTTP_REFUSALS, LIMIT_HITS
+
+_LOG: Final = structlog.get_logger(__name__)
+
+
+class HttpReply(Struct, frozen=True, kw_only=True):
+    """An HTTP answer: ``status``, ``body`` and the value of its Content-Type."""
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+
+
+class ReviewAnswerer(Protocol):
+    """Makes an answer of a body, whatever it holds. Cancelled when the client hangs up."""
+
+    async def __call__(
+        self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, traceparent: str
+    ) -> HttpReply:
+        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``).
+
+        ``traceparent`` is the header of W3C Trace Context, "" without one that is sound.
+
+        Raises:
+            Refused: it gets no verdict: the target has vanished since the header came.
+        """
+
+
+class Refuse(Protocol):
+    """Makes the AdmissionReview that refuses a request whose body was not read."""
+
+    def __call__(self, uid: str, api_version: str, code: int, message: str) -> bytes:
+        """The encoded review: ``allowed`` false, and a status of ``code`` and ``message``."""
+
+
+_LIMIT_OF: Final = {
+    Refusal.BODY_SIZE: "body_bytes",
+    Refusal.MEMORY: "body_bytes_in_flight",
+    Refusal.HEADER_SIZE: "field_bytes",
+    Refusal.HEADER_TIME: "header_seconds",
+    Refusal.UNREAD: "write_seconds",
+}
+
+
+class HttpServer:
+    """Serves ``/mutate`` and ``/validate``, and the entries below them, over TLS. One per process.
+
+    Args:
+        judge: answers what has come through.
+        refuse: makes the review for a body that is too large.
+        routes: knows what can be called.
+        limits: every bound.
+        events: is told what was refused, and by which limits.
+    """
+
+    def __init__(
+        self,
+        *,
+        judge: ReviewAnswerer,
+        refuse: Refuse,
+        routes: RouteTable,
+        limits: Limits | None = None,
+        events: Events | None = None,
+    ) -> None:
+        self._judge = judge
+        self._refuse = refuse
+        self._routes = routes
+        self._limits = limits or Limits()
+        self._events = events or NoEvents()
+        self._draining = False
+        self.load = Load()
+        self._bodies = BodyReader(self._limits, self.load)
+        self._connections: Connections | None = None
+        self._listener: Listener | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many TLS connections there are."""
+        return self._connections.open if self._connections else 0
+
+    async def start(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
+        """Listen; port 0 takes a free one. Where it listens now. Raises ListenError."""
+        self._connections = Connections(self._handle, limits=self._limits, note=self._note)
+        self._listener = Listener(self._connections, limits=self._limits, note=self._note)
+        return await self._listener.open(host, port, context)
+
+    def begin_drain(self) -> None:
+        """From now on each answer ends its connection; everything else stays as it is."""
+        self._draining = True
+
+    async def drain(self, seconds: float, *, at_least: float = 0.0) -> None:
+        """Serve on until there are no connections, for ``seconds`` at most and ``at_least`` seconds in any case.
+
+        ``at_least`` is for the time in which a cluster's endpoints still name this process: connections may yet come.
+        """
+        self.begin_drain()
+        await asyncio.sleep(min(at_least, seconds))
+        if self._connections is None or seconds <= at_least:
+            return
+        try:
+            async with asyncio.timeout(seconds - at_least):
+                await self._connections.none_open()
+        except TimeoutError:
+            _LOG.info("the time to drain is over", connections=self.connections, requests=self.load.requests)
+
+    async def stop(self) -> None:
+        """Accept no more, let what is in hand end (``Limits.stop_seconds`` at most), close all connections."""
+        self.begin_drain()
+        if self._listener is not None:
+            await self._listener.close()
+        if self._connections is None:
+            return
+        try:
+            async with asyncio.timeout(self._limits.stop_seconds):
+                await self.load.idle.wait()
+        except TimeoutError:
+            _LOG.warning("requests were broken off", requests=self.load.requests, seconds=self._limits.stop_seconds)
+        # By now an answer only has to be written.
+        await self._connections.close()
+
+    # ------------------------------------------------------------------------------- one request
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        load = self.load
+        load.requests += 1
+        load.idle.clear()
+        try:
+            response: web.StreamResponse = await self._answered(request)
+        except Refused as refused:
+            return await self._refused(request, refused)
+        finally:
+            load.requests -= 1
+            if not load.requests:
+                load.idle.set()
+        if self._draining:
+            response.force_close()
+        return response
+
+    async def _answered(self, request: web.BaseRequest) -> web.Response:
+        """The answer to a request that comes through; Refused otherwise."""
+        started = monotonic()
+        path, timeout = requested(request)
+        target = self._routes.target(path)
+        if target is None:
+            if is_healthy(request, path, self._routes):
+                return web.Response(headers={"Server": SERVER})
+            raise unknown(path, self._routes)
+        require_review(request, path, self._routes.not_ready)
+        ends = started + budget(timeout)
+        body = await self._bodies.read(request, ends)
+        load, connection = self.load, cast("Connection", request.protocol)
+        overloaded = load.reviews >= self._limits.reviews_in_flight
+        if overloaded:
+            self._events.count(LIMIT_HITS, "reviews_in_flight")
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        # Watched by the connection, not by a timer of its own: those cost 5 us each, and this one never rings.
+        connection.review = task, ends + self._limits.overrun_seconds
+        load.reviews += 1
+        try:
+            reply = await self._judge(
+                target, body, started, ends, overloaded=overloaded, traceparent=traceparent(request)
+            )
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is, there is an answer
+            _require_own(error, task, target, overdue=connection.review is None)
+            text = f"{Reason.INTERNAL}: this review could not be judged; see the gateway's log"
+            raise Refused(Refusal.INTERNAL, text) from None
+        finally:
+            load.reviews -= 1
+            load.body_bytes -= len(body)
+            connection.review = None
+        return web.Response(
+            status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
+        )
+
+    async def _refused(self, request: web.BaseRequest, refused: Refused) -> web.StreamResponse:
+        """Answer a refusal; if more of the body is to come: then read it, then close."""
+        cast("Connection", request.protocol).refused(refused.refusal, refused.text)
+        response = self._refusal(refused)
+        complete = request.content.is_eof()
+        if self._draining or not complete:
+            response.force_close()
+        if not complete:
+            await response.prepare(request)
+            await response.write_eof()
+            await self._bodies.drain(request)
+        return response
+
+    def _refusal(self, refused: Refused) -> web.Response:
+        found = envelope(refused.prefix) if isinstance(refused, TooLarge) else None
+        if found is None:
+            return answer(refused.refusal, refused.text)
+        code = STATUS[refused.refusal].value
+        body = self._refuse(found.uid, found.api_version, code, refused.text)
+        return web.Response(body=body, headers={"Content-Type": "application/json", "Server": SERVER})
+
+    def _note(self, refusal: Refusal, *, peer: str, why: str) -> None:
+        _LOG.warning("a request was refused", refusal=refusal.value, peer=peer, why=why)
+        self._events.count(HTTP_REFUSALS, refusal)
+        limit = _LIMIT_OF.get(refusal)
+        if limit is not None:
+            self._events.count(LIMIT_HITS, limit)
+
+
+def _require_own(
+    error: Exception | asyncio.CancelledError, task: "asyncio.Task[Any]", target: Target, *, overdue: bool
+) -> None:
+    """The last net under the judge: log a mistake of our own, which is answered all the same; raise what is none."""
+    if isinstance(error, Refused):
+        raise error
+    where = {"phase": target.phase.value, "entry": target.entry}
+    if isinstance(error, asyncio.CancelledError):
+        if task.cancelling() and not overdue:
+            # The client has hung up, or we stop.
+            raise error
+        # Overdue; or something inside was cancelled, and took the judge with it.
+        task.uncancel()
+        _LOG.error("a review was broken off inside the gateway", **where, overdue=overdue, exc_info=error)
+    else:
+        _LOG.error("a review failed inside the gateway", **where, exc_info=error)

@@ -1,0 +1,165 @@
+"""The idempotence patrol: is a mutation done once it is done?
+
+"An idempotent mutating admission webhook is able to successfully process an object it has already admitted and
+potentially modified. The admission can be applied multiple times without changing the result beyond the initial
+application." (Kubernetes, dynamic admission control.) One that is not grows objects with every update, or fights with
+controllers for ever, and nobody sees who began. So of a sampled share of mutations, after the answer has left:
+
+* Each policy that changed something is called with the object as it was right after its own change, alone. If it
+  changes that again, it is **unstable**, and named.
+* Then all policies of the review but those are called with the final object, as one chain. If that comes out changed,
+  they are unstable as a set, and those that changed something are named.
+
+    =========  ======================================================================================================
+    result     meaning
+    =========  ======================================================================================================
+    stable     called again, it changed nothing; or it is not about its own result
+    unstable   it changed its own result, or denied it
+    failed     nobody can tell: see ``replay``
+    dropped    (patrols only) there was no room for it: see ``replay``
+    =========  ======================================================================================================
+
+Policies are called that have no side effects for the request and are enforced.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import structlog
+
+from gateway.engine.call_tracker import has_side_effects
+from gateway.engine.decision import Decision, Outcome
+from gateway.engine.invocation_record import InvocationRecord
+from gateway.engine.plan import Member, Plan
+from gateway.engine.verdicts import Deny, Failure
+from gateway.matching.index import RuleIndex
+from gateway.policies.model import Phase
+from gateway.serving.patch_lines import PatchLines, about, cut
+from gateway.serving.plans import Target
+from gateway.serving.replay import FAILED, Replay, Replays
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import PATROLLED_POLICIES, PATROLS_DONE
+
+_LOG: Final = structlog.get_logger(__name__)
+
+STABLE: Final = "stable"
+UNSTABLE: Final = "unstable"
+
+
+class IdempotencyCheck:
+    """Calls policies with their own results. A Consumer of decisions.
+
+    Args:
+        replays: runs it.
+        events: is told the results.
+        share: of the mutations that are patrolled: from 0, none, to 1, all.
+        lines: tells patches in the log.
+        draw: a number from 0 up to 1, 1 excluded.
+    """
+
+    def __init__(
+        self,
+        replays: Replays,
+        events: Events,
+        *,
+        share: float,
+        lines: PatchLines,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._replays = replays
+        self._events = events
+        self._share = share
+        self._lines = lines
+        self._draw = draw
+
+    def decided(self, decision: Decision) -> None:
+        """IdempotencyCheck it later, if it is one of the sample."""
+        if decision.phase is not Phase.MUTATING or not decision.response.allowed:
+            return
+        if not any(call.changes and not has_side_effects(call.policy, decision.request) for call in decision.calls):
+            return
+        if self._draw() < self._share:
+            self._replays.begin(IdempotencyCheck, decision, self._patrol, partial(self._events.count, PATROLS_DONE))
+
+    async def _patrol(self, replay: Replay) -> str:
+        members = _members(replay)
+        unstable: set[int] = set()
+        # In a reinvocation a policy is called twice: its own result is what it left the last time.
+        last = {turn.call.index: turn for turn in replay.turns() if turn.call.changes}
+        for index, (call, _, after) in last.items():
+            if index not in members:
+                continue
+            again = await _decide(replay, [members[index]], after)
+            result = _result(again)
+            self._events.count(PATROLLED_POLICIES, call.policy.phase, call.policy.qualified_name, result)
+            if result is UNSTABLE:
+                unstable.add(index)
+                self._log_policy(replay.decision, call, again)
+        chain = [member for index, member in sorted(members.items()) if index not in unstable]
+        again = await _decide(replay, chain, replay.decision.object)
+        result = _result(again)
+        if result is UNSTABLE:
+            self._log_chain(replay.decision, again)
+        return result
+
+    # ------------------------------------------------------------------------------------------------- the log
+
+    def _log_policy(self, decision: Decision, call: InvocationRecord, again: Decision) -> None:
+        """The policy of ``call``, called with its own result, came to ``again``."""
+        _LOG.warning(
+            "a policy does not leave its own result alone: it is not idempotent",
+            policy=call.policy.qualified_name,
+            worker=call.policy.worker,
+            version=call.version,
+            first=self._lines.told(decision.request, [call], call.changes),
+            again=self._lines.told(decision.request, again.calls, again.patch) + _denials(again),
+            **about(decision.request),
+        )
+
+    def _log_chain(self, decision: Decision, again: Decision) -> None:
+        """Policies that are stable, each by itself, came to ``again`` as a set."""
+        _LOG.warning(
+            "policies, each of which leaves its own result alone, change theirs as a set: they are not idempotent",
+            policies=list(dict.fromkeys(call.policy.qualified_name for call in again.calls if _disturbs(call))),
+            first=self._lines.told(decision.request, decision.calls, decision.patch),
+            again=self._lines.told(decision.request, again.calls, again.patch) + _denials(again),
+            **about(decision.request),
+        )
+
+
+def _members(replay: Replay) -> dict[int, Member]:
+    """Who may be called again, by place in the decision's chain.
+
+    The configuration may have changed since: then a policy that is not the same any more is left out.
+    """
+    plan = replay.configuration.plan(Target(Phase.MUTATING))
+    availability = {} if plan is None else plan.by_policy
+    return {
+        call.index: availability[id(call.policy)]
+        for call in replay.decision.calls
+        if call.enforced
+        and id(call.policy) in availability
+        and not has_side_effects(call.policy, replay.decision.request)
+    }
+
+
+async def _decide(replay: Replay, members: Sequence[Member], current: object) -> Decision:
+    index = RuleIndex([member.policy for member in members])
+    plan = Plan(phase=Phase.MUTATING, members=tuple(members), index=index)
+    return await replay.decide(replay.request(current), plan, replay.configuration.workers)
+
+
+def _result(again: Decision) -> str:
+    if again.patch or again.outcome is Outcome.DENIED:
+        return UNSTABLE
+    return FAILED if any(isinstance(call.answer, Failure) for call in again.calls) else STABLE
+
+
+def _disturbs(call: InvocationRecord) -> bool:
+    return bool(call.changes) or (call.enforced and isinstance(call.answer, Deny))
+
+
+def _denials(again: Decision) -> list[str]:
+    return [cut(f"denies: {call.answer.message}") for call in again.calls if isinstance(call.answer, Deny)]

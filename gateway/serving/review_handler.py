@@ -1,0 +1,203 @@
+"""From the bytes of an AdmissionReview to the bytes of its answer. Whatever happens on the way, there is an answer.
+
+* A body that is no review: HTTP 400 and one line of text, because without a uid there is no review to answer.
+* An entry that has vanished since the header came: HTTP 404, as if it had never been there.
+* Everything else: HTTP 200 and an AdmissionReview with the same uid, in the same version. Even if all of this is
+  broken.
+
+A review is decided by one configuration, the one in force when its body was there, also if another is taken over
+meanwhile.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import structlog
+
+from gateway.engine.decision import Decision
+from gateway.engine.engine import Engine
+from gateway.engine.plan import Plan
+from gateway.engine.verdicts import Failure
+from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
+from gateway.policies.model import Phase
+from gateway.reasons import Reason
+from gateway.review.request import DEPTH, Request, ReviewError, decode
+from gateway.review.response import Response, Status, encode
+from gateway.serving.driver import Driver
+from gateway.serving.http_server import HttpReply
+from gateway.serving.loaded_configuration import Configurations, LoadedConfiguration
+from gateway.serving.plans import Target
+from gateway.serving.refusals import line
+from gateway.serving.route_table import no_entry
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import ABANDONED_REVIEWS, ENTRY_REVIEWS, HTTP_REFUSALS, NOT_A_REVIEW
+
+_LOG: Final = structlog.get_logger(__name__)
+
+OVERLOADED: Final = Failure(
+    reason=Reason.OVERLOADED,
+    message="the gateway holds as many reviews as it may (--limit-reviews-in-flight); try again, or add replicas",
+)
+
+
+class DecisionObserver(Protocol):
+    """Whoever wants to know of decisions: metrics, the decision log, a demonstration."""
+
+    def decided(self, decision: Decision) -> None:
+        """A decision was made. Called before its answer leaves, so it must be quick."""
+
+
+class ReviewHandler:
+    """Judges the reviews of both phases.
+
+    Args:
+        configurations: has the configuration in force.
+        events: is told what came to a decision, and what did not.
+        consumers: are shown each decision; what they raise is logged and changes nothing.
+        shadows: is shown those of configurations in which a policy has a shadow.
+        depth: how deep a review may nest.
+        patch_limits: of the changes that workers ask for.
+        prefetch: whether mutating policies are asked before their turn.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but the first by name
+        self,
+        configurations: Configurations,
+        *,
+        events: Events,
+        consumers: Sequence[DecisionObserver] = (),
+        shadows: DecisionObserver | None = None,
+        depth: int = DEPTH,
+        patch_limits: PatchLimits = DEFAULT_LIMITS,
+        prefetch: bool = True,
+    ) -> None:
+        self._configurations = configurations
+        self._consumers = tuple(consumers)
+        self._consumers_with_shadows = self._consumers if shadows is None else (*consumers, shadows)
+        self._events = events
+        self._depth = depth
+        self._patch_limits = patch_limits
+        self._prefetch = prefetch
+        self._drivers: set[Driver] = set()
+
+    def break_off(self, why: str) -> None:
+        """Let all reviews in hand be decided now, by the failure policies of whoever has not judged yet."""
+        for driver in tuple(self._drivers):
+            driver.break_off(why)
+
+    async def __call__(
+        self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, traceparent: str = ""
+    ) -> HttpReply:
+        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``).
+
+        ``traceparent`` goes on to the workers.
+
+        Raises:
+            Refused: there is no such target any more.
+        """
+        configuration = self._configurations.current
+        plan = configuration.plan(target)
+        if plan is None:
+            raise no_entry(target.path)
+        try:
+            request = decode(body, depth=self._depth)
+        except ReviewError as error:
+            return self._refuse(error)
+        configuration.begin()
+        try:
+            if overloaded:
+                plan = plan.failing(OVERLOADED)
+            driver = self._driver(configuration, plan, request, started, ends, traceparent)
+            self._drivers.add(driver)
+            try:
+                decision = await driver.decide()
+            finally:
+                self._drivers.discard(driver)
+            content = encode(
+                decision.response,
+                uid=request.uid,
+                api_version=request.api_version,
+                mutating=target.phase is Phase.MUTATING,
+            )
+        except ReviewError as error:
+            # Found late, because nobody had looked. By now there is a uid to answer.
+            _LOG.warning("a request cannot be read", uid=request.uid, entry=target.entry, error=str(error))
+            self._events.count(HTTP_REFUSALS, NOT_A_REVIEW)
+            return HttpReply(status=200, body=refusal(request.uid, request.api_version, 400, str(error)))
+        except asyncio.CancelledError:
+            self._events.count(ABANDONED_REVIEWS, target.phase)
+            raise
+        except Exception:  # noqa: BLE001 - logged, and answered: there is always an answer
+            _LOG.exception(
+                "a review could not be decided; it is refused",
+                uid=request.uid,
+                phase=target.phase.value,
+                entry=target.entry,
+            )
+            return HttpReply(status=200, body=refusal(request.uid, request.api_version, 500, _INTERNAL))
+        finally:
+            configuration.end()
+        consumers = self._consumers_with_shadows if configuration.has_shadows else self._consumers
+        if target.entry is None:
+            self._tell(decision, consumers)
+        else:
+            self._tell_of_entry(target.entry, decision, consumers)
+        return HttpReply(status=200, body=content)
+
+    def _driver(
+        self,
+        configuration: LoadedConfiguration,
+        plan: Plan,
+        request: Request,
+        started: float,
+        ends: float,
+        traceparent: str,
+    ) -> Driver:
+        engine = Engine(
+            request,
+            plan,
+            ends=ends,
+            received=started,
+            namespaces=configuration.namespaces,
+            limits=self._patch_limits,
+            prefetch=self._prefetch,
+            traceparent=traceparent,
+        )
+        return Driver(
+            request.uid,
+            engine,
+            caller=configuration.asker,
+            uncached=configuration.uncached,
+        )
+
+    def _refuse(self, error: ReviewError) -> HttpReply:
+        _LOG.warning("a request is no AdmissionReview", error=str(error))
+        self._events.count(HTTP_REFUSALS, NOT_A_REVIEW)
+        return HttpReply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
+
+    def _tell(self, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
+        for consumer in consumers:
+            try:
+                consumer.decided(decision)
+            except Exception:  # noqa: BLE001 - logged: who looks on must not change the answer
+                _LOG.exception("a consumer of decisions failed", consumer=type(consumer).__name__)
+
+    def _tell_of_entry(self, entry: str, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
+        self._events.count(ENTRY_REVIEWS, decision.phase, entry, decision.outcome)
+        # Who logs a decision logs with it through which entry it came, without knowing of entries.
+        with structlog.contextvars.bound_contextvars(entry=entry):
+            self._tell(decision, consumers)
+
+
+_INTERNAL: Final = f"{Reason.INTERNAL}: the gateway could not decide this review; see its log"
+
+
+_STATUS_REASONS: Final = {400: "BadRequest", 413: "RequestEntityTooLarge", 500: "InternalError"}
+"""The metav1.StatusReason of each refusal of our own."""
+
+
+def refusal(uid: str, api_version: str, code: int, message: str) -> bytes:
+    """An AdmissionReview that refuses ``uid`` where no policy had a say: too large, unreadable, or our own mistake."""
+    status = Status(code=code, message=message, reason=_STATUS_REASONS[code])
+    return encode(Response(allowed=False, status=status), uid=uid, api_version=api_version, mutating=False)

@@ -1,0 +1,87 @@
+"""How a channel to one address of a worker is made."""
+
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from gateway.policies.workers.targets import GrpcTls
+from gateway.transports.credentials import WorkerCredentials
+from gateway.transports.grpc.addresses import authority
+from gateway.transports.limits import TransportLimits
+
+RECONNECT_MS: Final = (100, 2_000)
+"""First and longest pause between attempts to connect: a restarted worker is found again within two seconds, and a
+hundred gateways do not hammer one that is gone."""
+
+RECONNECT_LOCALLY_MS: Final = (50, 250)
+"""The same of a Unix socket: an attempt costs microseconds, and whoever starts a worker waits for it."""
+
+NEVER_IDLE: Final = 2**31 - 1
+"""Milliseconds. A channel must not go idle: the first review after a quiet night would pay for the connection."""
+
+
+class Dialer:
+    """Makes channels.
+
+    Args:
+        target: the worker's, as it is configured: its name is the authority of all calls.
+        limits: see TransportLimits.
+        credentials: None: plain text.
+    """
+
+    def __init__(self, target: str, limits: TransportLimits, credentials: WorkerCredentials | None = None) -> None:
+        self._authority = authority(target)
+        self._pauses = RECONNECT_LOCALLY_MS if target.startswith("unix:") else RECONNECT_MS
+        self._limits = limits
+        self._credentials = credentials
+
+    @property
+    def tls(self) -> GrpcTls | None:
+        """How the connections are secured."""
+        return None if self._credentials is None else self._credentials.tls
+
+    def changed(self) -> bool:
+        """Whether channels would now be made with other certificates."""
+        return self._credentials is not None and self._credentials.changed()
+
+    def channel(self, address: str) -> grpc.aio.Channel:
+        """A new channel to one address. It does not connect yet.
+
+        Raises:
+            CredentialsError: the certificates cannot be used.
+        """
+        loaded = None if self._credentials is None else self._credentials.load()
+        options: list[tuple[str, Any]] = list(self._options())
+        if loaded is not None and loaded.credentials is not None:
+            options.extend(loaded.options)
+            return grpc.aio.secure_channel(address, loaded.credentials, options=options)
+        if self._authority:
+            options.append(("grpc.default_authority", self._authority))
+        return grpc.aio.insecure_channel(address, options=options)
+
+    def _options(self) -> tuple[tuple[str, Any], ...]:
+        limits = self._limits
+        return (
+            ("grpc.max_send_message_length", limits.message_bytes),
+            ("grpc.max_receive_message_length", limits.message_bytes),
+            ("grpc.initial_reconnect_backoff_ms", self._pauses[0]),
+            # gRPC's name for the time that an attempt to connect may take, at least.
+            ("grpc.min_reconnect_backoff_ms", _milliseconds(limits.worker_connect_seconds)),
+            ("grpc.max_reconnect_backoff_ms", self._pauses[1]),
+            ("grpc.client_idle_timeout_ms", NEVER_IDLE),
+            ("grpc.keepalive_time_ms", _milliseconds(limits.worker_keepalive_seconds)),
+            ("grpc.keepalive_timeout_ms", _milliseconds(limits.worker_keepalive_timeout_seconds)),
+            ("grpc.keepalive_permit_without_calls", 1),
+            # A retry is ours to decide: we know about side effects and the time that is left.
+            ("grpc.enable_retries", 0),
+            # A worker's address is configuration; a proxy of the environment has no business with reviews.
+            ("grpc.enable_http_proxy", 0),
+            ("grpc.service_config_disable_resolution", 1),
+            # Each channel has a connection of its own, so that one cannot starve another.
+            ("grpc.use_local_subchannel_pool", 1),
+        )
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, min(int(seconds * 1000), NEVER_IDLE))

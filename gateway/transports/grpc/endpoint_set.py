@@ -1,0 +1,199 @@
+"""All that a worker is reached by: its addresses, resolved again and again, and the connections to each of them.
+
+Connections are kept young: one that has been used for long enough is replaced, and all are when the certificates that
+they were made with have changed. What cannot be done now (a name that is not known, certificates that cannot be used)
+is tried again; ``why`` says what it is.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Final
+
+import grpc.aio
+import structlog
+
+from gateway.transports.credentials import CredentialsError
+from gateway.transports.grpc.addresses import ResolveError, chosen, is_fixed
+from gateway.transports.grpc.connection import Connection
+from gateway.transports.grpc.dialer import Dialer
+from gateway.transports.grpc.endpoint import Endpoint
+from gateway.transports.grpc.failures import Failures
+from gateway.transports.limits import TransportLimits
+
+_LOG: Final = structlog.get_logger(__name__)
+
+LOOK_SECONDS: Final = 1.0
+"""How often it is looked whether connections are too old, or certificates have changed."""
+
+RESOLVE_SECONDS: Final = 1.0
+"""Shortest time between two look-ups of a name: a worker that is lost may be somewhere else already."""
+
+
+class EndpointSet:
+    """Keeps them.
+
+    Args:
+        target: the worker's.
+        limits: see TransportLimits.
+        wanted: how many connections, at least.
+        dialer: makes channels.
+        resolving: gives the addresses of a target.
+        failures: names what goes wrong.
+        connect: makes a connection of an address and a channel to it.
+        changed: called when there are other connections.
+        opened: called when a circuit opens, with the address and the policy's qualified name.
+    """
+
+    def __init__(  # noqa: PLR0913 - all by name
+        self,
+        *,
+        target: str,
+        limits: TransportLimits,
+        wanted: int,
+        dialer: Dialer,
+        resolving: Callable[[str], Awaitable[tuple[str, ...]]],
+        failures: Failures,
+        connect: Callable[[str, grpc.aio.Channel], Connection],
+        changed: Callable[[], object],
+        opened: Callable[[str, str], object],
+    ) -> None:
+        self.why = ""
+        """Why there are no connections, in a sentence; empty: nobody knows yet, or there are some."""
+        self.is_resolved = False
+        self._target = target
+        self._limits = limits
+        self._wanted = wanted
+        self._dialer = dialer
+        self._resolving = resolving
+        self._failures = failures
+        self._connect = connect
+        self._changed = changed
+        self._opened = opened
+        self._by_address: dict[str, Endpoint] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._resolve_again = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._tasks = (loop.create_task(self._keep_addresses()), loop.create_task(self._keep_young()))
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All addresses."""
+        return tuple(self._by_address.values())
+
+    def connections(self) -> tuple[Connection, ...]:
+        """The connections to all of them."""
+        return tuple(connection for endpoint in self._by_address.values() for connection in endpoint.connections)
+
+    def lost(self) -> None:
+        """A connection was lost: its worker may be somewhere else by now."""
+        self._resolve_again.set()
+
+    async def _keep_addresses(self) -> None:
+        while True:
+            self._resolve_again.clear()
+            try:
+                found = await self._resolving(self._target)
+            except ResolveError as error:
+                if not self.why:
+                    _LOG.warning("a worker's name has no addresses", worker=self._failures.name, error=str(error))
+                self.why = self._failures.unreachable(str(error)).message
+                self._changed()
+            except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
+                _LOG.exception("resolving a worker's name failed inside the gateway", worker=self._failures.name)
+            else:
+                self.is_resolved = True
+                self._have(chosen(found, tuple(self._by_address), self._limits.worker_addresses))
+            if is_fixed(self._target):
+                return
+            await asyncio.sleep(RESOLVE_SECONDS)
+            try:
+                await asyncio.wait_for(self._resolve_again.wait(), self._limits.worker_resolve_seconds)
+            except TimeoutError:
+                continue
+
+    def _have(self, addresses: tuple[str, ...]) -> None:
+        """Be connected to these, and to no others."""
+        for address in tuple(self._by_address):
+            if address not in addresses:
+                _LOG.info("a worker's address is gone", worker=self._failures.name, address=address)
+                self._by_address.pop(address).leave()
+        for address in addresses:
+            if address not in self._by_address:
+                self._by_address[address] = Endpoint(
+                    address, limits=self._limits, dial=self._dial, retire=self._retire, opened=self._opened
+                )
+        self._fill()
+        self._changed()
+
+    def _fill(self) -> None:
+        if not self._by_address:
+            return
+        each = -(-self._wanted // len(self._by_address))
+        try:
+            for endpoint in self._by_address.values():
+                endpoint.fill(each)
+            self.why = ""
+        except CredentialsError as error:
+            self._cannot_dial(error)
+
+    def _cannot_dial(self, error: CredentialsError) -> None:
+        if str(error) != self.why:
+            _LOG.error("a worker cannot be connected to", worker=self._failures.name, error=str(error))
+        self.why = str(error)
+
+    async def _keep_young(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                self._renew()
+            except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
+                _LOG.exception("keeping connections to a worker failed inside the gateway", worker=self._failures.name)
+
+    def _renew(self) -> None:
+        now = monotonic()
+        if self._dialer.changed():
+            _LOG.info(
+                "the certificates for a worker have changed; connections are made anew if they can be used",
+                worker=self._failures.name,
+            )
+            for endpoint in self._by_address.values():
+                endpoint.expire()
+        was_lacking = any(not endpoint.connections for endpoint in self._by_address.values())
+        if was_lacking:
+            self._fill()
+            self._changed()
+        try:
+            for endpoint in self._by_address.values():
+                endpoint.renew(now)
+        except CredentialsError as error:
+            self._cannot_dial(error)
+
+    def _dial(self, address: str) -> Connection:
+        return self._connect(address, self._dialer.channel(address))
+
+    def _retire(self, connection: Connection) -> None:
+        connection.drain()
+        task = asyncio.get_running_loop().create_task(_see_out(connection))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def close(self) -> None:
+        """Break off all connections, those that were on their way out included."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        leaving = tuple(self._leaving)
+        for task in leaving:
+            task.cancel()
+        await asyncio.gather(*leaving, return_exceptions=True)
+        successors = [connection for endpoint in self._by_address.values() for connection in endpoint.successors]
+        await asyncio.gather(*(each.close() for each in (*self.connections(), *successors)), return_exceptions=True)
+
+
+async def _see_out(connection: Connection) -> None:
+    """Close it when nothing of it is open; at once when cancelled."""
+    try:
+        await connection.idle()
+    finally:
+        await asyncio.shield(asyncio.ensure_future(connection.close()))

@@ -1,0 +1,88 @@
+"""Where a webhook is dialled: by DNS, or where ``--resolve`` says, as curl's option of this name.
+
+Only the place changes. Name, certificate and credentials stay those of the webhook: ``name.namespace.svc`` is reached
+outside of its cluster as it is inside.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Iterable, Mapping
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+
+from gateway.transports.webhook.access import AccessError, HostPort
+
+_FORM = "NAME:PORT=HOST:PORT, as in judge.hooks.svc:443=127.0.0.1:8443"
+_LARGEST_PORT = 65_535
+_LONGEST_NAME = 253
+
+
+def read_places(texts: Iterable[str]) -> dict[HostPort, HostPort]:
+    """What the values of ``--resolve`` say.
+
+    Raises:
+        AccessError: one of them says nothing, or two say different things of one name.
+    """
+    places: dict[HostPort, HostPort] = {}
+    for text in texts:
+        name, equals, place = text.partition("=")
+        if not equals:
+            raise AccessError(f"--resolve {text!r} is not {_FORM}")
+        asked, dialled = _host_port(name, text), _host_port(place, text)
+        if _is_address(asked[0]):
+            raise AccessError(f"--resolve {text!r}: {asked[0]} is an address, which nobody resolves; give a name")
+        key = asked[0].lower(), asked[1]
+        if places.setdefault(key, dialled) != dialled:
+            raise AccessError(f"--resolve {text!r}: {name} is resolved to another place before; keep one of the two")
+    return places
+
+
+def _host_port(text: str, whole: str) -> HostPort:
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    is_port = (
+        port.isascii() and port.isdigit() and len(port) <= len(str(_LARGEST_PORT)) and 0 < int(port) <= _LARGEST_PORT
+    )
+    bare = host[1:-1] if bracketed else host
+    if (
+        not colon
+        or not bare
+        or not is_port
+        or len(bare) > _LONGEST_NAME
+        or not bare.isascii()
+        or not bare.isprintable()
+    ):
+        raise AccessError(f"--resolve {whole!r}: {text!r} is not HOST:PORT with a port from 1 to {_LARGEST_PORT}")
+    if bracketed != (":" in host) or any(mark in bare for mark in " /@=[]") or (bracketed and not _is_address(bare)):
+        raise AccessError(f"--resolve {whole!r}: {text!r} is not HOST:PORT; an IPv6 address stands in brackets")
+    return bare, int(port)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class HostOverrides(AbstractResolver):
+    """Resolves names, some of them to places of the operator's."""
+
+    def __init__(self, places: Mapping[HostPort, HostPort]) -> None:
+        self._places = places
+        self._system = ThreadedResolver()
+
+    def place(self, host: str, port: int) -> HostPort:
+        """What is dialled for a name."""
+        return self._places.get((host.lower(), port), (host, port))
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a name, as aiohttp asks for them."""
+        return await self._system.resolve(*self.place(host, port), family)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
