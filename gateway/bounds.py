@@ -19,6 +19,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
 
+MAX_PORT: Final = 65_535
+"""The largest port of TCP."""
+
 DEEPEST: Final = 256
 """Levels that every recursive walk of ours survives: at up to three frames a level, below Python's own limit of
 1000."""

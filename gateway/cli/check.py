@@ -49,6 +49,7 @@ from msgspec.structs import replace
 from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.named_files import command_mistakes, file_warnings
 from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail
+from gateway.gotypes.meta import group_version
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.field_errors import few, one_line
 from gateway.policies.model import Cache, Configuration, Phase, Policy, Rule, Scope
@@ -312,8 +313,6 @@ def _labels(first: str) -> Iterator[str]:
 
 
 def _shown_rule(rule: Rule) -> str:
-    versions = [
-        f"{group}/{version}" if group else version for group in rule.api_groups for version in rule.api_versions
-    ]
+    versions = [group_version(group, version) for group in rule.api_groups for version in rule.api_versions]
     scope = "" if rule.scope is Scope.ALL else f", {rule.scope.value}"
     return f"{' '.join(rule.operations)} of {' '.join(rule.resources)} ({' '.join(versions)}{scope})"

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
+from gateway.bounds import MAX_PORT
 from gateway.cli.options import PREFIX, SHELL_OPERATOR, SectionedOption
 from gateway.cli.streams import note
 from gateway.hooks.configuration.names import CONFIGURATION
@@ -46,7 +47,7 @@ _DEFAULT_CA: Final = _CERTIFICATES / "ca.crt"
 _DEFAULT_PORT: Final = 9680
 _DEFAULT_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - shell-operator's
 _DEFAULT_SERVICE: Final = "shell-operator-validating-svc"
-_PORT: Final = click.IntRange(0, 65_535)
+_PORT: Final = click.IntRange(0, MAX_PORT)
 _HOST: Final = re.compile(r"[0-9A-Za-z_.-]+|[0-9A-Fa-f:.]+(%[0-9A-Za-z_.-]+)?")
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)

@@ -42,7 +42,7 @@ def _about(worker: Worker) -> Iterator[ConfigurationError]:
         if why:
             yield _warning(worker, "spec.queue.keyFile", f"{why}; until it is right, nobody can be asked by this queue")
     if worker.hook is not None:
-        why = _hook_mistake(Path(worker.hook.directory) / worker.hook.path)
+        why = _program_mistake("hook", Path(worker.hook.directory) / worker.hook.path, "install the hook there")
         if why:
             yield _warning(worker, "spec.hook.path", why)
 
@@ -50,13 +50,7 @@ def _about(worker: Worker) -> Iterator[ConfigurationError]:
 def _command_mistake(word: str, directory: str) -> str:
     """As the supervisor finds a program: a path from the file's directory, a name on its PATH."""
     if "/" in word:
-        path = Path(directory) / word
-        why = _no_file(path)
-        if why:
-            return f"program {path}: {why}, so the worker cannot be started; build it, or correct the path"
-        if not os.access(path, os.X_OK):
-            return f"program {path}: it may not be executed, so the worker cannot be started; chmod +x {path}"
-        return ""
+        return _program_mistake("program", Path(directory) / word, "build it")
     if shutil.which(word, path=search_path()) is None:
         return (
             f"program {quote(word)} is not on the PATH, so the worker cannot be started; install it, or write its path"
@@ -77,12 +71,12 @@ def _key_file_mistake(path: Path) -> str:
     return ""
 
 
-def _hook_mistake(path: Path) -> str:
+def _program_mistake(kind: str, path: Path, help_: str) -> str:
     why = _no_file(path)
     if why:
-        return f"hook {path}: {why}; install the hook there, or correct the path"
+        return f"{kind} {path}: {why}, so the worker cannot be started; {help_}, or correct the path"
     if not os.access(path, os.X_OK):
-        return f"hook {path}: it is not executable; chmod +x {path}"
+        return f"{kind} {path}: it is not executable, so the worker cannot be started; chmod +x {path}"
     return ""
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from gateway.bounds import LARGEST_BODIES, MEMORY_BUDGET, Bounds, Limit, check_budget
+from gateway.bounds import LARGEST_BODIES, MAX_PORT, MEMORY_BUDGET, Bounds, Limit, check_budget
 from gateway.caching.limits import CacheLimits
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
@@ -40,7 +40,6 @@ _UNITS: Final = {
     "Ti": 2**40,
 }
 
-_LARGEST_PORT: Final = 65_535
 
 WITH_REDIS: Final = "With Redis, for shared verdicts and for queues (pip install 'admission-gateway[redis]')"
 """A section of the help."""
@@ -174,8 +173,8 @@ class AddressType(click.ParamType[tuple[str, int]]):
             return value
         host, colon, port = value.rpartition(":")
         bracketed = host.startswith("[") and host.endswith("]")
-        if not colon or not port.isascii() or not port.isdigit() or int(port) > _LARGEST_PORT:
-            self.fail(f"{value!r} is not HOST:PORT with a port from 0 to {_LARGEST_PORT}", param, ctx)
+        if not colon or not port.isascii() or not port.isdigit() or int(port) > MAX_PORT:
+            self.fail(f"{value!r} is not HOST:PORT with a port from 0 to {MAX_PORT}", param, ctx)
         if ":" in host and not bracketed:
             self.fail(f"{value!r}: an IPv6 address stands in brackets, as in [::1]:8443", param, ctx)
         return (host[1:-1] if bracketed else host) or "0.0.0.0", int(port)  # noqa: S104 - ":PORT" asks for exactly that

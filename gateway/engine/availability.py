@@ -4,7 +4,6 @@
 else stands in the chain as a failure CONFIGURATION under its failurePolicy."
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
@@ -12,10 +11,8 @@ from msgspec.structs import replace
 
 from gateway.engine.plan import ANSWERS, PolicyAvailability, Unavailable, availability_of
 from gateway.policies.errors import ConfigurationError
-from gateway.policies.field_errors import one_line
+from gateway.policies.field_errors import field_path
 from gateway.policies.model import Policy
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
 
 class UnavailablePolicy(Struct, frozen=True, kw_only=True):
@@ -52,7 +49,7 @@ class UnavailablePolicy(Struct, frozen=True, kw_only=True):
             )
         return tuple(
             ConfigurationError(
-                place=replace(place, path=path + _member(pointer)),
+                place=replace(place, path=field_path(_tokens(pointer), path)),
                 message=f"worker {self.policy.worker!r} refuses it: {message}",
             )
             for pointer, message in availability.refused
@@ -64,10 +61,9 @@ class UnavailablePolicy(Struct, frozen=True, kw_only=True):
         return f"{self.policy.phase} policy {name} {effect} ({self.availability.why}): {self.message}"
 
 
-def _member(pointer: str) -> str:
-    """A JSON Pointer as the end of a field path: ``.labels.team``, ``.images[0]``, ``[a.b/c]``."""
-    tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
-    return "".join(f".{token}" if _PLAIN.fullmatch(token) else f"[{one_line(token)}]" for token in tokens)
+def _tokens(pointer: str) -> list[str]:
+    """The tokens of what should be a JSON Pointer; it is a worker's, so it may be none."""
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
 
 
 def unavailable_policies(

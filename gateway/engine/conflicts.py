@@ -19,9 +19,10 @@ from msgspec import Struct
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Failure
 from gateway.patching.field_ownership import Overwrite
+from gateway.policies.field_errors import field_path
 from gateway.policies.model import OnConflict
 from gateway.reasons import Reason
-from gateway.scopes.pointer import field_path, parse_pointer
+from gateway.scopes.pointer import parse_pointer
 from gateway.wording import shown
 
 CONFLICTS_KEPT: Final = 100

@@ -51,3 +51,8 @@ OBJECT_META: Final = Struct(
         "managedFields": ListOf(_MANAGED_FIELDS),
     },
 )
+
+
+def group_version(group: str, version: str) -> str:
+    """An apiVersion: ``apps/v1``, and ``v1`` for the core group."""
+    return f"{group}/{version}" if group else version

@@ -9,6 +9,7 @@
   rules do not name is WrongVersion too, and never "not matched", since a version would be a way around the policy.
 """
 
+from gateway.gotypes.meta import group_version
 from gateway.matching.equivalents import Equivalents
 from gateway.matching.outcomes import MATCHED, RULES, Matched, NotMatched, WrongVersion
 from gateway.matching.rules import Matcher, is_namespace, matches, matches_any_version
@@ -79,5 +80,4 @@ def _wrong_version(
 
 
 def _named(resource: GroupVersionResource) -> str:
-    group_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
-    return f"{resource.resource} in {group_version}"
+    return f"{resource.resource} in {group_version(resource.group, resource.version)}"

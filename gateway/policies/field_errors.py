@@ -1,4 +1,4 @@
-"""Kubernetes' words for what is wrong with a field (k8s.io/apimachinery/pkg/util/validation/field, errors.go).
+"""Paths of fields, and Kubernetes' words for what is wrong with one (k8s.io/apimachinery/pkg/util/validation/field).
 
 How a value stands in a message depends on its Go type: a ``string`` as Go's %q writes it, a number as %v, and anything
 else as JSON, which is how a list looks and also a word of an enumeration (``type ScopeType string`` is no ``string``).
@@ -6,6 +6,7 @@ The difference shows where a value holds ``<``, ``>``, ``&`` or what is not prin
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -19,6 +20,7 @@ MAX_QUOTED: Final = 4096
 """Characters of a value in a message, where Kubernetes knows no limit. Names have at most 253, label keys 317, an
 expression some hundreds; a message ends in logs and in front of users, and one value may be wrong in several ways."""
 
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 _HTML: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 
@@ -30,6 +32,21 @@ def quote(text: str) -> str:
 def one_line(text: str) -> str:
     """The text with everything escaped that would break its line or a terminal."""
     return "".join(char if char.isprintable() else go_escaped(char) for char in text)
+
+
+def field_path(tokens: Iterable[str], owner: str = "") -> str:
+    """The path as Kubernetes writes it: ``spec.containers[0].image``, ``metadata.labels[a.b/c]``.
+
+    Args:
+        tokens: names of members and indexes of elements, from the outside in.
+        owner: the path at which they begin.
+    """
+    for token in tokens:
+        if _PLAIN.fullmatch(token):
+            owner = f"{owner}.{token}" if owner else token
+        else:
+            owner = f"{owner}[{quote(token)[1:-1]}]"
+    return owner
 
 
 def go_json(value: object) -> str:

@@ -22,11 +22,11 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from msgspec import Struct, field
 
+from gateway.bounds import MAX_PORT
 from gateway.wording import Redacted
 
 REDIS_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
-_LARGEST_PORT: Final = 65_535
 _LARGEST_DB: Final = 2**31 - 1
 
 _SCHEMES: Final = "redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster"
@@ -195,10 +195,10 @@ def _host(text: str, number: int, default: int) -> tuple[str, int]:
         raise _wrong(f"has an impossible host at place {number}: it holds a blank, an empty label, or one too long")
     if not colon:
         return host, default
-    if not (port.isascii() and port.isdecimal() and len(port) <= len(str(_LARGEST_PORT))):
+    if not (port.isascii() and port.isdecimal() and len(port) <= len(str(MAX_PORT))):
         raise _wrong(f"has a port at place {number} that is no number; in a password write / ? # @ : as %2F and so on")
-    if not 0 < int(port) <= _LARGEST_PORT:
-        raise _wrong(f"has a port at place {number} that is not from 1 to {_LARGEST_PORT}")
+    if not 0 < int(port) <= MAX_PORT:
+        raise _wrong(f"has a port at place {number} that is not from 1 to {MAX_PORT}")
     return host, int(port)
 
 

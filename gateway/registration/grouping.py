@@ -20,6 +20,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gateway.gotypes.meta import group_version
 from gateway.policies.model import ANY, Mode, Phase, Policy, Rule, Scope
 
 _OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
@@ -211,4 +212,4 @@ def _resources(rule: Rule) -> Iterator[_Pair]:
 
 
 def _show(pairs: Collection[_Pair]) -> str:
-    return ", ".join(f"{group}/{version}" if group else version for group, version in sorted(pairs))
+    return ", ".join(group_version(*pair) for pair in sorted(pairs))

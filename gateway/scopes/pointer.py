@@ -20,7 +20,6 @@ class PointerError(ValueError):
     """A text that is no JSON Pointer; the message says why."""
 
 
-_FIELD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _LONE_TILDE = re.compile("~(?![01])")
 _LONGEST_INDEX = len(str(sys.maxsize)) - 1
 """Digits of an index that can be meant: 18, more than memory has bytes. Beyond about 4,300 Python refuses to read
@@ -53,12 +52,6 @@ def parse_pointer(text: str) -> Pointer:
 def format_pointer(tokens: Iterable[str]) -> str:
     """The string form of a pointer: ``("metadata", "a/b")`` gives ``/metadata/a~1b``."""
     return "".join(["/" + escaped(token) for token in tokens])
-
-
-def field_path(tokens: Iterable[str]) -> str:
-    """The same place as Kubernetes writes paths of fields: ``metadata.labels[a/b]``, ``spec.containers[0].image``."""
-    path = "".join(f".{token}" if _FIELD.fullmatch(token) else f"[{token}]" for token in tokens)
-    return path.removeprefix(".")
 
 
 def escaped(token: str) -> str:

@@ -37,6 +37,7 @@ from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
 from gateway.engine.plan import make_plan
 from gateway.engine.verdicts import Failure
+from gateway.gotypes.meta import group_version
 from gateway.patching.difference import Operation, difference
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase, Policy, ReinvocationPolicy
@@ -219,13 +220,13 @@ def after_mutation(walk: Simulation) -> Request:
 def _unconverted(entry: Entry, policy: Policy, request: Request) -> str:
     resource = request.resource
     named = {
-        f"{group}/{version}".removeprefix("/")
+        group_version(group, version)
         for rule in policy.rules
         if {resource.resource, "*"} & {each.partition("/")[0] for each in rule.resources}
         for group in rule.api_groups
         for version in rule.api_versions
     }
-    came = f"{resource.group}/{resource.version}".removeprefix("/")
+    came = group_version(resource.group, resource.version)
     return (
         f"policy {policy.name} is about {resource.resource} in {', '.join(sorted(named)) or 'another version'}, and "
         f"the review brings it in {came}: the API server would convert the object before it calls entry {entry.name}, "

@@ -316,8 +316,11 @@ def test_the_key_file_of_a_queue(run, tmp_path, content, expected):
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        (None, "No such file or directory; install the hook there, or correct the path"),
-        (0o644, "it is not executable; chmod +x"),
+        (
+            None,
+            "No such file or directory, so the worker cannot be started; install the hook there, or correct the path",
+        ),
+        (0o644, "it is not executable, so the worker cannot be started; chmod +x"),
         (0o755, ""),
     ],
 )
@@ -344,7 +347,7 @@ def test_what_is_no_file_is_not_waited_for(run, tmp_path, name):
 COMMANDS = {
     "no-such-program-here": 'program "no-such-program-here" is not on the PATH, so the worker cannot be started',
     "./nothing": "nothing: No such file or directory, so the worker cannot be started; build it, or correct the path",
-    "./plain": "plain: it may not be executed, so the worker cannot be started; chmod +x ",
+    "./plain": "plain: it is not executable, so the worker cannot be started; chmod +x ",
 }
 
 

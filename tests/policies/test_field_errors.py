@@ -11,6 +11,7 @@ from gateway.gotypes.base64_text import base64_mistake
 from gateway.gotypes.timestamps import timestamp_mistake
 from gateway.policies import field_errors
 from gateway.policies.workers.urls import Url, UrlError, parse_url
+from gateway.scopes.pointer import parse_pointer
 
 
 @pytest.mark.parametrize(
@@ -164,3 +165,19 @@ def test_base64_round_trip(content, at):
 def test_timestamps(text, mistake):
     """A timestamp that is none is told where Go strays."""
     assert timestamp_mistake(text) == (None if mistake is None else f'parsing time "{text}"{mistake}')
+
+
+@pytest.mark.parametrize(
+    ("pointer", "path"),
+    [
+        ("/metadata/labels/team", "metadata.labels.team"),
+        ("/metadata/labels/example.com~1team", "metadata.labels[example.com/team]"),
+        ("/spec/containers/0/image", "spec.containers[0].image"),
+        ("/metadata/annotations/my-note", "metadata.annotations.my-note"),
+        ('/metadata/labels/a"b', 'metadata.labels[a\\"b]'),
+        ("", ""),
+    ],
+)
+def test_field_paths(pointer, path):
+    """A place is written for users as Kubernetes writes paths of fields."""
+    assert field_errors.field_path(parse_pointer(pointer)) == path

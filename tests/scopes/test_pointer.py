@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.scopes.pointer import PointerError, array_index, escaped, field_path, format_pointer, parse_pointer
+from gateway.scopes.pointer import PointerError, array_index, escaped, format_pointer, parse_pointer
 
 
 @pytest.mark.parametrize("text", ["a", " /a", "#/a", "/~", "/~2", "/a~/b"])
@@ -40,17 +40,3 @@ def test_every_pointer_survives(tokens):
 def test_an_index_is_digits_without_leading_zeros(token, index):
     """RFC 6901, section 4; one that no array can reach is beyond every array, however long."""
     assert array_index(token) == index
-
-
-@pytest.mark.parametrize(
-    ("pointer", "path"),
-    [
-        ("/metadata/labels/team", "metadata.labels.team"),
-        ("/metadata/labels/example.com~1team", "metadata.labels[example.com/team]"),
-        ("/spec/containers/0/image", "spec.containers[0].image"),
-        ("", ""),
-    ],
-)
-def test_field_paths(pointer, path):
-    """A place is written for users as Kubernetes writes paths of fields."""
-    assert field_path(parse_pointer(pointer)) == path

@@ -2,10 +2,11 @@
 
 import urllib.parse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from gateway.bounds import MAX_PORT
 from gateway.cli.hook_options import hooks_options, registration_options
 from gateway.cli.options import option
 from gateway.policies.names import dns_label, dns_subdomain
@@ -13,9 +14,6 @@ from gateway.registration.kubernetes_versions import REFERENCE, KubeVersion, rea
 
 if TYPE_CHECKING:
     from gateway.policies.workers.targets import ServiceReference
-
-
-_LARGEST_PORT: Final = 65_535
 
 
 class _ServiceType(click.ParamType["ServiceReference"]):
@@ -38,8 +36,8 @@ class _ServiceType(click.ParamType["ServiceReference"]):
                 self.fail(f"{value!r}: {what}: {error}", param, ctx)
         if not colon:
             return ServiceReference(namespace=namespace, name=name)
-        if not port.isascii() or not port.isdigit() or not 0 < int(port) <= _LARGEST_PORT:
-            self.fail(f"{value!r}: the port is a number from 1 to {_LARGEST_PORT}", param, ctx)
+        if not port.isascii() or not port.isdigit() or not 0 < int(port) <= MAX_PORT:
+            self.fail(f"{value!r}: the port is a number from 1 to {MAX_PORT}", param, ctx)
         return ServiceReference(namespace=namespace, name=name, port=int(port))
 
 

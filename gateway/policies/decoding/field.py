@@ -9,7 +9,6 @@
 * ``Field.get`` works on whatever is there: what is absent has only absent members.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -20,9 +19,8 @@ from gateway.enums import StrEnum
 from gateway.policies import field_errors
 from gateway.policies.decoding.nodes import TOLD, Broken, Duplicate, Node, type_name
 from gateway.policies.errors import ConfigurationError, Findings, Place
+from gateway.policies.field_errors import field_path
 from gateway.policies.suggestions import did_you_mean
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -73,13 +71,13 @@ class Field(Struct, frozen=True, kw_only=True):
         """The member of this name."""
         members = self.node.value if self.node is not None else None
         node = members.get(name) if isinstance(members, dict) else None
-        return self._child(node, _join(self.place.path, name))
+        return self._child(node, field_path([name], self.place.path))
 
     def at(self, trail: Sequence[str | int], node: Node) -> "Field":
         """What is found at the end of a trail of names and indexes that begins here."""
         path = self.place.path
         for step in trail:
-            path = _join(path, step) if isinstance(step, str) else f"{path}[{step}]"
+            path = field_path([str(step)], path)
         return self._child(node, path)
 
     def mapping(self, known: Collection[str] | None = None, *, advice: str = "") -> bool:
@@ -104,7 +102,7 @@ class Field(Struct, frozen=True, kw_only=True):
         """The members of an object whose names are data; nothing if there is none."""
         if self.node is not None and isinstance(self.node.value, dict):
             for name, node in self.node.value.items():
-                yield name, self._child(_solid(node), _join(self.place.path, name))
+                yield name, self._child(_solid(node), field_path([name], self.place.path))
 
     def named_members(self) -> Iterator[tuple[str, Node]]:
         """The members of an object as they stand, null included; nothing if there is none."""
@@ -219,10 +217,3 @@ def _stranger(path: str, name: str, node: Node, known: Collection[str]) -> tuple
     if isinstance(node.value, Broken) and not isinstance(node.value, Duplicate):
         return node.value.message, ""
     return field_errors.unknown_field(path), did_you_mean(name, known)
-
-
-def _join(path: str, name: str) -> str:
-    """Kubernetes' field paths: ``a.b``, and ``a[b.c/d]`` for names that are data."""
-    if not _PLAIN.fullmatch(name):
-        return f"{path}[{field_errors.quote(name)[1:-1]}]"
-    return f"{path}.{name}" if path else name

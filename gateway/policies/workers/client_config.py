@@ -3,6 +3,7 @@
 import base64
 from typing import Final
 
+from gateway.bounds import MAX_PORT
 from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.fields.versions import DEFAULT_PORT
@@ -10,8 +11,6 @@ from gateway.policies.names import dns_label_1035, dns_subdomain
 from gateway.policies.workers.ca_bundle import read_ca_bundle
 from gateway.policies.workers.targets import ServiceReference, WebhookTarget
 from gateway.policies.workers.urls import UrlError, parse_url
-
-MAX_PORT: Final = 65535
 
 MAX_SEGMENT_MISTAKES: Final = 20
 """Mistakes told of one path: each repeats the path, so that a path of slashes would grow with its square."""

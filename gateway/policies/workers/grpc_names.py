@@ -8,10 +8,11 @@ import ipaddress
 import re
 from typing import Final
 
+from gateway.bounds import MAX_PORT
+
 MAX_SOCKET_PATH: Final = 107
 """Bytes of a Unix socket's path: sockaddr_un.sun_path holds 108 on Linux, the last one a zero."""
 
-MAX_PORT: Final = 65535
 
 EXPECTED: Final = (
     "must be HOST:PORT, dns:///HOST:PORT, ipv4:ADDRESS:PORT, ipv6:[ADDRESS]:PORT (of these two several, "

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
+from gateway.bounds import MAX_PORT
 from gateway.transports.webhook.access import AccessError, HostPort
 
 _FORM = "NAME:PORT=HOST:PORT, as in judge.hooks.svc:443=127.0.0.1:8443"
-_LARGEST_PORT = 65_535
 _LONGEST_NAME = 253
 
 
@@ -41,9 +41,7 @@ def read_places(texts: Iterable[str]) -> dict[HostPort, HostPort]:
 def _host_port(text: str, whole: str) -> HostPort:
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
-    is_port = (
-        port.isascii() and port.isdigit() and len(port) <= len(str(_LARGEST_PORT)) and 0 < int(port) <= _LARGEST_PORT
-    )
+    is_port = port.isascii() and port.isdigit() and len(port) <= len(str(MAX_PORT)) and 0 < int(port) <= MAX_PORT
     bare = host[1:-1] if bracketed else host
     if (
         not colon
@@ -53,7 +51,7 @@ def _host_port(text: str, whole: str) -> HostPort:
         or not bare.isascii()
         or not bare.isprintable()
     ):
-        raise AccessError(f"--resolve {whole!r}: {text!r} is not HOST:PORT with a port from 1 to {_LARGEST_PORT}")
+        raise AccessError(f"--resolve {whole!r}: {text!r} is not HOST:PORT with a port from 1 to {MAX_PORT}")
     if bracketed != (":" in host) or any(mark in bare for mark in " /@=[]") or (bracketed and not _is_address(bare)):
         raise AccessError(f"--resolve {whole!r}: {text!r} is not HOST:PORT; an IPv6 address stands in brackets")
     return bare, int(port)
