@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.cel.condition import Condition
-from gateway.cel.libraries.addresses import Address, Unreadable, read_address
+from gateway.cel.libraries.netip import Address, Unreadable, read_address
 from gateway.cel.match_conditions import compile_condition
 from gateway.cel.program import EvaluationError, NeedsAuthorization
 from gateway.cel.values.timestamps import Timestamp, parse_timestamp, timestamp_text

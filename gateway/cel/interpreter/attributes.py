@@ -96,12 +96,13 @@ def resolver(attribute: Attribute) -> Run:
         raise TypeError(attribute)
     if not attribute.qualifiers:
         return attribute.start
-    keys = tuple(qualifier.key for qualifier in attribute.qualifiers)
     simple = all(
         type(qualifier.key) is str and not (qualifier.optional or qualifier.test or qualifier.run)
         for qualifier in attribute.qualifiers
     )
-    return _members(attribute.start, keys) if simple else _chain(attribute.start, attribute.qualifiers)
+    if not simple:
+        return _chain(attribute.start, attribute.qualifiers)
+    return _members(attribute.start, tuple(qualifier.key for qualifier in attribute.qualifiers), attribute.qualifiers)
 
 
 def _choice(choice: Run, then: Run, otherwise: Run) -> Run:
@@ -116,13 +117,13 @@ def _choice(choice: Run, then: Run, otherwise: Run) -> Run:
     return run
 
 
-def _members(start: Run, keys: tuple[str, ...]) -> Run:
+def _members(start: Run, keys: tuple[str, ...], qualifiers: tuple[Qualifier, ...]) -> Run:
     """The usual case, ``a.b.c``, made fast."""
 
     def run(frame: Frame) -> Any:
         value = start(frame)
         if type(value) is Optional:
-            return _walk(frame, value, tuple(Qualifier(key=key) for key in keys))
+            return _walk(frame, value, qualifiers)
         for key in keys:
             frame.cost += 1
             if type(value) is dict:

@@ -3,7 +3,7 @@
 import re
 from typing import Any, ClassVar, Final
 
-from gateway.cel.libraries.addresses import Unreadable, read_address
+from gateway.cel.libraries.netip import Unreadable, read_address
 from gateway.cel.libraries.overloads import Library, function, member
 from gateway.cel.values.faults import Fault, no_such_overload
 from gateway.cel.values.reflection import Opaque

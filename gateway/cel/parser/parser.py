@@ -23,9 +23,8 @@ from gateway.cel.parser import ast
 from gateway.cel.parser.ast import Parsed
 from gateway.cel.parser.errors import Problem
 from gateway.cel.parser.lexer import Token, Unlexable, tokenize
+from gateway.cel.parser.literals import NUMBERS, unquote, unquote_bytes
 from gateway.cel.parser.macros import Macros, Misuse, expand
-from gateway.cel.parser.unescape import unquote, unquote_bytes
-from gateway.cel.values.numbers import LARGEST_INT, LARGEST_UINT, SMALLEST_INT, Uint
 
 _Item = TypeVar("_Item")
 
@@ -311,7 +310,7 @@ class _Parser:
     def _number(self, offset: int | None = None, sign: str = "") -> ast.Node:
         token = self._take("int", "uint", "float")
         offset = token.offset if offset is None else offset
-        value = _NUMBERS[token.kind](sign, token.text)
+        value = NUMBERS[token.kind](sign, token.text)
         if value is None:
             self._problem(offset, f"invalid {'double' if token.kind == 'float' else token.kind} literal")
         return ast.Literal(offset=offset, value=value)
@@ -351,33 +350,3 @@ def _balance(function: str, terms: list[ast.Node], offsets: list[int]) -> ast.No
     left = _balance(function, terms[: middle + 1], offsets[:middle])
     right = _balance(function, terms[middle + 1 :], offsets[middle + 1 :])
     return ast.Call(offset=offsets[middle], function=function, arguments=(left, right))
-
-
-_LONGEST_NUMBER: Final = 1_000
-"""Characters; Python reads no integer of more than 4,300, and a literal needs no so many leading zeros."""
-
-
-def _integer(sign: str, text: str) -> int | None:
-    if len(text) > _LONGEST_NUMBER:
-        return None
-    value = int(f"{sign}{text}", 16 if text.startswith("0x") else 10)
-    return value if SMALLEST_INT <= value <= LARGEST_INT else None
-
-
-def _unsigned(_sign: str, text: str) -> Uint | None:
-    if len(text) > _LONGEST_NUMBER:
-        return None
-    value = int(text[:-1], 16 if text.startswith("0x") else 10)
-    return Uint(value) if value <= LARGEST_UINT else None
-
-
-def _double(sign: str, text: str) -> float | None:
-    value = float(sign + text)
-    return None if value in {float("inf"), float("-inf")} else value
-
-
-_NUMBERS: Final[dict[str, Callable[[str, str], int | float | None]]] = {
-    "int": _integer,
-    "uint": _unsigned,
-    "float": _double,
-}

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.cel.interpreter import costs
-from gateway.cel.libraries.addresses import CIDR, IP, Address
+from gateway.cel.libraries.addresses import CIDR, IP
+from gateway.cel.libraries.netip import Address
 from tests.cel.evaluation import cost
 
 TEXT = "x" * 100

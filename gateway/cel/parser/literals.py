@@ -1,7 +1,10 @@
-"""What a string or bytes token stands for (cel-go's parser/unescape.go)."""
+"""What tokens of literals stand for: strings and bytes (cel-go's parser/unescape.go), numbers."""
 
 import re
+from collections.abc import Callable
 from typing import Final
+
+from gateway.cel.values.numbers import LARGEST_INT, LARGEST_UINT, SMALLEST_INT, Uint
 
 _SIMPLE: Final = {
     "a": "\a",
@@ -64,3 +67,35 @@ def _character(match: re.Match[str]) -> str:
     if code > _LARGEST or code in _SURROGATES:
         raise ValueError("invalid unicode code point")
     return chr(code)
+
+
+# ---------------------------------------------------------------------------------------------- numbers
+_LONGEST_NUMBER: Final = 1_000
+"""Characters; Python reads no integer of more than 4,300, and a literal needs no so many leading zeros."""
+
+
+def _integer(sign: str, text: str) -> int | None:
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    value = int(f"{sign}{text}", 16 if text.startswith("0x") else 10)
+    return value if SMALLEST_INT <= value <= LARGEST_INT else None
+
+
+def _unsigned(_sign: str, text: str) -> Uint | None:
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    value = int(text[:-1], 16 if text.startswith("0x") else 10)
+    return Uint(value) if value <= LARGEST_UINT else None
+
+
+def _double(sign: str, text: str) -> float | None:
+    value = float(sign + text)
+    return None if value in {float("inf"), float("-inf")} else value
+
+
+NUMBERS: Final[dict[str, Callable[[str, str], int | float | None]]] = {
+    "int": _integer,
+    "uint": _unsigned,
+    "float": _double,
+}
+"""By kind of token: a sign and the text of the token -> the number; None if no number of that kind can hold it."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.cel.parser.unescape import unquote, unquote_bytes
+from gateway.cel.parser.literals import unquote, unquote_bytes
 
 
 @pytest.mark.parametrize(
