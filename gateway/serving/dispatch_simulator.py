@@ -27,7 +27,7 @@ and what a registration excludes besides (``render``).
 import asyncio
 from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -48,6 +48,9 @@ from gateway.review.response import Status, clean_warnings, denial_code
 from gateway.serving.budget import budget
 from gateway.serving.driver import Driver
 from gateway.serving.loaded_configuration import LoadedConfiguration
+
+if TYPE_CHECKING:
+    from gateway.matching.index import PolicyIndex
 
 ROUNDS: Final = 2
 """kube-apiserver reinvokes at most once."""
@@ -143,6 +146,7 @@ class DispatchSimulator:
         self._configuration = configuration
         self._limits = limits
         self._prefetch = prefetch
+        self._indexes: dict[str, PolicyIndex] = {}
 
     async def walk(self, phase: Phase, request: Request) -> Simulation:
         """What ``request`` comes to in this phase.
@@ -188,7 +192,9 @@ class DispatchSimulator:
     async def _visit(self, entry: Entry, number: int, request: Request) -> SimulatedCall:
         configuration = self._configuration
         # Not as registered: whoever checks rules, selectors and conditions of an isolated policy, here it is us.
-        plan = make_plan(entry.phase, entry.policies, configuration.workers.availabilities(entry.phase))
+        availabilities = configuration.workers.availabilities(entry.phase)
+        plan = make_plan(entry.phase, entry.policies, availabilities, index=self._indexes.get(entry.name))
+        self._indexes[entry.name] = plan.index
         now = monotonic()
         engine = Engine(
             request,

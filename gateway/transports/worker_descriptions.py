@@ -83,14 +83,13 @@ class WorkerDescriptions:
         self._failed = failed
         self._worked: dict[Description, dict[Question, PolicyAvailability]] = {}
         self._elected: dict[_Named, PolicyAvailability] = {}
-        # By whether it mutates, and by name: an enum's hash costs more than both look-ups.
-        self._fits: dict[bool, dict[str, dict[str, frozenset[Description]]]] = {True: {}, False: {}}
+        self._fits: dict[_Named, dict[str, frozenset[Description]]] = {}
         self._woken = asyncio.Event()
         self._inherit(before)
 
     def fits(self, policy: Policy, version: str) -> frozenset[Description] | None:
         """Who may be asked about a policy in a version; None: nobody knows of this version, so anybody."""
-        versions = self._fits[policy.phase is Phase.MUTATING].get(policy.qualified_name)
+        versions = self._fits.get((policy.phase, policy.qualified_name))
         return None if versions is None else versions.get(version)
 
     def is_settled(self, policy: Policy, version: str) -> bool:
@@ -236,7 +235,7 @@ class WorkerDescriptions:
             if isinstance(availability := worked.get(question), Described)
         }
         own = self._elected.get(named)
-        self._fits[policy.phase is Phase.MUTATING][policy.qualified_name] = {
+        self._fits[named] = {
             availability.version: frozenset(
                 each
                 for each, other in availabilities.items()
