@@ -61,7 +61,8 @@ def _fill_object(value: dict[str, Any], shown: dict[str, Any], places: PointerSe
 def _fill_array(value: list[Any], shown: list[Any], places: PointerSet) -> _Unfinished:
     """The same for an array, each of whose elements keeps its place."""
     unfinished: _Unfinished = []
-    named, every = places.named, places.every
+    named, known = places.named, places.known
+    every = known[ANY] if ANY in known else places.every  # noqa: SIM401 - what is known need not be asked for
     for index, child in enumerate(value):
         below = places.below(str(index)) if named else every
         if below is not None and below.whole:
