@@ -25,11 +25,7 @@ _HEAD: Final = prose(f"""
     # The worker's contract
 
     Write a worker in any language: this is all that the gateway and a worker say to each other. It is
-    [{FILE}](../../{FILE}), comment by comment. With Python, the [SDK](../../workers/python/README.md) does all of it
-    for you.
-
-    The gateway calls ``Describe``, ``ValidateSettings`` and ``Review`` in this version. What else the contract holds
-    (``ReviewStream``, claims, cache hints) is fixed and not used yet: [status.md](../status.md).
+    [{FILE}](../../{FILE}), comment by comment. The [SDKs](../../workers/README.md) do all of it.
 """)
 
 
