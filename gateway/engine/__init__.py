@@ -1,1 +1,1 @@
-"""The engine: a review in, asks out, answers in, a decision out. No sockets, no clock: h11 for admission reviews."""
+"""The engine: takes a review and the workers' answers, returns policy calls and a decision. No sockets, no clock."""

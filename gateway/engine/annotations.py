@@ -1,4 +1,4 @@
-"""The audit annotations that kube-apiserver itself would write, were each policy a webhook of its own.
+"""The audit annotations that kube-apiserver would write if each policy were a webhook of its own.
 
 ========================================================================  ==============================================
 key                                                                       written
@@ -11,9 +11,9 @@ key                                                                       writte
 ``failed-open.validating.webhook.admission.k8s.io/round_0_index_J``       the same while validating
 ========================================================================  ==============================================
 
-I counts all mutating webhooks, skipped ones included; J only those that are called. A webhook of which nobody can tell
-whether it matches is not called. The API server's webhooks know neither merge patches nor whole objects: for these the
-patch is our own difference. What a policy in mode warn or audit would have changed was not applied.
+I counts all mutating webhooks, including skipped ones; J counts only those that are called. A webhook whose matching
+fails is not called. The API server's webhooks support neither merge patches nor whole objects: for these the patch is
+the difference that the gateway computes. What a policy in mode warn or audit would have changed was not applied.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,14 +47,16 @@ def _mutating(record: InvocationRecord) -> Iterator[tuple[str, str]]:
     yield f"mutation.webhook.admission.k8s.io/{place}", _json({**who, "mutated": bool(record.changes)})
     patch = _patch(record)
     if patch is not None:
-        said = _json({**who, "patch": msgspec.Raw(patch), "patchType": "JSONPatch"})
-        yield f"patch.webhook.admission.k8s.io/{place}", said
+        text = _json({**who, "patch": msgspec.Raw(patch), "patchType": "JSONPatch"})
+        yield f"patch.webhook.admission.k8s.io/{place}", text
     if record.failed_open:
         yield f"failed-open.mutation.webhook.admission.k8s.io/{place}", record.policy.name
 
 
 def _patch(record: InvocationRecord) -> bytes | None:
-    """The patch as the API server decoded it: the worker's own operations, members sorted, whatever they came to."""
+    """The patch as the API server decodes it: the worker's own operations with sorted members, even if they change
+    nothing.
+    """
     if not record.enforced or not isinstance(record.answer, Allow) or record.answer.change is None:
         return None
     if record.answer.change.kind not in {ChangeKind.JSON_PATCH, ChangeKind.KUBERNETES_PATCH}:

@@ -1,4 +1,4 @@
-"""Which policies of a configuration are not in force as they are configured, and why: pure.
+"""Which policies of a configuration cannot be called as configured, and why.
 
 "A policy that is invalid, or whose worker is unknown, undescribed or rejects its settings, keeps its last good version,
 else stands in the chain as a failure CONFIGURATION under its failurePolicy."
@@ -16,7 +16,7 @@ from gateway.policies.model import Policy
 
 
 class UnavailablePolicy(Struct, frozen=True, kw_only=True):
-    """A policy that cannot be asked as it is configured. ``last_good``: an earlier version of it is asked instead."""
+    """A policy that cannot be called as configured. ``last_good``: its last good version is called instead."""
 
     policy: Policy
     availability: Unavailable
@@ -24,12 +24,12 @@ class UnavailablePolicy(Struct, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Whether its worker was heard, and what it said is the reason."""
+        """Whether the reason comes from its worker's answer."""
         return self.availability.why in ANSWERS
 
     @property
     def message(self) -> str:
-        """Why, and what may help: for operators."""
+        """Why, and what to do: for operators."""
         return (
             f"{self.availability.message}; {self.availability.hint}"
             if self.availability.hint
@@ -38,7 +38,7 @@ class UnavailablePolicy(Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> tuple[ConfigurationError, ...]:
-        """The same as mistakes of the configuration: one for each place in the settings that is refused, else one."""
+        """The same as configuration errors: one for each place in the settings that the worker refuses, else one."""
         place, availability = self.policy.place, self.availability
         path = f"{place.path}.{availability.field}" if availability.field else place.path
         if not availability.refused:
@@ -56,7 +56,7 @@ class UnavailablePolicy(Struct, frozen=True, kw_only=True):
         )
 
     def __str__(self) -> str:
-        """One line for people: who, what becomes of it, of which kind the reason is, and the reason."""
+        """One line for people: the policy, the effect, the kind of reason, and the reason."""
         effect, name = "runs in its last good version" if self.last_good else "fails", self.policy.qualified_name
         return f"{self.policy.phase} policy {name} {effect} ({self.availability.why}): {self.message}"
 
@@ -69,12 +69,12 @@ def _tokens(pointer: str) -> list[str]:
 def unavailable_policies(
     policies: Sequence[Policy], availabilities: Mapping[str, PolicyAvailability], *, last_good: Collection[str] = ()
 ) -> tuple[UnavailablePolicy, ...]:
-    """Those of the policies of one phase that cannot be asked as they are configured, in their order.
+    """The policies of one phase that cannot be called as configured, in their order.
 
     Args:
         policies: as configured.
         availabilities: by qualified name; a policy that is missing is not described yet.
-        last_good: the qualified names of those that are asked in an earlier version.
+        last_good: the qualified names of the policies whose last good version is called.
     """
     return tuple(
         UnavailablePolicy(policy=policy, availability=availability, last_good=policy.qualified_name in last_good)

@@ -1,18 +1,18 @@
-"""The calls of one review: who asks, who follows, what is prefetched, who asks again, what is cancelled.
+"""The calls of one review: which are open, shared, prefetched, retried and cancelled.
 
-* The memo comes first, whatever the time: a verdict that is there counts, even after the end of the budget.
-* A turn whose question is open follows that ask, unless it was given less time than the turn's policy has: then the
-  turn asks for itself. If the ask fails, each follower asks for itself.
-* a prefetched call is nobody's turn's. Its verdict goes to the memo, and the first turn to use it has it as if it had
-  asked itself; its failure is forgotten. It is cancelled as soon as nobody waits for it and nobody's turn can still
-  want it.
-* A turn that follows a prefetched call has its own deadline, from its turn. If the prefetched call fails meanwhile, the
-  turn asks again, and **only for as long as the serial chain would have waited for that failure**: asked at the turn's
-  begin, a worker would have failed as long after it as it failed after the prefetched call. Then the failure counts. So
-  a worker that fails in the same way again costs no more time than without prefetched calls, and one that failed
-  because it was prefetched has another chance.
-* Wherever a turn would end with a failure of its ask, and the same question has had its verdict meanwhile (one that
-  others had asked themselves), that counts; else the fallback for its question, if there is one.
+* The memo comes first: a verdict in the memo counts, even after the end of the budget.
+* If a call with the same key is open, the turn waits for that call (it *follows* it) instead of making its own. The
+  exception: the open call has less time than the turn's policy allows; then the turn makes its own call. If the shared
+  call fails, each follower makes its own.
+* A prefetched call belongs to no turn. Its verdict goes to the memo, and the first turn that uses it records it like a
+  call of its own. Its failure is dropped. It is cancelled as soon as no turn waits for it and no later turn can use it.
+* A turn that follows a prefetched call has its own deadline, counted from the turn's start. If the prefetched call
+  fails, the turn calls again, but **only for as long as the serial chain would have waited for that failure**: called
+  at the turn's start, the worker would have failed as long after it as it failed after the prefetched call. Then the
+  failure counts. So a worker that fails again in the same way costs no more time than without prefetch, and a worker
+  that failed because of the prefetch gets a second call.
+* Where a turn would end with a failed call, a verdict that another call with the same key has returned meanwhile
+  counts instead; else the fallback for its key, if there is one.
 """
 
 from collections.abc import Iterator
@@ -33,15 +33,15 @@ from gateway.reasons import Reason
 from gateway.review.request import Request
 
 NO_CALL: Final = Origin(source=Source.NONE)
-"""Of what is known without asking."""
+"""The origin of an answer that needed no call."""
 
 _SHARED: Final = Origin(source=Source.SHARED)
 
 
 class InvocationResult(Struct, frozen=True, kw_only=True):
-    """What a turn has come to, before anything is applied.
+    """The answer for a turn, before any change is applied.
 
-    ``instead_of`` is the failure in whose place a stale verdict stands; ``prefetched``: the answer was asked for early.
+    ``instead_of`` is the failure that a stale verdict replaces; ``prefetched``: the call was made before the turn.
     """
 
     invocation: PolicyInvocation
@@ -52,11 +52,11 @@ class InvocationResult(Struct, frozen=True, kw_only=True):
 
 
 class CallTracker(Struct, eq=False):
-    """Keeps which calls are open, and what they came to.
+    """Keeps the open calls of one review and their verdicts.
 
     ``request`` and ``budget`` are the review's, ``ids`` gives the next id, ``traceparent`` goes with each call.
-    ``prefetches`` is how many calls were made before anybody's turn, ``claims`` are those of them that wait for the
-    turns of policies, by the policy's place. ``new`` and ``cancels`` are to be carried out.
+    ``prefetches`` counts the prefetched calls; ``claims`` holds those that a later turn may still use, by the policy's
+    index. The driver has to carry out ``new`` and ``cancels``.
     """
 
     request: Request
@@ -69,10 +69,10 @@ class CallTracker(Struct, eq=False):
     new: list[PolicyCall] = []
     cancels: list[PolicyCall] = []
 
-    # ---------------------------------------------------------------------------------------------- asking
+    # --------------------------------------------------------------------------------------------- calling
 
     def invoke(self, invocation: PolicyInvocation, document: Document, now: float) -> InvocationResult | None:
-        """Put a turn's question; what it has come to, if that is known at once."""
+        """Call the policy for a turn. Returns the result if it is known without a call, else None."""
         invocation.document, invocation.called_at = document, now
         invocation.deadline = self.budget.deadline(invocation.member.policy, now)
         effects = has_side_effects(invocation.member.policy, self.request)
@@ -92,7 +92,7 @@ class CallTracker(Struct, eq=False):
         return None
 
     def prefetch(self, index: int, member: Member, document: Document, now: float) -> None:
-        """Put the question of a policy whose turn is still to come, unless it is open, or has its verdict."""
+        """Call a policy before its turn, unless a call with the same key is open or has its verdict."""
         key = _key(member, document)
         if key in self.memo.entries:
             return
@@ -106,14 +106,14 @@ class CallTracker(Struct, eq=False):
             self.claims[index] = call
 
     def release(self, index: int) -> None:
-        """The turn of this policy has come: it has no other claim on its prefetched call than by following it."""
+        """The turn of this policy has come: give up its claim on its prefetched call, unless it follows the call."""
         call = self.claims.pop(index, None)
         if call is not None:
             call.claims.discard(index)
             self._drop_unwanted(call)
 
     def _open(self, invocation: PolicyInvocation, now: float) -> None:
-        assert invocation.document is not None  # noqa: S101 - whoever asks has one
+        assert invocation.document is not None  # noqa: S101 - set before the first call
         self._made(invocation.member, invocation.document, invocation.deadline, invocation.key, now).invocations.append(
             invocation
         )
@@ -121,7 +121,7 @@ class CallTracker(Struct, eq=False):
     def _made(
         self, member: Member, document: Document, deadline: float, key: CacheKey | None, now: float
     ) -> PolicyCall:
-        """A new call. Without a key it has side effects."""
+        """A new call. ``key`` is None for a call with side effects."""
         policy = member.policy
         call = PolicyCall(
             id=next(self.ids),
@@ -144,7 +144,7 @@ class CallTracker(Struct, eq=False):
     # -------------------------------------------------------------------------------------------- answers
 
     def answered(self, call: PolicyCall, answer: Answer, origin: Origin, now: float) -> list[InvocationResult]:
-        """A call has its answer: what those who waited for it have come to."""
+        """A call has its answer: the results of the turns that waited for it."""
         if not self.memo.take(call):
             return []
         if isinstance(answer, Failure):
@@ -158,31 +158,31 @@ class CallTracker(Struct, eq=False):
                 results.append(
                     InvocationResult(invocation=invocation, answer=answer, origin=source, prefetched=call.prefetched)
                 )
-        # Not before: for those who are late, this is no answer.
+        # Only now: the memo must not have the verdict while ``_failed`` runs for turns past their deadline.
         self.memo.keep(call, answer, origin)
         return results
 
     def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin, now: float) -> None:
-        """A stale verdict is at hand, should the call fail."""
+        """Keep a stale verdict to use if the call fails."""
         self.memo.fall_back(call, Fallback(verdict=verdict, origin=origin, received_at=now))
 
     def expired(self, now: float) -> list[InvocationResult]:
-        """Time has passed: those whose time is over have come to a failure."""
+        """Time has passed: the failures of the turns whose deadline has passed."""
         return [result for call in tuple(self.memo.calls) for result in self._expire(call, now)]
 
     def wake_at(self) -> float | None:
-        """When the first of the early calls ends. (The others end with the turns that asked.)"""
+        """The earliest deadline of the prefetched calls. (The deadlines of the others are those of their turns.)"""
         return min((call.deadline for call in self.memo.calls if call.prefetched), default=None)
 
     def take_new(self) -> tuple[tuple[PolicyCall, ...], tuple[PolicyCall, ...]]:
-        """What is to be called and cancelled since the last time: whoever takes it does it."""
+        """The new calls and cancellations since the last time. The receiver must carry them out."""
         taken = tuple(self.new), tuple(self.cancels)
         self.new.clear()
         self.cancels.clear()
         return taken
 
     def give_up(self) -> None:
-        """No turn waits for anything any more; and what was not called yet need not be."""
+        """No turn waits any more: cancel the open calls and drop those not yet made."""
         new = self.new
         if self.memo.calls:
             self.cancels += [call for call in self.memo.give_up() if call not in new]
@@ -195,7 +195,8 @@ class CallTracker(Struct, eq=False):
             return self._retry(call, None if timed_out else failure, now)
         caller, *followers = call.invocations
         if timed_out:
-            # The transport keeps the same deadline, and may notice first; whose time it was, the engine knows.
+            # The transport has the same deadline and may notice first. Only the engine knows whether the policy's
+            # timeout or the review's budget ended.
             failure = self.budget.worker_timeout(caller, otherwise=failure)
         result = [self._failed(caller, failure, origin, now)]
         for invocation in followers:
@@ -206,7 +207,7 @@ class CallTracker(Struct, eq=False):
         return result
 
     def _retry(self, prefetched: PolicyCall, failure: Failure | None, now: float) -> list[InvocationResult]:
-        """An early call has failed (None: its time ended) while turns followed it."""
+        """A prefetched call has failed (None: its time ended) while turns followed it."""
         result = []
         for invocation in prefetched.invocations:
             serial = invocation.called_at + (now - prefetched.called_at)
@@ -253,9 +254,9 @@ class CallTracker(Struct, eq=False):
 
 
 def _follow(call: PolicyCall, invocation: PolicyInvocation) -> bool:
-    """Let a turn wait for an open call with the same question. False: it has more time than the call."""
+    """Make a turn wait for an open call with the same key. False: the turn has more time than the call."""
     if call.policy.timeout < invocation.member.policy.timeout and call.deadline < invocation.deadline:
-        # Should it end before its answer comes, asking anew would be too late for what comes in the policy's time.
+        # If the call timed out, a second call would miss an answer that comes within the policy's own timeout.
         return False
     call.invocations.append(invocation)
     return True
@@ -267,7 +268,7 @@ def _key(member: Member, document: Document) -> CacheKey:
 
 
 def has_side_effects(policy: Policy, request: Request) -> bool:
-    """Whether calling the policy changes something in the world, for this request."""
+    """Whether calling the policy has side effects for this request."""
     if policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
         return not request.dry_run
     return policy.side_effects is not SideEffects.NONE

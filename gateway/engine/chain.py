@@ -1,8 +1,8 @@
-"""Whose turn it is.
+"""Which policy's turn it is.
 
-* Mutating: one turn at a time, in chain order, until somebody refuses. If anything has changed the object by the end of
-  the chain, it is walked once more; which policies are called then, ``Reinvocation`` says.
-* Validating: all turns at once, and only once.
+* Mutating: one turn at a time, in chain order, until a policy refuses. If the object has changed by the end of the
+  chain, a second round follows; ``Reinvocation`` decides which policies are called in it.
+* Validating: all turns at once, in a single round.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ ROUNDS: Final = 2
 
 
 class PolicyChain:
-    """Where the walk is: ``active`` are the turns that have begun and are not settled.
+    """The current position in the chain; ``active`` are the turns that have begun and not ended.
 
-    ``places`` are those of the policies that have a turn, in chain order: all, until somebody says which have a rule
-    about the request.
+    ``places`` are the indexes of the policies that have a turn, in chain order: all of them, until the engine sets
+    those that have a rule about the request.
     """
 
     def __init__(self, plan: Plan, budget: Budget, state: ReviewState) -> None:
@@ -39,7 +39,7 @@ class PolicyChain:
         self.active: list[PolicyInvocation] = []
 
     def invocations(self, now: float) -> Iterator[PolicyInvocation]:
-        """The turns that can begin, each when the ones before it have; none while one must be waited for."""
+        """The turns that can begin now, in order. A mutating turn begins only after the one before it has ended."""
         while not self._state.stopped and (self._parallel or not self.active):
             if self._position == len(self.places):
                 if self._parallel or not self._state.object.changed or self._round == ROUNDS - 1:
@@ -52,14 +52,14 @@ class PolicyChain:
             yield PolicyInvocation(member=member, index=index, round=self._round, started=now, deadline=deadline)
 
     def end(self, invocation: PolicyInvocation) -> None:
-        """The turn is settled."""
+        """The turn has ended."""
         if invocation in self.active:
             self.active.remove(invocation)
 
     @property
     def first_to_come(self) -> int:
-        """The place of the first policy whose turn in the first round is still to come; as many as there are if none
-        is.
+        """The index of the first policy whose turn in the first round is still to come; the number of policies if
+        there is none.
         """
         if self._round or self._state.stopped or self._position == len(self.places):
             return len(self._members)
@@ -67,6 +67,6 @@ class PolicyChain:
 
     @property
     def ends(self) -> float:
-        """When the first of the active turns ends; there must be one."""
+        """The earliest deadline of the active turns; there must be one."""
         first: float = min(map(_DEADLINE, self.active))
         return first

@@ -1,14 +1,14 @@
-"""Two policies of one review that write the same field: found, named, and ruled by the stricter one's ``onConflict``.
+"""Conflicts: two policies of one review that write the same field. The stricter ``onConflict`` of the two decides.
 
-A field is one that an enforcing policy has changed before; the policy that changes it now is the later one, in the
-second round too, where a policy that undoes what another did is found in the same way. (There are two rounds at most,
-so two policies that undo each other end all the same.) A policy is never in conflict with itself, and one whose mode is
-warn or audit with nobody, since it changes nothing.
+A policy conflicts with an enforcing policy that has changed the same field before it. This holds in the second round
+too, so a policy that undoes another one's change is found in the same way. (There are at most two rounds, so two
+policies that undo each other still end.) A policy never conflicts with itself. A policy in mode warn or audit conflicts
+with no other, because it changes nothing.
 
-* ``deny``: the later change is not applied, and is a failure ``PATCH_CONFLICT``, which no failurePolicy ignores: the
-  operator has said that one of the two would be wrong.
-* ``warn``: it is applied; the user and the audit log are told.
-* ``allow``: it is applied; the record says so.
+* ``deny``: the later change is not applied and becomes a failure ``PATCH_CONFLICT``, which no failurePolicy ignores:
+  the operator has stated that one of the two policies would be wrong.
+* ``warn``: the change is applied, with a warning to the user and an audit annotation.
+* ``allow``: the change is applied; only the record has the conflict.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,8 +26,8 @@ from gateway.scopes.pointer import parse_pointer
 from gateway.wording import shown
 
 CONFLICTS_KEPT: Final = 100
-"""How many conflicts of one change are recorded, the strictest first: a patch of 10,000 operations can have as many,
-and nobody reads more than a few."""
+"""How many conflicts of one change are recorded, the strictest first: a patch of 10,000 operations can have as
+many."""
 
 PLACES_LISTED: Final = 3
 """How many places a message names: at 200 characters each, and the two policies, some 1 KB."""
@@ -36,10 +36,10 @@ _STRICTNESS: Final = (OnConflict.ALLOW, OnConflict.WARN, OnConflict.DENY)
 
 
 class Conflict(Struct, frozen=True, kw_only=True):
-    """A field that this policy wrote, or would have, and others before it.
+    """A field that this policy wrote, or would have written, after other policies.
 
-    ``path`` is a JSON Pointer over the object, as it is at that moment. ``with_policies`` are their labels, in chain
-    order. ``rule`` is the strictest ``onConflict`` of them all.
+    ``path`` is a JSON Pointer over the object at that moment. ``with_policies`` are the labels of the other policies,
+    in chain order. ``rule`` is the strictest ``onConflict`` of them all.
     """
 
     path: str
@@ -48,7 +48,7 @@ class Conflict(Struct, frozen=True, kw_only=True):
 
 
 def conflicts_of(index: int, overwrites: Sequence[Overwrite], members: Sequence[Member]) -> tuple[Conflict, ...]:
-    """The conflicts of the policy at place ``index`` with those whose work it overwrites, the strictest first."""
+    """The conflicts of the policy at ``index`` with the policies whose fields it overwrites, the strictest first."""
     found = [
         _conflict(members[index], each.pointer, [members[author] for author in sorted(each.authors)])
         for each in overwrites
@@ -58,15 +58,15 @@ def conflicts_of(index: int, overwrites: Sequence[Overwrite], members: Sequence[
 
 
 def conflict_failure(conflicts: Sequence[Conflict]) -> Failure | None:
-    """What the later change comes to instead, if somebody's rule is deny."""
+    """The failure that replaces the later change if a conflict's rule is deny, else None."""
     denied = [each for each in conflicts if each.rule is OnConflict.DENY]
     if not denied:
         return None
     return Failure(
         reason=Reason.PATCH_CONFLICT,
         message=(
-            f"the policy changes what {others(denied)} wrote in this review: {places(denied)}; onConflict is deny: let "
-            "one of them leave the field alone, or set onConflict to warn on each of them"
+            f"the policy changes what {others(denied)} wrote in this review: {places(denied)}; onConflict is deny: "
+            "change one of the policies not to write the field, or set onConflict to warn on each of them"
         ),
         ignorable=False,
     )
@@ -78,7 +78,7 @@ def others(conflicts: Sequence[Conflict]) -> str:
 
 
 def places(conflicts: Sequence[Conflict]) -> str:
-    """The places in conflict."""
+    """The JSON Pointers of the fields in conflict."""
     return _listed_places(conflicts, [each.path for each in conflicts])
 
 
@@ -93,7 +93,7 @@ def _listed_places(conflicts: Sequence[Conflict], texts: Iterable[str]) -> str:
 
 
 def _listed(texts: Iterable[str], least: str = "") -> str:
-    """The first few of them, and how many more; with ``least`` in front where not all were kept."""
+    """The first ``PLACES_LISTED`` texts and how many more; ``least`` goes in front of a number that is a minimum."""
     listed = list(texts)
     more = [f"and {least}{len(listed) - PLACES_LISTED} more"] if len(listed) > PLACES_LISTED else []
     return ", ".join([*listed[:PLACES_LISTED], *more])

@@ -1,10 +1,10 @@
-"""What is said when time has run out: whose time it was, how much, and what to do about it.
+"""Deadlines of turns, and the failures for a deadline that has passed.
 
-The end of the budget is a failure like any other, and goes to failurePolicy: under Ignore the chain goes on through the
-policies that can no longer be asked, and what was judged before counts. kube-apiserver says of its own deadline that
-"parent context is canceled or timed out, no point in continuing", and ends in a timeout even under Ignore. That is
-another deadline: the budget ends before it, just so that there still is an answer, and if it passes all the same, the
-API server says its timeout itself, whatever was answered here.
+The end of the budget is a failure like any other and goes to failurePolicy: under Ignore the chain continues through
+the policies that can no longer be called, and earlier verdicts count. kube-apiserver treats its own deadline
+differently: "parent context is canceled or timed out, no point in continuing", a timeout even under Ignore. The budget
+ends before that deadline, so that the gateway can still answer. If kube-apiserver's deadline passes all the same, it
+reports its timeout itself.
 """
 
 from typing import Final
@@ -19,12 +19,12 @@ from gateway.policies.model import Policy
 from gateway.reasons import Reason
 
 TOLERANCE: Final = 0.1
-"""Seconds that may be missing of a policy's own time before it is the budget that was too short, and never more than a
-tenth of it. An entry is registered with as many whole seconds as its policies may take, and one; of these the answer
-takes 50 ms, and some pass until the first turn begins. Whoever had all the rest is late by itself."""
+"""Seconds by which the budget may cut a policy's timeout, at most a tenth of it, while a late call still fails with
+WORKER_TIMEOUT and not BUDGET_EXHAUSTED. An entry is registered with the whole seconds that its policies may take, plus
+one; of these the answer takes 50 ms, and some time passes until the first turn begins."""
 
 _ROUNDING: Final = 1e-6
-"""Seconds by which sums of times on a clock may be off: a microsecond is nobody's time."""
+"""Seconds by which sums of floating-point times may be off."""
 
 
 class Budget(Struct, eq=False):
@@ -38,15 +38,15 @@ class Budget(Struct, eq=False):
         return now >= self.ends
 
     def deadline(self, policy: Policy, now: float) -> float:
-        """When the time of a policy ends that begins now."""
+        """The deadline of a policy whose turn begins now."""
         return min(now + policy.timeout, self.ends)
 
     def worker_timeout(self, invocation: PolicyInvocation, *, otherwise: Failure | None = None) -> Failure:
         """The turn's time ended before its worker answered.
 
-        ``otherwise`` is how the transport has put it, should it be the policy's own time. Whether the transport or this
-        notices first is chance, so what kube-apiserver has words for (``timeout_failure``) is said in them whoever
-        notices.
+        ``otherwise`` is the transport's own failure; it is used if the policy's timeout ended and not the budget.
+        Transport and engine have the same deadline, and either may notice first. So kube-apiserver's own message
+        (``timeout_failure``) is used in both cases.
         """
         policy = invocation.member.policy
         if invocation.failure is not None:
@@ -57,7 +57,7 @@ class Budget(Struct, eq=False):
         return invocation.member.timeout_failure or otherwise or _worker_timeout(policy)
 
     def lookup_timeout(self, invocation: PolicyInvocation, lookup: Lookup) -> Failure:
-        """The turn's time ended before a fact was found that it needs."""
+        """The turn's time ended before a lookup that it needs returned."""
         if invocation.deadline >= self.ends:
             return self._exhausted(f"before it was known {_lookup_text(lookup)}")
         return Failure(
@@ -66,15 +66,15 @@ class Budget(Struct, eq=False):
         )
 
     def before_call(self) -> Failure:
-        """There is no time to ask."""
-        return self._exhausted("before the policy was asked")
+        """The budget ended before the policy's turn."""
+        return self._exhausted("before the policy was called")
 
     def _exhausted(self, when: str) -> Failure:
         return Failure(
             reason=Reason.BUDGET_EXHAUSTED,
             message=(
                 f"the {self.ends - self.started:.3g} s that kube-apiserver left for this review ended {when}; "
-                "try again, and see which policy is slow"
+                "retry, and check which policy is slow"
             ),
         )
 
@@ -84,13 +84,13 @@ def _worker_timeout(policy: Policy) -> Failure:
         reason=Reason.WORKER_TIMEOUT,
         message=(
             f"worker {policy.worker!r} gave no answer for policy {policy.policy!r} within {policy.timeout:g} s; "
-            "see why it is slow, or raise timeoutSeconds"
+            "check why it is slow, or raise timeoutSeconds"
         ),
     )
 
 
 def _lookup_text(lookup: Lookup) -> str:
-    """What a lookup is to find, in a few words."""
+    """What a lookup is to find, for messages."""
     match lookup:
         case NamespaceLookup(namespace=namespace):
             return f"which labels namespace {namespace!r} has, for the namespaceSelector or the inputs"

@@ -1,7 +1,7 @@
-"""The one record of a review: what was asked, matched, answered, changed, and what went out.
+"""The record of a review: what matched, was called, answered and changed, and the response.
 
-The demonstration prints it, telemetry renders it; nothing else records. It is a value: complete when it is made, and
-never changed afterwards. Times are seconds on the driver's clock; only differences mean something.
+Logs, metrics, spans and the command line all read this record. It is complete when it is made and never changed
+afterwards. Times are seconds on the driver's clock; only differences between them have a meaning.
 """
 
 from functools import cached_property
@@ -26,23 +26,22 @@ class Outcome(StrEnum):
     """How the review ended."""
 
     ALLOWED = "allowed"
-    """Nobody said no, and everybody who must be heard could judge."""
+    """No policy denied, and none with failurePolicy Fail failed."""
 
     DENIED = "denied"
-    """At least one worker said no."""
+    """At least one worker denied."""
 
     FAILED = "failed"
-    """No worker said no, but a policy that must be heard (failurePolicy Fail) could not judge."""
+    """No worker denied, but a policy with failurePolicy Fail failed."""
 
 
 class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """A decided review.
 
-    ``response`` is what goes out. ``patch`` is the difference between the object that came and ``object``, empty
-    unless the request is allowed. ``changed_object`` is None where nobody changed anything; ``object_state`` knows who
-    did. ``calls`` are the turns of the policies that have a rule about the request. ``prefetches`` is how many calls
-    were made before the turn of a policy had come; what became of them, the calls say. ``ends`` is when the budget
-    would have ended.
+    ``response`` is the response to the API server. ``patch`` is the difference between the original object and
+    ``object``, empty unless the request is allowed. ``changed_object`` is None if no policy changed the object;
+    ``object_state`` has which policy changed what. ``calls`` are the turns of the policies that have a rule about the
+    request. ``prefetches`` counts the calls made before a policy's turn. ``ends`` is the end of the budget.
     """
 
     phase: Phase
@@ -61,7 +60,7 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def all_calls(self) -> tuple[InvocationRecord, ...]:
-        """``calls``, and in their places the policies that no rule of theirs brings to this request: made when read."""
+        """``calls`` and, in chain order, a record for each policy without a rule about the request; made when read."""
         calls = self.calls
         members = self.plan.members
         stopped = self.phase is Phase.MUTATING and not self.response.allowed and calls[-1].round == 0
@@ -77,15 +76,15 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @property
     def object(self) -> Any:
-        """The object after all changes; None where the request has none."""
+        """The object after all changes; None if the request has no object."""
         return self.request.object if self.changed_object is None else self.changed_object
 
     @cached_property
     def field_changes(self) -> tuple[FieldChange, ...]:
-        """Who changed what: one for each field that ``patch`` changes, in its order; worked out when first asked."""
+        """One FieldChange for each field that ``patch`` changes, in the patch's order; computed on first access."""
         fields = self.object_state.fields() if self.patch and self.object_state is not None else ()
         return field_changes(self.request, self.calls, fields)
 
     def kubernetes_annotations(self) -> dict[str, str]:
-        """The audit annotations that kube-apiserver itself would write, were each policy a webhook of its own."""
+        """The audit annotations that kube-apiserver would write if each policy were a webhook of its own."""
         return kubernetes_annotations(self.phase, self.calls)

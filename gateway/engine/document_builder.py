@@ -1,7 +1,7 @@
-"""The document of a policy, for the object as it is; or what must be known before there is one.
+"""The document that a policy is called with, or the lookup that it needs first.
 
-``/namespaceObject/…`` among the inputs needs the namespace's labels. A namespace that nobody knows is the same failure
-as where a namespaceSelector needs it: a document without it would be another question.
+``/namespaceObject/…`` among the inputs needs the namespace's labels. A namespace that does not exist is the same
+failure as for a namespaceSelector: without the labels, the document would be a different one.
 """
 
 from msgspec import Struct
@@ -17,20 +17,20 @@ from gateway.matching.selectors import Labels
 
 
 class DocumentBuilder(Struct, eq=False):
-    """Makes the documents of one review; ``facts`` are those found so far."""
+    """Makes the documents of one review; ``facts`` holds what lookups have found so far."""
 
     documents: Documents
     facts: Facts
 
     def of(self, member: Member, obj: ObjectState) -> Document | NeedsNamespace | Failure:
-        """What this policy is sent about the object as it now is. Raises ReviewError as Documents does."""
+        """This policy's document for the current object. Raises ReviewError as Documents does."""
         labels = self._labels(member) if member.inputs.needs_namespace else None
         if isinstance(labels, NeedsNamespace | Failure):
             return labels
         return self.documents.of(member.inputs, obj.after, changed=obj.after is not None, namespace=labels)
 
     def of_original(self, member: Member) -> Document | NeedsNamespace | Failure:
-        """What it would have been sent about the object that came."""
+        """This policy's document for the original object."""
         labels = self._labels(member) if member.inputs.needs_namespace else None
         if isinstance(labels, NeedsNamespace | Failure):
             return labels

@@ -1,34 +1,35 @@
-"""The engine: a review in, asks out, answers in, a decision out. It holds no socket and no clock, and waits for nobody.
+"""The engine: takes a review and the workers' answers, returns policy calls and a decision. It has no socket and no
+clock, and never blocks.
 
-A policy's **turn** is: match the object as it now is; find a missing fact; ask; settle. Rules of the machine:
+A policy's **turn**: match the current object; look up missing facts; call the policy; record the result. The rules:
 
-* Mutating, one turn at a time, in chain order. Each policy matches and sees the object as the ones before it left it.
-  The first refusal (a denial, or a failure under Fail) ends the chain.
-* Reinvocation, at most one more round. After a policy changed the object, every IfNeeded policy asked before it is
-  marked. If anything changed, the chain is walked again: matching comes first, then the mark; only marked policies
-  are asked. Marks made in the second round count for the policies still to come. (kube-apiserver's rule: a policy
-  that was not asked in the first round is never asked in the second; one that failed open counts as asked.)
-* Prefetched calls (mutating, unless switched off): every policy that matches the object that came is asked at once, and
-  the walk stays as it is: see ``prefetch``.
-* Validating, all turns at once. All are waited for; all refusals are gathered.
-* The memo, for one review: a verdict is a function of (worker, policy, settings, document), so the same question is
-  asked once. While it is open, a second turn with the same question follows it; if it fails, each follower asks for
-  itself. Failures are never kept. A policy with side effects for this request neither shares nor is shared, and is
-  never cancelled.
-* A turn that would end with a failure of its ask takes a stale verdict instead, if one is at hand (``fallback``).
-* Time. A turn's deadline is min(asked + timeoutSeconds, end of the budget). When the budget ends, verdicts that are
-  there count, in the turns still to come as well; every policy not yet judged is a failure ``BUDGET_EXHAUSTED``, and
-  what that means is its failurePolicy's to say. An answer after its deadline is no answer.
-  (An end of the API server's own deadline is another matter: ``deadlines``.)
-* Not knowing is not allowing: a member that cannot be asked fails with its failure, in its turn, if it matches.
-* A dry run of a policy that has side effects even then is refused, whatever failurePolicy says, and nobody is asked.
-* A policy whose mode is warn or audit is asked like any other. Nothing that it says counts: it refuses nothing, changes
-  nothing (what it would change is recorded), marks nobody, ends no chain.
-* A policy that has an entry of its own is asked at once: the API server has matched it.
+* Mutating: one turn at a time, in chain order. Each policy matches and sees the object as the policies before it have
+  left it. The first refusal (a denial, or a failure under Fail) ends the chain.
+* Reinvocation: at most one more round. When a policy changes the object, every IfNeeded policy called before it is
+  marked. If the object has changed, a second round follows: matching comes first, then the mark; only marked policies
+  are called. Marks made in the second round count for the policies still to come. (kube-apiserver's rule: a policy that
+  was not called in the first round is never called in the second; one that failed open counts as called.)
+* Prefetch (mutating only; can be switched off): all policies that match the original object are called in parallel. The
+  order of the turns does not change: see ``prefetch``.
+* Validating: all turns at once. The engine waits for all of them and collects all refusals.
+* The memo lasts for one review. A verdict is a function of (worker, policy, settings, document), so equal calls are
+  made once. While a call is open, a second turn with the same key follows it; if the call fails, each follower makes
+  its own. Failures are never kept. The call of a policy with side effects for this request is neither shared nor
+  cancelled.
+* A turn whose call fails takes a stale verdict instead, if the driver has reported one (``fallback``).
+* Deadlines: a turn's deadline is min(time of the call + timeoutSeconds, end of the budget). After the end of the
+  budget, verdicts in the memo count, also for the turns still to come; every other policy gets a failure
+  ``BUDGET_EXHAUSTED``, and its failurePolicy applies. An answer after the turn's deadline is ignored. For the API
+  server's own deadline see ``deadlines``.
+* A policy that cannot be called, and that matches, fails in its turn.
+* A dry run of a policy that has side effects even in a dry run is refused without a call, whatever its failurePolicy.
+* A policy in mode warn or audit is called like any other, but its answer has no effect: it refuses nothing, changes
+  nothing (what it would change is recorded), marks no policy for reinvocation, and does not end the chain.
+* A policy with an entry of its own is called without matching: the API server has matched it.
 
 Events come one at a time: ``start``, then ``answered``, ``fallback``, ``found``, ``expired``, ``abandoned`` or
-``broken`` in any order. What the diagram can't show: an event about something that the engine has given up is legal and
-changes nothing, because the driver cannot always cancel in time.
+``broken`` in any order. An event about a call or lookup that the engine has given up is legal and changes nothing,
+because the driver cannot always cancel in time.
 """
 
 from collections.abc import Mapping
@@ -82,15 +83,15 @@ class Engine:
     """Decides one review.
 
     Args:
-        request: what came. A ReviewError that its lazy members raise passes through every event: then there is no
-            review to decide, and no further event may follow.
-        plan: who judges.
-        ends: when the budget ends, on the driver's clock.
-        received: when the request came, on the same clock, for the record; the moment of ``start`` if None.
-        namespaces: the labels of those that are known without looking them up, by name.
-        limits: of the patches that workers send.
-        prefetch: whether mutating policies may be asked before their turn.
-        traceparent: of W3C Trace Context; goes with each call.
+        request: the request to decide. Its lazy members may raise a ReviewError in any event. Then there is no review
+            to decide, and no further event may follow.
+        plan: the policies.
+        ends: the end of the budget, on the driver's clock.
+        received: when the request was received, on the same clock, for the record; None: the time of ``start``.
+        namespaces: the labels of the namespaces that need no lookup, by name.
+        limits: the limits on workers' patches.
+        prefetch: whether mutating policies may be called before their turn.
+        traceparent: the W3C Trace Context header that goes with each call.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -114,7 +115,7 @@ class Engine:
         self._state = ReviewState(request, plan, limits)
         self._object = self._state.object
         self._chain = PolicyChain(plan, self._budget, self._state)
-        # What is open, and what is known.
+        # Open calls and lookups, and what they have returned.
         ids = count(1)
         known = namespaces.get(request.namespace)
         facts = Facts() if known is None else Facts(namespaces={request.namespace: known})
@@ -128,7 +129,7 @@ class Engine:
     # ------------------------------------------------------------------------------------------------ events
 
     def start(self, now: float) -> Step:
-        """Begin. The time of the first turns runs from ``now``, not from when the request came: a body may be slow."""
+        """Begin. The first turns' deadlines count from ``now``, not from ``received``: a body may arrive slowly."""
         self._budget.started = now if self._received is None else self._received
         self._concerned = self._plan.index.concerned(self._request)
         self._chain.places = tuple(self._concerned)
@@ -147,18 +148,18 @@ class Engine:
         return self._concluded(now)
 
     def answered(self, call: PolicyCall, answer: Answer, now: float, origin: Origin = CALLED) -> Step:
-        """A call has its answer, or its transport says why there is none."""
+        """A call has its answer, or the failure that its transport reports."""
         for result in self._tracker.answered(call, answer, origin, now):
             self._settle(result, now)
         return self._concluded(now)
 
     def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin, now: float) -> Step:
-        """A stale verdict is at hand, should the call fail; ``origin.age`` is its age at this moment."""
+        """A stale verdict to use if the call fails; ``origin.age`` is its age now."""
         self._tracker.fallback(call, verdict, origin, now)
         return self._concluded(now)
 
     def found(self, lookup_id: int, fact: Fact, now: float) -> Step:
-        """What was looked up: a namespace's labels, None if there is no such namespace; or an Authorization."""
+        """The result of a lookup: a namespace's labels (None: there is no such namespace), or an Authorization."""
         for invocation in self._lookups.found(lookup_id, fact):
             if self._judges(invocation, self._matching(invocation), now):
                 self._invoke(invocation, now)
@@ -168,7 +169,7 @@ class Engine:
         return self._concluded(now)
 
     def expired(self, now: float) -> Step:
-        """Time has passed: ``wake_at`` has come (or nearly: a clock may be coarse, then the next Step says when)."""
+        """``wake_at`` has come. If a coarse clock wakes the driver too early, the next Step has a new ``wake_at``."""
         for result in self._tracker.expired(now):
             self._settle(result, now)
         for invocation, lookup in self._lookups.expired(now):
@@ -176,13 +177,13 @@ class Engine:
         return self._concluded(now)
 
     def abandoned(self) -> Step:
-        """Nobody waits for the decision any more: the API server has hung up."""
+        """The API server has closed the request: no decision is needed."""
         self._finished = True
         self._give_up()
         return self._flush(None, None)
 
     def broken(self, message: str, now: float) -> Step:
-        """An exception of our own: a failure INTERNAL of each policy not yet judged; what was judged stays judged."""
+        """The gateway raised an unexpected exception: a failure INTERNAL for each policy without a result."""
         if self._finished:
             return self._flush(None, None)
         failure = Failure(reason=Reason.INTERNAL, message=message)
@@ -219,7 +220,7 @@ class Engine:
                     self._invoke(invocation, now)
 
     def _judges(self, invocation: PolicyInvocation, matching: Matching, now: float) -> bool:
-        """Whether the policy judges the object as it is now. If it does not, or not yet, what follows is done."""
+        """Whether the policy judges the current object. If not, skip, fail or delay the turn."""
         match matching:
             case NotMatched(why=why):
                 self._skip(invocation, why)
@@ -247,7 +248,7 @@ class Engine:
         return match(policy, self._concerned[index], self._request, self._object.now, self._lookups.facts)
 
     def _fail_or_skip(self, invocation: PolicyInvocation, failure: Failure, now: float) -> None:
-        """Whether the policy judges, or what about, is not known, and will not be."""
+        """Matching or the policy's document has failed: record the failure if it counts, else skip the turn."""
         if self._state.counts(failure, invocation):
             self._fail(invocation, failure, now)
         else:
@@ -268,7 +269,7 @@ class Engine:
             case NeedsNamespace() as need:
                 self._lookups.wait(invocation, need)
             case document:
-                # What had to be looked up is not the worker's time: timeoutSeconds begins here.
+                # timeoutSeconds begins here: the time of lookups does not count against the worker.
                 result = self._tracker.invoke(invocation, document, now)
                 if result is not None:
                     self._settle(result, now)
@@ -284,7 +285,7 @@ class Engine:
 
     def _settle(self, result: InvocationResult, now: float) -> None:
         self._state.settle(result, now)
-        # Not before: should applying a change break the engine, this turn is one that was not judged.
+        # Only now: if applying a change raises, ``broken`` must find this turn among the active ones.
         self._end(result.invocation)
 
     def _end(self, invocation: PolicyInvocation) -> None:
@@ -323,6 +324,6 @@ class Engine:
             ended=now,
             ends=self._budget.ends,
         )
-        # Not before: should this break, there still is something to decide.
+        # Only now: if building the decision raises, ``broken`` must still be able to decide.
         self._finished = True
         return decision

@@ -1,11 +1,11 @@
-"""Who changed what: for every field that differs in the end, the policy that wrote it last, and those before it.
+"""Which policy changed which field: for each changed field, its last writer and the writers before it.
 
-It is made of what ``FieldOwnership`` has followed: array elements and not indexes, so ``path`` is where the field is in
-the object that goes on (where it was in the one that came, if it is gone). An element that one policy added and another
-one changed inside are two entries; the first has the value as it is in the end.
+``FieldOwnership`` tracks array elements, not indexes, so ``path`` is the field's place in the final object (in the
+original object if the field was removed). An element that one policy added and another changed inside makes two
+entries; the first has the final value.
 
-Values may be secret. ``hidden`` says that whoever shows an entry must show ``digest`` in their place: for those of a
-Secret, and for those that the policy itself was not shown.
+Values may be secret. If ``hidden`` is set, logs and reports must show ``digest`` instead of the values: for a Secret,
+and for fields that the policy's inputs do not include.
 """
 
 import hashlib
@@ -25,19 +25,19 @@ from gateway.review.request import Request
 from gateway.scopes.pointer import parse_pointer
 
 DIGEST_CHARACTERS: Final = 16
-"""Of a digest: 64 bits. Two of the few thousand values that anybody compares agree by accident once in 10^12 times."""
+"""The length of a digest: 64 bits. Two of a few thousand values collide with a probability of about 10^-12."""
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 class FieldChange(Struct, frozen=True, kw_only=True):
-    """One field that changed, and whose change it is.
+    """One changed field and the policy that changed it.
 
     ``path`` is a JSON Pointer over the object; ``op`` is add, replace or remove. ``before`` and ``after`` are decoded
     values, ``msgspec.UNSET`` where there was or is none. ``policy`` is the label of the last writer, ``qualified_name``
-    its CONFIGURATION/NAME; ``worker`` and ``version`` are who answered. ``order`` is the turn's place among the
-    decision's ``calls``, ``source`` where the answer came from. ``earlier`` are the turns that wrote the field before,
-    in order. ``hidden``: see above.
+    its CONFIGURATION/NAME; ``worker`` and ``version`` are those that answered. ``order`` is the turn's index among the
+    decision's ``calls``, ``source`` the answer's source. ``earlier`` are the indexes of the turns that wrote the field
+    before, in order. ``hidden``: see the module.
     """
 
     path: str
@@ -58,7 +58,7 @@ class FieldChange(Struct, frozen=True, kw_only=True):
 def field_changes(
     request: Request, calls: Sequence[InvocationRecord], fields: Sequence[ChangedField]
 ) -> tuple[FieldChange, ...]:
-    """One FieldChange for each of ``fields``, whose turns are places in ``calls``."""
+    """One FieldChange for each of ``fields``; their ``order`` is an index of ``calls``."""
     secret = _is_secret(request)
     return tuple(_field_change(calls[each.order], each, secret=secret) for each in fields)
 
@@ -66,7 +66,7 @@ def field_changes(
 def changed_by(
     calls: Sequence[InvocationRecord], patch: tuple[Operation, ...], object_state: ObjectState
 ) -> Mapping[str, Sequence[Operation]]:
-    """What of ``patch`` each policy has written last, by its label, as operations without values."""
+    """The operations of ``patch`` by the label of the policy that wrote the field last; their values do not count."""
     writers = [record for record in calls if record.changes]
     if len(writers) == 1:
         return {writers[0].label: patch}
@@ -77,11 +77,11 @@ def changed_by(
 
 
 def hides(request: Request, calls: Sequence[InvocationRecord], operation: Operation) -> bool:
-    """Whether whoever shows an operation of what ``calls`` changed must show ``digest`` in its value's place.
+    """Whether an operation of the change that ``calls`` made must be shown with ``digest`` instead of its value.
 
-    So it is for those of a Secret; and for a container at a place of which a policy was not shown all: the difference
-    may have taken elements of an array for others, and replaces a long one whole, hidden parts included. (A simple
-    value is what the worker wrote: no hidden one ever changes its place.)
+    This holds for a Secret, and for an object or array that a policy's inputs do not include whole: the difference may
+    match different elements of an array, and replaces a long array whole, hidden parts included. (A scalar value is
+    always one that the worker wrote: hidden values never move.)
     """
     if _is_secret(request):
         return True
@@ -94,10 +94,10 @@ def hides(request: Request, calls: Sequence[InvocationRecord], operation: Operat
 
 
 def digest(value: Any, key: bytes) -> str:
-    """What stands for a hidden value: HMAC-SHA-256 of its JSON text, the first 16 hexadecimal digits.
+    """What is shown instead of a hidden value: the first 16 hexadecimal digits of the HMAC-SHA-256 of its JSON text.
 
-    Equal values have the same digest under the same key, whatever the order of their members; without the key nobody
-    can try out values.
+    Equal values have the same digest under the same key, whatever the order of their members. The key prevents a reader
+    from guessing values by their digests.
     """
     return hmac.new(key, _encode(value), hashlib.sha256).hexdigest()[:DIGEST_CHARACTERS]
 

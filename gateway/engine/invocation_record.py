@@ -1,6 +1,6 @@
-"""One policy's turn in a review, as it is kept: who, matched or not, asked or not, what came of it.
+"""The record of one policy's turn in a review: the policy, whether it matched and was called, and the result.
 
-Times are seconds on the driver's clock; only differences mean something.
+Times are seconds on the driver's clock; only differences between them have a meaning.
 """
 
 from typing import Final
@@ -16,29 +16,29 @@ from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
 
 UNDECIDED: Final = frozenset({Reason.CONDITION_ERROR, Reason.NAMESPACE_UNKNOWN})
-"""Failures of matching: kube-apiserver calls nobody, and a webhook that is not called is never reinvoked."""
+"""Failures of matching: kube-apiserver does not call the webhook then, and never reinvokes it."""
 
 
 def refuses(failure: Failure, policy: Policy) -> bool:
-    """Whether the policy's failurePolicy lets a failure refuse the request; what it cannot ignore always does."""
+    """Whether a failure refuses the request: under failurePolicy Fail, or if the failure cannot be ignored."""
     return policy.failure_policy is FailurePolicy.FAIL or not failure.ignorable
 
 
 class InvocationRecord(Struct, frozen=True, kw_only=True):
     """One policy's turn in one round, called or not.
 
-    ``round`` is 0, or 1 when reinvoked; ``index`` is the policy's place in the plan. ``matched`` False: ``why`` names
-    what said no (rules, objectSelector, namespaceSelector, matchConditions: NAME, reinvocation), and all that follows
-    is empty. Where nobody can tell, ``matched`` is True with a failure, as not knowing is not allowing.
-    ``document_key`` and ``document_size`` are the SHA-256 and the bytes of the document put to the policy, 0 where
-    nobody was asked; the document itself is not kept: a chain of twenty would hold the object twenty times.
-    ``source`` and ``age`` are where the answer comes from, and how many seconds before the worker had said it;
-    ``prefetched``: it was asked before the policy's turn. ``version`` is that of the policy, as the answer says it, or
-    else as its worker described it. ``inputs`` are what it was shown.
-    ``answer`` is what the turn came to, a failure found while applying included; ``instead_of`` is the failure in whose
-    place a stale verdict stands. ``changes`` is what it changed, as our own difference; ``would_change`` is that of a
-    policy whose mode is warn or audit, which was not applied. ``conflicts`` are the fields that it wrote, or would have
-    if it had not failed for that, and another policy before it.
+    ``round`` is 0, or 1 when reinvoked; ``index`` is the policy's index in the plan. ``matched`` False: ``why`` names
+    what did not match (rules, objectSelector, namespaceSelector, matchConditions: NAME, reinvocation), and all that
+    follows is empty. If matching failed, ``matched`` is True with a failure as the answer.
+    ``document_key`` and ``document_size`` are the SHA-256 and the size in bytes of the policy's document, empty if the
+    policy was not called. The document itself is not kept: a chain of twenty would hold the object twenty times.
+    ``source`` is the source of the answer, ``age`` how many seconds ago the worker gave it; ``prefetched``: the call
+    was made before the policy's turn. ``version`` is the policy's version in the answer, else that in its worker's
+    description. ``inputs`` are the inputs that the policy received.
+    ``answer`` is the turn's result, including a failure while applying a change; ``instead_of`` is the failure that a
+    stale verdict replaces. ``changes`` is the difference that the policy's change made; ``would_change`` is that of a
+    policy in mode warn or audit, which is not applied. ``conflicts`` are the fields that this policy wrote after
+    another one, or would have written if the conflict had not made it fail.
     """
 
     round: int
@@ -64,17 +64,17 @@ class InvocationRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def enforced(self) -> bool:
-        """Whether what the policy says counts: its mode is neither warn nor audit."""
+        """Whether the answer has an effect: the policy's mode is neither warn nor audit."""
         return self.policy.mode is Mode.ENFORCE
 
     @property
     def called(self) -> bool:
-        """Whether kube-apiserver would have called a webhook: it knew that the webhook judges."""
+        """Whether kube-apiserver would have called a webhook in the policy's place: it matched without a failure."""
         return self.matched and not (isinstance(self.answer, Failure) and self.answer.reason in UNDECIDED)
 
     @property
     def failed_open(self) -> bool:
-        """A failure that the policy's failurePolicy let pass."""
+        """A failure that the policy's failurePolicy ignores."""
         return isinstance(self.answer, Failure) and self.enforced and not refuses(self.answer, self.policy)
 
     @property
@@ -84,7 +84,7 @@ class InvocationRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def silent(self) -> bool:
-        """Whether there is nothing to tell of it: it refuses nothing, and neither warns nor annotates."""
+        """Whether the response has nothing of this turn: no refusal, no warning and no annotation."""
         if self.answer is None:
             return True
         return (

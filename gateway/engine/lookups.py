@@ -1,7 +1,7 @@
-"""The facts of one review that matching has asked for: which are being looked up, who waits, and what was found.
+"""The lookups of one review that matching needs: the open ones, the turns that wait for them, and the facts found.
 
-A fact is looked up once for the whole review, whoever needs it, and however many turns wait for it. One that comes too
-late for those who waited is a failure of theirs; it is not looked up again for the next one while it may still come.
+Each fact is looked up once per review, however many turns wait for it. A turn whose deadline passes before the lookup
+returns fails; the open lookup is kept for the next turn that needs the same fact.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,8 @@ from gateway.matching.selectors import Labels
 from gateway.review.request import Request
 
 Fact = Labels | Authorization | None
-"""What a lookup finds: a namespace's labels, None if there is no such namespace; the answer to a check."""
+"""What a lookup finds: a namespace's labels (None: there is no such namespace), or the result of an authorization
+check."""
 
 
 class _Open(Struct, eq=False):
@@ -27,9 +28,9 @@ class _Open(Struct, eq=False):
 
 
 class Lookups(Struct, eq=False):
-    """Keeps what is being looked up, and ``facts``, which grow as things are found.
+    """Keeps the lookups and their results, ``facts``.
 
-    ``ids`` gives the next id. ``new`` are to be looked up, ``open`` are those that nothing was found for yet, by id.
+    ``ids`` gives the next id. ``new`` are the lookups for the driver to start, ``open`` those without a result, by id.
     """
 
     request: Request
@@ -39,11 +40,11 @@ class Lookups(Struct, eq=False):
     open: dict[int, _Open] = {}
 
     def wait(self, invocation: PolicyInvocation, need: NeedsNamespace | NeedsAuthorization) -> None:
-        """Let ``invocation`` wait for what it needs."""
+        """Make ``invocation`` wait for the lookup that it needs."""
         self._find_or_start(need).invocations.append(invocation)
 
     def prefetch(self, need: NeedsNamespace | NeedsAuthorization) -> None:
-        """Look up what may be needed."""
+        """Start a lookup that a later turn may need."""
         self._find_or_start(need)
 
     def _find_or_start(self, need: NeedsNamespace | NeedsAuthorization) -> _Open:
@@ -63,7 +64,7 @@ class Lookups(Struct, eq=False):
                 return AuthorizationLookup(id=new_id, check=check, user=self.request.user_info)
 
     def found(self, lookup_id: int, fact: Fact) -> list[PolicyInvocation]:
-        """Remember a fact; the turns that waited for it, none if nobody does any more."""
+        """Keep a fact. Returns the turns that waited for it; none if the lookup was given up."""
         waiting = self.open.pop(lookup_id, None)
         if waiting is None:
             return []
@@ -77,20 +78,20 @@ class Lookups(Struct, eq=False):
         return waiting.invocations
 
     def expired(self, now: float) -> Iterator[tuple[PolicyInvocation, Lookup]]:
-        """The turns whose time is over, each with what it waited for; they wait no longer."""
+        """Remove and return the waiting turns whose deadline has passed, each with its lookup."""
         for waiting in list(self.open.values()):
             for invocation in [invocation for invocation in waiting.invocations if invocation.deadline <= now]:
                 waiting.invocations.remove(invocation)
                 yield invocation, waiting.lookup
 
     def take_new(self) -> tuple[Lookup, ...]:
-        """What is to be looked up since the last time: whoever takes it does it."""
-        take_new = tuple(self.new)
+        """The new lookups since the last time. The receiver must start them."""
+        taken = tuple(self.new)
         self.new.clear()
-        return take_new
+        return taken
 
     def give_up(self) -> None:
-        """Nobody waits for anything any more."""
+        """No turn waits any more: drop all lookups."""
         self.new.clear()
         self.open.clear()
 

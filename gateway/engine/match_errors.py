@@ -1,4 +1,4 @@
-"""Failures that nobody was asked for, in kube-apiserver's own words: it has a status for each, beside failurePolicy."""
+"""Failures without a call, in kube-apiserver's own words: it has a status for each, whatever failurePolicy is."""
 
 from gateway.engine.verdicts import Failure
 from gateway.matching.outcomes import Undecidable
@@ -8,7 +8,7 @@ from gateway.reasons import Reason
 
 
 def undecided(matching: Undecidable) -> Failure:
-    """Nobody can tell whether the policy judges the request."""
+    """Matching failed: whether the policy judges the request is unknown."""
     return Failure(
         reason=matching.reason,
         message=matching.message,
@@ -25,13 +25,13 @@ def dry_run_unsupported(policy: Policy) -> Failure:
         message=f'admission webhook "{policy.name}" does not support dry run',
         hint=f"sideEffects is {policy.side_effects}; None or NoneOnDryRun would permit it",
         details={},
-        # A status error of its own, not an error of the call: refused under Ignore as well.
+        # kube-apiserver returns a status error here, not an error of the call: refused under Ignore as well.
         ignorable=False,
     )
 
 
 def namespace_unknown(policy: Policy, namespace: str) -> Failure:
-    """The inputs name the namespace's object, and there is no such namespace."""
+    """The policy's inputs include the namespace's object, and there is no such namespace."""
     message, details = not_found("", "namespaces", namespace)
     return Failure(
         reason=Reason.NAMESPACE_UNKNOWN,

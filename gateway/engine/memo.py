@@ -1,11 +1,10 @@
-"""The memo of one review: which calls are open, and the verdicts of those that have been answered.
+"""The memo of one review: its open calls, and the verdicts of the answered ones.
 
-Equal questions have equal verdicts, and equal keys. The document stands in a key by its digest, so that the memo of a
-long chain holds no documents. ``cache`` is part of it as well: what another review was told may be an answer to one
-policy, and none, or too old, for another that must not have it. A policy with side effects has no key: its calls are
-never shared, never kept, never made early, never cancelled.
+Calls with equal keys have equal verdicts. A key has the document's digest, so that the memo of a long chain holds no
+documents. It also has the policy's ``cache`` field: a verdict from the cache may be valid for one policy and too old
+for another. A policy with side effects has no key: its calls are never shared, kept, prefetched or cancelled.
 
-Beside the verdicts stand the fallbacks: verdicts past their time, which count only where calling has failed.
+The memo also keeps fallbacks: stale verdicts, which count only if the call fails.
 """
 
 from msgspec import Struct
@@ -17,7 +16,7 @@ from gateway.engine.verdicts import Verdict
 
 
 class MemoEntry(Struct, eq=False):
-    """A verdict. ``used``: a turn has had it; what comes after that has it from the memo."""
+    """A verdict. ``used``: a turn has used it; for the turns after it, the source is the memo."""
 
     verdict: Verdict
     origin: Origin
@@ -25,30 +24,30 @@ class MemoEntry(Struct, eq=False):
     used: bool
 
     def use(self) -> Origin:
-        """Where the next turn to use it has it from."""
+        """Mark the entry as used, and return the origin for the turn that uses it."""
         origin = replace(self.origin, source=Source.MEMO) if self.used else self.origin
         self.used = True
         return origin
 
 
 class Fallback(Struct, frozen=True, kw_only=True):
-    """A stale verdict, and when it was at hand: ``origin.age`` counts until then."""
+    """A stale verdict; ``origin.age`` is its age at ``received_at``."""
 
     verdict: Verdict
     origin: Origin
     received_at: float
 
     def origin_at(self, now: float) -> Origin:
-        """Where it comes from, as old as it is now."""
+        """The origin, with the verdict's age now."""
         return Origin(source=Source.STALE, age=self.origin.age + max(now - self.received_at, 0.0))
 
 
 class Memo(Struct, eq=False):
-    """Keeps questions apart, and equal ones together.
+    """Open calls and verdicts by key.
 
-    ``calls`` are the open ones, ``shared`` those of them that have a key, by their keys. ``entries`` are the verdicts
-    that questions have had in this review, ``fallbacks`` what stands in for a verdict, should calling fail. All are
-    read by the caller, where None, which is never among the keys, finds nothing.
+    ``calls`` are the open calls, ``shared`` those of them with a key, by key. ``entries`` are the verdicts of this
+    review, ``fallbacks`` the stale verdicts for failed calls. CallTracker reads them directly; the key None of a call
+    with side effects is never in them.
     """
 
     calls: dict[PolicyCall, None] = {}
@@ -57,13 +56,13 @@ class Memo(Struct, eq=False):
     fallbacks: dict[CacheKey | None, Fallback] = {}
 
     def open(self, call: PolicyCall) -> None:
-        """Remember a call."""
+        """Add an open call."""
         self.calls[call] = None
         if call.key is not None:
             self.shared[call.key] = call
 
     def take(self, call: PolicyCall) -> bool:
-        """Whether it was open; from now on it is not. False: it was given up before."""
+        """Remove an open call. False: it was not open any more."""
         if call not in self.calls:
             return False
         del self.calls[call]
@@ -72,18 +71,18 @@ class Memo(Struct, eq=False):
         return True
 
     def keep(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
-        """Remember a verdict, which the turns that waited for it have had."""
+        """Keep a verdict; it counts as used if turns waited for it."""
         if call.key is not None:
             used = bool(call.invocations)
             self.entries[call.key] = MemoEntry(verdict=verdict, origin=origin, prefetched=call.prefetched, used=used)
 
     def fall_back(self, call: PolicyCall, fallback: Fallback) -> None:
-        """Remember a stale verdict for the question of this call; of a call that was given up it is nothing."""
+        """Keep a stale verdict under this call's key; ignored if the call was given up."""
         if call.key is not None and call in self.calls:
             self.fallbacks[call.key] = fallback
 
     def give_up(self) -> list[PolicyCall]:
-        """Forget all open calls; those that can be cancelled."""
+        """Remove all open calls. Returns those that can be cancelled."""
         cancellable = [call for call in self.calls if call.cancellable]
         self.calls.clear()
         self.shared.clear()

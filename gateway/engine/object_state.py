@@ -1,11 +1,10 @@
-"""A worker's change, applied to the object: a new value that shares all it can with the old one, and what differs.
+"""The object of a review, and how a worker's change is applied to it: a new value that shares unchanged parts.
 
-The change may be a JSON Patch, a merge patch or a whole object; what counts is the difference between before and
-after. A change that changes nothing is none. A change that does not apply, or that touches what the policy may not
-touch, is a failure, never a partial change:
+The change may be a JSON Patch, a merge patch or a whole object; only the difference between before and after counts. A
+change that does not apply, or that is outside the policy's scope, is a failure, never a partial change:
 
-* what the policy was not shown, its change may neither read nor replace (``visibility``);
-* what it may not write, its change may not change (``writes``), in whatever form it is said.
+* the change may neither read nor replace what the policy's inputs do not include (``visibility``);
+* the change may only write the fields that the policy may write (``writes``), whatever the form of the change.
 """
 
 from typing import Any, Final
@@ -38,17 +37,17 @@ _NO_CHANGE: Final = {
 
 
 class AppliedChange(Struct, frozen=True, kw_only=True):
-    """What a change makes of the object: the object after it, and the difference; none if nothing changed."""
+    """The object after a change, and the difference; no operations if nothing changed."""
 
     after: Any
     operations: tuple[Operation, ...]
 
 
 class ObjectState(Struct, eq=False):
-    """The object of one review as the policies so far have left it, and who changed what.
+    """The object of one review after the policies so far, and which policy changed what.
 
-    ``changed`` says whether any of them ever changed it. ``after`` is the object, if it differs from the one that came;
-    else None: then its document is the API server's own bytes.
+    ``changed``: a policy has changed it, even if another one undid that. ``after`` is the object if it differs from the
+    original, else None: then documents hold the API server's own bytes.
     """
 
     _request: Request
@@ -61,17 +60,17 @@ class ObjectState(Struct, eq=False):
 
     @property
     def patch(self) -> tuple[Operation, ...]:
-        """The difference between the object that came and what it is now."""
+        """The difference between the original and the current object."""
         if self._patch is None:
             self._patch = difference(self._request.object, self.after)
         return self._patch
 
     def now(self) -> Any:
-        """The object as it is now."""
+        """The current object."""
         return self._request.object if self.after is None else self.after
 
     def preview(self, change: Change, member: Member) -> AppliedChange | Failure:
-        """What this policy's change would make of it."""
+        """The object after this policy's change, without committing it."""
         scope = Scope(
             visibility=member.inputs.object,
             writes=member.writes,
@@ -81,15 +80,15 @@ class ObjectState(Struct, eq=False):
         return apply_change(self.now(), change, scope)
 
     def overwritten(self, operations: tuple[Operation, ...], author: int) -> tuple[Overwrite, ...]:
-        """What others have changed and these operations of ``author`` would write again, and whose it is."""
+        """The fields that other policies changed and that these operations of ``author`` would write again."""
         return self._ownership().overwritten(operations, author=author) if self.changed else ()
 
     def commit(self, applied: AppliedChange, *, author: int, order: int) -> None:
-        """Change it. ``author`` is the policy's place in the plan, ``order`` that of its turn among all turns."""
+        """Apply a change. ``author`` is the policy's index in the plan, ``order`` the turn's index among all turns."""
         self._unrecorded.append((author, order, applied))
         self.changed = True
         if self.after is None:
-            # The first change is all that differs. A later one may have undone it.
+            # The object was the original one, so this change is the whole difference.
             self.after, self._patch = applied.after, applied.operations
         elif equal(self._request.object, applied.after):
             self.after, self._patch = None, ()
@@ -97,11 +96,11 @@ class ObjectState(Struct, eq=False):
             self.after, self._patch = applied.after, None
 
     def fields(self) -> tuple[ChangedField, ...]:
-        """Which fields differ from the object that came, and in which turns they were written."""
+        """The fields that differ from the original object, and the turns that wrote them."""
         return () if self.after is None else self._ownership().changes(self.after)
 
     def _ownership(self) -> FieldOwnership:
-        """Who wrote what. Most reviews have one change, and nobody asks: it is followed only when somebody does."""
+        """Which policy wrote which field; computed when needed, because most reviews have at most one change."""
         if self._field_ownership is None:
             self._field_ownership = FieldOwnership(self._request.object)
         for author, order, applied in self._unrecorded:
@@ -111,7 +110,7 @@ class ObjectState(Struct, eq=False):
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """Within which bounds a change is applied: what the policy was shown of the object (None: all), and may write."""
+    """The bounds of a change: the part of the object in the policy's inputs (None: all), and what it may write."""
 
     visibility: PointerSet | None
     writes: Writes
@@ -123,8 +122,8 @@ def apply_change(before: Any, change: Change, scope: Scope) -> AppliedChange | F
     """Apply ``change`` to the object ``before``.
 
     Returns:
-        The object after it (``before`` itself if nothing changed) and the difference; or a failure ``INVALID_PATCH`` or
-        ``WRITE_SCOPE``.
+        The object after the change (``before`` itself if nothing changed) and the difference; or a failure
+        ``INVALID_PATCH`` or ``WRITE_SCOPE``.
     """
     if before is None:
         # "attempted to modify the object, which is not supported for this operation"
@@ -137,10 +136,10 @@ def apply_change(before: Any, change: Change, scope: Scope) -> AppliedChange | F
         return _outside(str(error))
     except PatchError as error:
         return _invalid(str(error))
-    return _held_against(before, after, change, scope)
+    return _checked(before, after, change, scope)
 
 
-def _held_against(before: Any, after: Any, change: Change, scope: Scope) -> AppliedChange | Failure:
+def _checked(before: Any, after: Any, change: Change, scope: Scope) -> AppliedChange | Failure:
     if not isinstance(after, dict):
         return _invalid(f"the {change.kind} leaves a {type(after).__name__} where the object was")
     if (fault := object_fault(before, after)) is not None:
@@ -161,7 +160,7 @@ def _beyond_writes(
     if scope.writes is Writes.EVERYTHING:
         return None
     if change.kind is ChangeKind.MERGE_PATCH and scope.visibility is not None:
-        # Else "nothing differs" would tell what a hidden value is.
+        # Otherwise an empty difference would reveal the hidden value.
         after = merged_unlike(before, change.content, limits=scope.limits, visibility=scope.visibility)
         operations = difference(before, after)
     return out_of_scope(before, after, operations, scope.writes, scope.sub_resource) if operations else None

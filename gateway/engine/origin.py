@@ -11,33 +11,33 @@ class Source(StrEnum):
     """Where an answer came from."""
 
     CALLED = "asked"
-    """The worker was asked for this review."""
+    """The worker was called for this review."""
 
     MEMO = "memo"
-    """The same question had its verdict already, in this review."""
+    """An equal call in this review already had the verdict."""
 
     MEMORY = "memory"
-    """The cache of this process had it, from another review."""
+    """The in-process cache had the verdict, from another review."""
 
     REDIS = "redis"
-    """The cache that all replicas share had it."""
+    """The Redis cache that all replicas share had the verdict."""
 
     SHARED = "shared"
-    """The same question was open, in this review or in another one, and its verdict served both."""
+    """An equal call was open, in this review or in another one, and its verdict was shared."""
 
     STALE = "stale"
-    """The worker failed, and a verdict that is past its time but within staleIfError stands in for it."""
+    """The call failed, and a stale verdict within staleIfError was used instead."""
 
     NONE = "none"
-    """Nobody was asked: the failure was known without (configuration, budget, namespace, version)."""
+    """No call was made: the failure was known without one (configuration, budget, namespace, version)."""
 
 
 class Origin(Struct, frozen=True, kw_only=True):
-    """``age``: seconds since the worker said it, where it comes from a cache."""
+    """The source of an answer; ``age``: seconds since the worker gave it, if it comes from a cache."""
 
     source: Source
     age: float = 0.0
 
 
 CALLED: Final = Origin(source=Source.CALLED)
-"""The worker has just said it."""
+"""The origin of an answer that the worker gave to this call."""

@@ -1,4 +1,4 @@
-"""Who is to judge: all policies of one phase (or entry) in chain order, matched or not, each with its standing."""
+"""The plan: all policies of one phase (or entry) in chain order, each with its availability."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from gateway.scopes.writes import Writes
 
 
 class Described(Struct, frozen=True, kw_only=True):
-    """The standing of a policy that can be asked: what its worker said of it, held against what is granted.
+    """The availability of a policy that can be called: its worker's description, checked against the grants.
 
-    ``version`` is the worker's version of the policy. ``inputs`` and ``writes`` are the grants as far as the worker
-    claims them; None: all that is granted. ``identity``: see ``PolicyCall``. ``timeout_failure`` is what is said when
-    the policy's own time ends, where the worker's kind has words of its own for that.
+    ``version`` is the worker's version of the policy. ``inputs`` and ``writes`` are the part of the grants that the
+    worker claims; None: all of them. ``identity``: see ``PolicyCall``. ``timeout_failure`` is the failure for a call
+    that used its whole timeout, if the worker's kind has a message of its own for that.
     """
 
     version: str
@@ -34,13 +34,13 @@ class Described(Struct, frozen=True, kw_only=True):
 
 
 class UnavailableReason(StrEnum):
-    """Why a policy cannot be asked, in one word: a label of a metric, and what ``/readyz?verbose`` says."""
+    """Why a policy cannot be called: the value of a metric label, and printed by ``/readyz?verbose``."""
 
     INVALID = "invalid"
     """The files have an error. (Only after a start: a reload loads nothing with an error.)"""
 
     UNDESCRIBED = "undescribed"
-    """Its worker has not described itself yet: it does not run, is not reached, or does not answer."""
+    """Its worker has not described itself yet: it does not run, is unreachable, or does not answer."""
 
     UNKNOWN_POLICY = "unknown_policy"
     """Its worker has no policy of this name."""
@@ -49,7 +49,7 @@ class UnavailableReason(StrEnum):
     """Its worker describes the policy twice, for the other phase only, or without a version."""
 
     CLAIMS = "claims"
-    """Its worker claims inputs or writes that are not granted, or claims something that is no set of pointers."""
+    """Its worker claims inputs or writes that are not granted, or that are no set of JSON Pointers."""
 
     SETTINGS = "settings"
     """Its worker refuses the settings."""
@@ -63,14 +63,14 @@ ANSWERS: Final = frozenset(
         UnavailableReason.SETTINGS,
     }
 )
-"""The reasons that a worker gave by what it answered."""
+"""The reasons that come from a worker's answer."""
 
 
 class Unavailable(Struct, frozen=True, kw_only=True):
-    """The standing of a policy that cannot be asked: of which kind the reason is, what it is, and what may help.
+    """The availability of a policy that cannot be called: the kind of reason, the reason, and what to do.
 
     ``field`` is the field of the policy that is wrong, "" if none is. ``refused`` are the places in its settings that
-    the worker refuses, as JSON Pointers, each with what the worker says.
+    the worker refuses, as JSON Pointers, each with the worker's message.
     """
 
     why: UnavailableReason
@@ -81,22 +81,22 @@ class Unavailable(Struct, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> Failure:
-        """What each review comes to that the policy matches."""
+        """The policy's failure in each review that it matches."""
         return Failure(reason=Reason.CONFIGURATION, message=self.message, hint=self.hint)
 
 
 PolicyAvailability = Described | Unavailable
-"""Whether a policy can be asked."""
+"""Whether a policy can be called."""
 
 
 class Member(Struct, frozen=True, kw_only=True):
     """One policy in a plan.
 
-    ``label`` names it to people: its name, or ``CONFIGURATION/NAME`` where two members have the same name. With
-    ``unavailable`` it cannot be asked (its own mistake, or its worker's), and fails with that whenever it matches.
-    ``version``, ``inputs``, ``writes`` and ``timeout_failure`` are those of Described; for ``key_prefix`` see
-    ``PolicyCall``. ``unconditional``: the index alone decides whether it judges, as it has neither selectors nor
-    conditions, or these stand in a registration of their own, so that the API server has checked them before it asked.
+    ``label`` is its name for people: the policy's name, or ``CONFIGURATION/NAME`` if two members have the same name.
+    With ``unavailable`` it cannot be called and fails with that failure whenever it matches. ``version``, ``inputs``,
+    ``writes`` and ``timeout_failure`` are those of Described; for ``key_prefix`` see ``PolicyCall``.
+    ``unconditional``: the index alone decides whether the policy judges, because it has neither selectors nor
+    conditions, or has an entry of its own, so that the API server has checked them.
     """
 
     policy: Policy
@@ -111,9 +111,9 @@ class Member(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """The members of one phase, in chain order, and the index that says which of them a request concerns.
+    """The members of one phase, in chain order, and the index of their rules.
 
-    With ``unavailable`` no member can be asked, whatever stands there of it.
+    With ``unavailable`` no member can be called, whatever its own availability.
     """
 
     phase: Phase
@@ -127,7 +127,7 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return {id(member.policy): member for member in self.members}
 
     def failing(self, failure: Failure) -> "Plan":
-        """The same plan in which nobody can be asked, for this reason (such as OVERLOADED)."""
+        """The same plan in which no policy can be called, for this reason (such as OVERLOADED)."""
         return replace(self, unavailable=failure)
 
 
@@ -144,11 +144,11 @@ def make_plan(
     Args:
         phase: of all of them.
         policies: in chain order.
-        availabilities: by qualified name: what the worker described, or why the policy cannot be asked. A policy that
-            is not in here has not been described, and cannot be asked: not knowing is not allowing.
-        registered: this is the entry of one isolated policy, which is asked for whatever comes through it: its rules,
-            selectors and conditions are registered, and nobody checks them again.
-        index: that of an earlier plan over the very same policies; None: it is made.
+        availabilities: by qualified name. A policy that is missing here has not been described yet and cannot be
+            called.
+        registered: this is the entry of one isolated policy, which is called for every request of the entry: its rules,
+            selectors and conditions are registered, and the gateway does not check them again.
+        index: the index of an earlier plan over the same policies; None: a new one is made.
     """
     names = Counter(policy.name for policy in policies)
     if index is None:
@@ -190,7 +190,7 @@ def _member(policy: Policy, label: str, availability: PolicyAvailability, *, unc
 
 
 def availability_of(policy: Policy, availabilities: Mapping[str, PolicyAvailability]) -> PolicyAvailability:
-    """The standing of a policy, given those that are known: one that is missing is not described yet."""
+    """The availability of a policy; one that is missing in ``availabilities`` is not described yet."""
     if policy.fault is not None:
         return Unavailable(why=UnavailableReason.INVALID, message=f"{policy.place.file}: {policy.fault}")
     undescribed = f"worker {policy.worker!r} has not been described yet"

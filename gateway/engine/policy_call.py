@@ -1,9 +1,7 @@
-"""One call of one policy: what is put to its worker, and who in the review waits for the answer.
+"""One call of one policy: what its worker receives, and the turns of the review that wait for the answer.
 
-The engine makes one for each question that it has to put. The driver, the cache and the transport hand on this object,
-and read of it what is to be put; the rest is the engine's own.
-
-It is msgspec's struct: a dataclass takes five times as long to make, and every review makes some.
+The engine makes one for each call. The driver, the cache and the transport pass this object on and read from it what to
+send; the other fields belong to the engine.
 """
 
 from msgspec import Struct
@@ -14,14 +12,14 @@ from gateway.engine.verdicts import Failure
 from gateway.policies.model import Cache, Policy
 
 CacheKey = tuple[str, str, bytes, Cache | None, bytes]
-"""Worker, policy, settings, cache, and the document's digest: what is equal in these is the same question."""
+"""Worker, policy, settings, cache, and the document's digest: calls with equal keys have the same verdict."""
 
 
 class PolicyInvocation(Struct, eq=False):
-    """A policy's turn that has begun and is not settled. Times are seconds on the driver's clock.
+    """A policy's turn that has begun and not ended. Times are seconds on the driver's clock.
 
-    ``called_at`` is when its question was put, or when it began to follow a call that was open. ``failure`` is what
-    that call came to, if the turn has asked again since: it counts if nothing better comes until ``deadline``.
+    ``called_at`` is when its call was made, or when it began to follow an open call. ``failure`` is the failure of a
+    prefetched call after which the turn has called again: it counts if no answer comes before ``deadline``.
     """
 
     member: Member
@@ -36,23 +34,22 @@ class PolicyInvocation(Struct, eq=False):
 
 
 class PolicyCall(Struct, kw_only=True, eq=False):
-    """Put ``document`` to ``policy``'s worker; tell ``answered(call, ...)`` what it says.
+    """Send ``document`` to ``policy``'s worker, and pass its answer to the engine's ``answered(call, ...)``.
 
-    After ``deadline`` the engine does not listen any more; the driver may pass the deadline on to the worker. ``uid``
-    and ``traceparent`` travel beside the document.
+    After ``deadline`` the engine ignores the answer; the driver may pass the deadline on to the worker. ``uid`` and
+    ``traceparent`` are sent beside the document.
 
-    Which question it is, say document and ``key_prefix``: the phase, ``version``, which is the policy's as its worker
-    described it, and a content hash of what can change a verdict in the configuration (worker, policy, settings,
-    inputs, writes).
-    ``cache`` is None for a policy without one, or with side effects for this request.
+    The document and ``key_prefix`` identify the call in a cache. ``key_prefix`` consists of the phase, ``version`` (the
+    policy's version in its worker's description), and a hash of what can change a verdict in the configuration (worker,
+    policy, settings, inputs, writes). ``cache`` is None for a policy without one, or with side effects for this
+    request.
 
-    ``cancellable`` is False for a policy with side effects: its call is not broken off when the review does not wait
-    for it any more. (Its deadline, which the worker has known from the start, ends it all the same.)
+    ``cancellable`` is False for a policy with side effects: its call is not cancelled when the review no longer waits
+    for it. (Its deadline, which the worker knows from the start, still ends it.)
 
-    The engine's own: ``key`` in the memo, ``called_at`` when it was made, and ``invocations`` that wait for it: first
-    the one that asked, then those that follow it. ``prefetched``: no turn had come when it was made; all of
-    ``invocations`` follow. ``claims`` are the places in the plan of those for whom it was made early and whose turn is
-    still to come.
+    For the engine only: ``key`` in the memo, ``called_at`` when it was made, and the ``invocations`` that wait for it:
+    first the one that made it, then its followers. ``prefetched``: it was made before a turn; all of ``invocations``
+    follow it. ``claims`` are the indexes in the plan of the policies whose turn may still use it.
     """
 
     id: int

@@ -1,12 +1,12 @@
-"""Prefetched calls: every policy that matches the object that came, and can be asked, is asked at once.
+"""Prefetch: the engine calls all mutating policies that match the original object in parallel, before their turns.
 
-They only warm the memo. The walk stays Kubernetes' own, one turn at a time: in its turn a policy is matched on the
-object as it then is, and asked about that; if it is the question that was prefetched, the answer is there already, or
-on its way (what becomes of a prefetched call is told in ``call_tracker``). An answer that no turn asks for vanishes.
+Prefetched calls only fill the memo. The turns stay Kubernetes' own, one at a time: in its turn a policy is matched and
+called with the current object. If its document is unchanged, the prefetched answer is reused, or the turn waits for the
+open call (see ``call_tracker``). An answer that no turn uses is dropped.
 
-Never prefetched: a policy that has side effects for this request, or that cannot be asked at all. What matching and
-inputs need to know is looked up early as well. Of what was matched early, the outcome holds in the policy's turn too,
-if the object is still the one that came: facts are found once and never change.
+Never prefetched: a policy that has side effects for this request, or that cannot be called. Lookups for matching and
+inputs are prefetched as well. If the object is still the original one in a policy's turn, the earlier result of
+matching is reused: a fact is found once and never changes.
 """
 
 from gateway.cel.program import NeedsAuthorization
@@ -22,9 +22,9 @@ from gateway.review.request import Request, ReviewError
 
 
 class Prefetch:
-    """Who has been matched and prefetched in one review. Places are those in the plan, from 0.
+    """The policies of one review that have been matched and prefetched, by their indexes in the plan.
 
-    ``concerned`` are those of the policies that have a rule about the request.
+    ``concerned`` are the policies that have a rule about the request.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Prefetch:
         self._waiting: list[int] = []
 
     def start(self, first: int, now: float) -> None:
-        """Ask early whoever may be asked, from place ``first`` on."""
+        """Prefetch all policies that may be prefetched, from index ``first`` on."""
         if self._plan.unavailable is not None:
             return
         for index in self._concerned:
@@ -58,14 +58,14 @@ class Prefetch:
                 self._try(index, now)
 
     def resume(self, first: int, now: float) -> None:
-        """A fact was found: ask those from place ``first`` on that waited for one."""
+        """A fact was found: prefetch the policies from index ``first`` on that waited for one."""
         waiting, self._waiting = self._waiting, []
         for index in waiting:
             if index >= first:
                 self._try(index, now)
 
     def matching(self, index: int) -> Matching | None:
-        """What matching came to on the object that came; None where that was not asked or depends on a missing fact."""
+        """The result of matching the original object; None if it was not matched or if a fact is missing."""
         return self._matchings.get(index)
 
     def _try(self, index: int, now: float) -> None:
@@ -74,7 +74,7 @@ class Prefetch:
             matching = self._match(index)
             document = self._documents.of_original(member) if isinstance(matching, Matched) else None
         except ReviewError:
-            # The policy's turn may never come. If it does, this comes up again.
+            # The policy's turn may never come. If it does, it raises the same error.
             return
         for need in (matching, document):
             if isinstance(need, NeedsNamespace | NeedsAuthorization):

@@ -1,25 +1,26 @@
-"""One answer out of several policies' turns.
+"""Builds one response from the turns of several policies.
 
-* A denial outranks a failure. Code, reason and details are those of the first denial in chain order, else of the first
-  failure that refuses.
-* The message has one line ``POLICY: text`` for each policy that refuses, denials first; details.causes one entry for
-  each. A policy that is alone in its plan has its message sent untouched, and its own causes come first. A denial of an
-  existing webhook or hook that is alone is sent untouched as a whole: nothing shows that a gateway stood between.
-* A failure that refuses has the code and reason of the table below, 500 InternalError where it is not in it, and its
-  reason code in front of the message. What kube-apiserver itself has words for is told in exactly these where the
-  policy is alone, and the reason code stands in details.causes[].reason. Who should try again is told when.
-* A failure under Ignore is loud: a warning to the user and an audit annotation. (Metric and log are telemetry's.)
-* A warning is one sentence for the user: which policy, what happened, the reason code. What the operator needs stands
-  in the log; annotations have what stays the same if the API server calls again.
-* A policy whose mode is warn or audit refuses nothing. Under warn, its denial or failure is a warning to the user;
-  under audit nobody is told, and its worker's own warnings are not shown. Under both it is an audit annotation.
-* A stale verdict that stood in for a failure is loud as well: a warning and an audit annotation. So is a conflict with
-  another policy where ``onConflict`` is warn.
-* What a policy changed is told in an audit annotation, if the request is allowed: operation and place of each field, as
-  they are in the object that goes on. Places, not values: these may be secret, and whoever reads the audit log need not
-  be who may read the object.
-* Warnings and audit annotations of everybody else who was heard are kept, with denials too, and of an answer whose
-  change does not apply. A second annotation under the same key is dropped, as kube-apiserver drops it.
+* A denial takes precedence over a failure. Code, reason and details are those of the first denial in chain order, else
+  of the first failure that refuses.
+* The message has one line ``POLICY: text`` for each policy that refuses, denials first; details.causes has one entry
+  for each. If the plan has only one policy, its message is sent unchanged, and its own causes come first. The denial of
+  an existing webhook or hook that is alone in its plan is sent unchanged as a whole.
+* A failure that refuses has the code and reason of the table below (500 InternalError if it is not in the table), and
+  its reason code in front of the message. If kube-apiserver has a message of its own for the failure and the policy is
+  alone, exactly that message is sent, and the reason code is in details.causes[].reason. A failure that a retry may
+  resolve has retryAfterSeconds.
+* A failure under Ignore makes a warning to the user and an audit annotation.
+* A warning is one sentence for the user: the policy, what happened, the reason code. Details for the operator are in
+  the log. Annotations have only what stays the same if the API server calls again.
+* A policy in mode warn or audit refuses nothing. In mode warn, its denial or failure is a warning to the user; in mode
+  audit there is no warning, not even the worker's own. In both modes there is an audit annotation.
+* A stale verdict used instead of a failure makes a warning and an audit annotation. So does a conflict with another
+  policy if ``onConflict`` is warn.
+* If the request is allowed, an audit annotation lists what each policy changed: operation and place of each field, as
+  in the final object. It has no values: they may be secret, and readers of the audit log may not be allowed to read the
+  object.
+* The warnings and audit annotations of all other answers are kept, also beside a denial, and also for an answer whose
+  change does not apply. A second annotation with the same key is dropped, as kube-apiserver drops it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,25 +48,25 @@ STATUSES: Final[Mapping[Reason, tuple[int, str]]] = {
 """HTTP code and metav1.StatusReason of each failure that refuses."""
 
 INTERNAL_ERROR: Final = (500, "InternalError")
-"""Those of every other failure, as of a webhook that could not be called."""
+"""HTTP code and reason of every other failure, as for a webhook that could not be called."""
 
 TRY_AGAIN: Final = frozenset(reason for reason, (_, status) in STATUSES.items() if status == "TooManyRequests")
-"""Failures that pass by themselves."""
+"""Failures that a retry may resolve."""
 
 RETRY_AFTER_SECONDS: Final = 1
-"""Seconds: a second is what the API server's own max-in-flight filter tells its clients."""
+"""Seconds: the API server's own max-in-flight filter sends its clients the same."""
 
 WITHOUT_EXPLANATION: Final = "denied without explanation"
 
 _NOT_JUDGED: Final = "could not judge this request"
 
 CHANGES_LISTED: Final = 50
-"""How many places an audit annotation lists: at a few hundred bytes each some 10 KB, and the API server has taken
-300."""
+"""How many places an audit annotation lists: at a few hundred bytes each some 10 KB. The API server has accepted
+300 KB."""
 
 CHANGED_BYTES: Final = 1_000
-"""How many bytes of places the annotation of what was changed lists, less what says how many more there are: twenty
-policies have one each, on every change."""
+"""How many bytes of places the annotation of a policy's changes lists, without the count of the others: twenty policies
+have one each, on every change."""
 
 
 def compose(
@@ -75,19 +76,19 @@ def compose(
     patch: bytes | None,
     changed: Mapping[str, Sequence[Operation]] = MappingProxyType({}),
 ) -> tuple[Outcome, Response]:
-    """The answer to a review.
+    """The outcome of a review, and the response.
 
     Args:
         records: all turns, in chain order, round by round.
         alone: whether the plan has a single policy.
-        patch: what to change if the request is allowed, or None.
-        changed: which operations of it are whose, by label; their values are not looked at.
+        patch: the patch to send if the request is allowed, or None.
+        changed: the operations of the patch by the label of the policy that made them; their values are not read.
     """
     denials: list[InvocationRecord] = []
     failures: list[InvocationRecord] = []
     warnings: list[str] = []
     annotations: dict[str, str] = {}
-    # Our own words first: no worker's annotation may stand in their place.
+    # The gateway's own annotations come first, so that no worker's annotation can replace them.
     for label, operations in changed.items():
         annotations[annotation_key(label, "changed")] = _places(operations, room=CHANGED_BYTES)
     audible = [record for record in records if not record.silent]
@@ -124,7 +125,7 @@ def _common_status(refusing: Sequence[InvocationRecord]) -> Status:
 
 
 def _status(record: InvocationRecord) -> Status:
-    """The refusal of a policy that is alone."""
+    """The refusal of a policy that is alone in its plan."""
     match record.answer:
         case Deny(code=code, message=message, reason=reason, details=details):
             if not record.policy.is_existing:
@@ -141,7 +142,7 @@ def _status(record: InvocationRecord) -> Status:
 
 
 def _details(record: InvocationRecord) -> Mapping[str, Any] | None:
-    """A refusal's own details, before anything is said of the other ones."""
+    """A refusal's own details, without the causes of the others."""
     if isinstance(record.answer, Failure) and record.answer.reason in TRY_AGAIN:
         return {"retryAfterSeconds": RETRY_AFTER_SECONDS}
     return record.answer.details if isinstance(record.answer, Deny | Failure) else None
@@ -178,8 +179,8 @@ def _warnings(record: InvocationRecord) -> Iterator[str]:
     if record.answer is not None:
         yield from record.answer.warnings
     if mode is Mode.WARN and isinstance(record.answer, Deny | Failure):
-        told = _text(record) if isinstance(record.answer, Deny) else f"{_NOT_JUDGED}: {record.answer.reason}"
-        yield f"{record.label}: {told} (mode warn: not enforced)"
+        text = _text(record) if isinstance(record.answer, Deny) else f"{_NOT_JUDGED}: {record.answer.reason}"
+        yield f"{record.label}: {text} (mode warn: not enforced)"
     elif isinstance(record.answer, Failure) and record.failed_open:
         yield f"{record.label}: {_NOT_JUDGED}: {record.answer.reason} (failurePolicy Ignore: let pass)"
     if record.instead_of is not None:
@@ -203,15 +204,15 @@ def _own_annotations(record: InvocationRecord) -> Iterator[tuple[str, str]]:
 
 
 def _warned(record: InvocationRecord) -> list[Conflict]:
-    """The conflicts of a change that was applied all the same."""
+    """The conflicts with ``onConflict`` warn of a change that was applied."""
     return [each for each in record.conflicts if each.rule is OnConflict.WARN] if record.changes else []
 
 
 def _places(operations: Sequence[Operation], *, room: int | None = None) -> str:
-    """``add /metadata/labels/team, replace /spec/replicas``: at most 50, in at most so many bytes."""
-    told = [f"{each.op} {shown(each.path)}" for each in operations[:CHANGES_LISTED]]
+    """``add /metadata/labels/team, replace /spec/replicas``: at most 50, in at most ``room`` bytes."""
+    listed = [f"{each.op} {shown(each.path)}" for each in operations[:CHANGES_LISTED]]
     if room is not None:
-        ends = accumulate(len(text.encode(errors="replace")) + len(", ") for text in told)
-        told = told[: sum(end <= room for end in ends)]
-    more = len(operations) - len(told)
-    return ", ".join([*told, f"and {more} more"] if more else told)
+        ends = accumulate(len(text.encode(errors="replace")) + len(", ") for text in listed)
+        listed = listed[: sum(end <= room for end in ends)]
+    more = len(operations) - len(listed)
+    return ", ".join([*listed, f"and {more} more"] if more else listed)

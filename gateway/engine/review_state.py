@@ -1,9 +1,9 @@
-"""A turn ends: what it came to, what it changed, whom it contradicts, and what follows from it.
+"""The end of a turn: applying its change, conflicts with other policies, reinvocation, and the record.
 
-A change is tried out first, within what the policy was shown and may write; then it is held against what other policies
-have changed; only then is it applied. Whatever says no in between makes the turn a failure, and nothing of the change
-is applied. Of an answer that was heard, warnings and audit annotations stay: kube-apiserver adds both before it applies
-the patch.
+A change is first computed within what the policy's inputs include and what it may write; then it is compared with other
+policies' changes; only then is it applied. An error in any step makes the turn a failure, and nothing of the change is
+applied. The answer's warnings and audit annotations are kept even then: kube-apiserver adds both before it applies the
+patch.
 """
 
 from collections.abc import Sequence
@@ -35,19 +35,19 @@ _NO_CHANGE_HERE: Final = Failure(
 
 
 class Reinvocation(Struct, eq=False):
-    """Which policies must see the object again: kube-apiserver's webhookReinvokeContext.
+    """Which policies are called again: kube-apiserver's webhookReinvokeContext.
 
-    After a policy changed the object, every IfNeeded policy that was called before it is marked, and stays so. Marks
-    made in the second round count for the policies still to come. A policy that failed open was called; one that was
-    never called is never marked. ``called`` and ``marked`` are places in the plan; in the second round, only marked
-    policies are called.
+    When a policy changes the object, every IfNeeded policy that was called before it is marked, and stays marked. Marks
+    made in the second round count for the policies still to come. A policy that failed open counts as called; one that
+    was never called is never marked. ``called`` and ``marked`` are indexes in the plan; in the second round, only
+    marked policies are called.
     """
 
     called: set[int] = set()
     marked: set[int] = set()
 
     def settled(self, record: InvocationRecord) -> None:
-        """A turn is over."""
+        """A turn has ended."""
         if record.changes:
             self.marked |= self.called
         if record.called and record.policy.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
@@ -55,7 +55,7 @@ class Reinvocation(Struct, eq=False):
 
 
 class _Effect(Struct, frozen=True, kw_only=True):
-    """What an answer came to when its change was applied, or not."""
+    """An answer after its change was applied, or the failure to apply it."""
 
     answer: Answer
     changes: tuple[Operation, ...] = ()
@@ -63,9 +63,9 @@ class _Effect(Struct, frozen=True, kw_only=True):
 
 
 class ReviewState:
-    """The turns that are over, in the order in which they ended, and the object as they have left it.
+    """The turns that have ended, in the order in which they ended, and the current object.
 
-    ``stopped``: a mutating policy has refused, and nobody comes after it.
+    ``stopped``: a mutating policy has refused, so the chain has ended.
     """
 
     def __init__(self, request: Request, plan: Plan, limits: PatchLimits) -> None:
@@ -77,19 +77,20 @@ class ReviewState:
         self.stopped = False
 
     def due(self, invocation: PolicyInvocation) -> bool:
-        """Whether the policy is to be asked in this round, if it matches."""
+        """Whether the policy is called in this round if it matches."""
         return invocation.round == 0 or invocation.index in self._reinvocation.marked
 
     def counts(self, failure: Failure, invocation: PolicyInvocation) -> bool:
-        """Whether it matters that nobody can tell whether the policy judges."""
+        """Whether a failure of matching counts in this round."""
         policy = invocation.member.policy
-        # Who would not be asked anyway has nothing to fail open; what refuses does so as in kube-apiserver.
+        # A policy that is not due would not be called, so it cannot fail open. A failure that refuses counts in any
+        # round, as in kube-apiserver.
         return self.due(invocation) or (policy.mode is Mode.ENFORCE and refuses(failure, policy))
 
     def skip(self, invocation: PolicyInvocation, why: str) -> None:
-        """The policy does not judge."""
+        """The policy does not match."""
         if not self.due(invocation):
-            # Nobody expected it to be asked again: no news.
+            # It would not have been called again anyway: no record.
             return
         member = invocation.member
         record = InvocationRecord(
@@ -103,15 +104,15 @@ class ReviewState:
         self.records.append(record)
 
     def settle(self, result: InvocationResult, now: float) -> None:
-        """The policy has judged, or could not."""
+        """The policy has answered or failed: apply its change and record the turn."""
         invocation, member, source = result.invocation, result.invocation.member, result.origin.source
         effect = _Effect(answer=result.answer)
         if isinstance(effect.answer, Allow) and effect.answer.change is not None:
             effect = self._effect(invocation, effect.answer, effect.answer.change)
         answer, enforced = effect.answer, member.policy.mode is Mode.ENFORCE
-        # What nobody was asked has no document, although one was made to look into the memo.
+        # Without a call the record has no document, although one was made as the key of the memo.
         document = None if source is Source.NONE else invocation.document
-        said = "" if isinstance(result.answer, Failure) else result.answer.version
+        version = "" if isinstance(result.answer, Failure) else result.answer.version
         record = InvocationRecord(
             round=invocation.round,
             index=invocation.index,
@@ -121,7 +122,7 @@ class ReviewState:
             source=source,
             age=result.origin.age,
             prefetched=result.prefetched,
-            version=said or member.version,
+            version=version or member.version,
             inputs=member.inputs,
             document_key=document.digest if document else b"",
             document_size=len(document.content) if document else 0,
@@ -139,7 +140,7 @@ class ReviewState:
             self.stopped = record.refuses
 
     def in_chain_order(self) -> Sequence[InvocationRecord]:
-        """All calls, round by round."""
+        """All records, in chain order, round by round."""
         if self._validating:
             self.records.sort(key=attrgetter("index"))
         return self.records

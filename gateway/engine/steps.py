@@ -1,7 +1,4 @@
-"""What the engine asks of the world outside. Times are seconds on the driver's own clock.
-
-Steps are msgspec's structs: frozen dataclasses take five times as long to make, and every event makes one.
-"""
+"""What the engine asks of its driver. Times are seconds on the driver's own clock."""
 
 from msgspec import Struct
 
@@ -12,17 +9,17 @@ from gateway.review.request import UserInfo
 
 
 class NamespaceLookup(Struct, frozen=True, kw_only=True):
-    """Find the labels of this namespace; tell ``found(id, labels)``, with None if there is no such namespace."""
+    """Find the labels of this namespace and call ``found(id, labels)``, with None if there is no such namespace."""
 
     id: int
     namespace: str
 
 
 class AuthorizationLookup(Struct, frozen=True, kw_only=True):
-    """May somebody do something? Tell ``found(id, authorization)``.
+    """Check an authorization and call ``found(id, authorization)``.
 
-    It is asked of the cluster for ``authorizer`` in a matchCondition, as a SubjectAccessReview would. ``user`` is the
-    user of the request, who is meant unless the check names a service account.
+    A matchCondition that uses ``authorizer`` needs it; it is a SubjectAccessReview. ``user`` is the user of the
+    request, and the subject of the check unless the check names a service account.
     """
 
     id: int
@@ -35,10 +32,10 @@ Lookup = NamespaceLookup | AuthorizationLookup
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """What to do now: ``calls`` and ``lookups`` are new, ``cancels`` are calls that no turn waits for any more.
+    """What the driver must do now: start ``calls`` and ``lookups``, and cancel ``cancels``.
 
-    ``wake_at`` is when to call ``expired(now)`` unless another event comes first; each Step's replaces the one
-    before, None means never. With ``decision`` the review is over, and later events change nothing.
+    ``wake_at`` is when to call ``expired(now)`` unless another event comes first; it replaces the one of the Step
+    before, and None means never. With ``decision`` the review has ended, and later events change nothing.
     """
 
     calls: tuple[PolicyCall, ...] = ()

@@ -1,7 +1,7 @@
-"""What a worker can answer: allow, deny, or failure. There is no fourth, and a failure is never a denial.
+"""The answers of a policy call: allow, deny, or failure. A failure is never a denial.
 
-``Allow`` and ``Deny`` are verdicts: functions of the policy and its document, so they may be kept in the memo. A
-``Failure`` says that there is no verdict; it goes to the policy's failurePolicy and is never kept.
+``Allow`` and ``Deny`` are verdicts: functions of the policy and its document, so the memo may keep them. A ``Failure``
+means that there is no verdict; the policy's failurePolicy applies, and it is never kept.
 """
 
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from gateway.reasons import Reason
 
 
 class ChangeKind(StrEnum):
-    """In which form a worker says what to change: one of three; the fourth is an existing webhook's."""
+    """The form of a change: one of three for workers, and a fourth for existing webhooks."""
 
     JSON_PATCH = "json_patch"
     MERGE_PATCH = "merge_patch"
     OBJECT = "object"
     KUBERNETES_PATCH = "kubernetes_patch"
-    """A JSON Patch by the rules of kube-apiserver's library, not of the standard (``PatchDialect.KUBERNETES``)."""
+    """A JSON Patch by the rules of kube-apiserver's library, not of RFC 6902 (``PatchDialect.KUBERNETES``)."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What an allow wants changed: ``content`` is JSON text as the worker sent it, not yet looked at."""
+    """The change of an allow: ``content`` is JSON text as the worker sent it, not yet parsed."""
 
     kind: ChangeKind
     content: bytes
@@ -33,7 +33,7 @@ class Change(Struct, frozen=True, kw_only=True):
 class Allow(Struct, frozen=True, kw_only=True):
     """The request may pass. ``change`` only in the mutating phase.
 
-    ``reuse``: for how many seconds at most the worker lets the verdict be reused, 0 for never; None: as configured.
+    ``reuse``: for how many seconds at most the worker permits to reuse the verdict, 0 for never; None: as configured.
     """
 
     change: Change | None = None
@@ -59,12 +59,12 @@ class Deny(Struct, frozen=True, kw_only=True):
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """No verdict. ``message`` says who, what, limit, observed, next step, without the reason code in front.
+    """No verdict. ``message`` has who, what, limit, observed value and next step, but not the reason code.
 
-    Where kube-apiserver itself has words for it, ``message`` is exactly these, ``details`` the StatusDetails that it
-    gives with them, and ``hint`` says what to do about it here. ``ignorable`` is False for what it refuses whatever
-    failurePolicy says: an error of matching or of the dry run, not of a call. ``warnings`` and ``audit_annotations``
-    are those of an answer that was heard and whose change cannot be applied.
+    If kube-apiserver has a message of its own for the failure, ``message`` is exactly that, ``details`` has its
+    StatusDetails, and ``hint`` the next step. ``ignorable`` is False for what kube-apiserver refuses whatever the
+    failurePolicy: an error of matching or of the dry run, not of a call. ``warnings`` and ``audit_annotations`` are
+    those of an answer whose change cannot be applied.
     """
 
     reason: Reason
@@ -80,4 +80,4 @@ Verdict = Allow | Deny
 Answer = Verdict | Failure
 
 ANSWER_WORDS: Final = {Allow: "allow", Deny: "deny", Failure: "failure"}
-"""What an answer is called in metrics and reports, by its type."""
+"""The name of an answer in metrics and reports, by its type."""
