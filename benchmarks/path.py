@@ -136,7 +136,7 @@ async def followed(folder: Path) -> Way:
     (folder / "path_worker.py").write_text(WORKER)
     gateway = Gateway(
         load(read((folder / "policies.yaml",))),
-        Settings(listen=("127.0.0.1", 0), admin_listen=("127.0.0.1", 0), tls_dev_dir=folder, worker_wait_seconds=20),
+        Settings(listen=("127.0.0.1", 0), admin_listen=("127.0.0.1", 0), tls_dev_dir=folder, worker_startup_timeout=20),
     )
     (host, port), _ = await gateway.start()
     context = ssl.create_default_context(cafile=folder / "ca.crt")

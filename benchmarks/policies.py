@@ -160,7 +160,7 @@ def serving(policies: int) -> Iterator[Gateway]:
     """A gateway with so many policies, until left."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        process, port, context = start(folder, configuration(policies), WORKER, "--worker-wait", "120")
+        process, port, context = start(folder, configuration(policies), WORKER, "--worker-startup-timeout", "120")
         try:
             ready = cpu_seconds(process.pid)
             yield Gateway(

@@ -56,7 +56,7 @@ def start(
             Path(sys.executable).parent / "admission-gateway",
             *("serve", "--policies", folder / "policies.yaml", "--tls-dev-dir", folder / "tls"),
             *("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{admin}", "--log-level", "error"),
-            *("--worker-wait", "20", *flags),
+            *("--worker-startup-timeout", "20", *flags),
         ],
         stdout=subprocess.PIPE,
         cwd=folder,

@@ -36,7 +36,7 @@ TAB: Final = {
     "COMP_WORDS": "admission-gateway serve --tls",
     "COMP_CWORD": "2",
 }
-# The start waits for the worker however busy the machine is. The flag has had two names.
+# The start waits for the worker however busy the machine is. Older trees call the flag --worker-startup-timeout.
 PATIENT: Final = {"ADMISSION_GATEWAY_WORKER_STARTUP_TIMEOUT": "60", "ADMISSION_GATEWAY_WORKER_WAIT": "60"}
 
 

@@ -191,13 +191,13 @@ _FIXED: Final = (
         title="`inputs` and `writes`", module="gateway.policies.fields.pointers", names=("MAX_POINTERS", "MAX_TOKENS")
     ),
     _Fixed(
-        title="The idempotence patrol, and comparisons with shadows",
+        title="The idempotency check, and comparisons with shadows",
         module="gateway.serving.replay",
         names=("AFTER_SECONDS", "REPLAY_SECONDS", "REPLAYS_OF_ONE", "REPLAYS", "HELD_BYTES"),
     ),
     _Fixed(title="Failing shadows", module="gateway.serving.shadow_comparison", names=("FAILING_KEPT",)),
     _Fixed(
-        title="Log lines of the patrol and of shadows",
+        title="Log lines of the idempotency check and of shadows",
         module="gateway.serving.patch_lines",
         names=("LOGGED_OPERATIONS", "LOGGED_CHARACTERS"),
     ),

@@ -49,7 +49,7 @@ def run(**values: Any) -> None:
             listen=values["listen"],
             admin_listen=values["admin_listen"],
             tls_dev_dir=values["tls_dev_dir"],
-            worker_wait_seconds=15.0,
+            worker_startup_timeout=15.0,
         )
         once = values["once"] or bool(os.environ.get("CI"))
         answered = uvloop.run(_show(configuration, settings, reviews, once=once))

@@ -37,7 +37,7 @@ class _Purged(msgspec.Struct):
     """The answer to a purge."""
 
     purged: list[str]
-    told: bool | None = msgspec.field(name="replicasTold")
+    told: bool | None = msgspec.field(name="replicasNotified")
     why: str = ""
 
 

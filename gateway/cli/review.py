@@ -74,7 +74,7 @@ def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> No
             phases=_PHASES[values["phase"]],
             as_json=values["output"] == "json",
             limits=(limits, transport_limits, patch_limits),
-            wait_seconds=values["worker_wait"],
+            wait_seconds=values["worker_startup_timeout"],
             prefetch=not values["no_prefetch"],
             transport_config=transport_config,
         )

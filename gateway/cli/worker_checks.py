@@ -33,7 +33,7 @@ def verify(configuration: Configuration, unstartable: Iterable[str], values: dic
         unstartable: names of workers whose command does not exist.
         values: the command's options.
     """
-    transport_config, seconds = chosen_transport_config(values), values["worker_wait"]
+    transport_config, seconds = chosen_transport_config(values), values["worker_startup_timeout"]
     left_out = set(unstartable)
     asked = {name: worker for name, worker in configuration.workers.items() if name not in left_out}
     names = [one_line(name) for name, worker in asked.items() if worker.webhook is None]

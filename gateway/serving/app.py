@@ -100,7 +100,7 @@ class Gateway:
             configuration,
             watched.texts if watched else (),
             limits=settings.transport_limits,
-            wait_seconds=settings.worker_wait_seconds,
+            wait_seconds=settings.worker_startup_timeout,
             report=self._report,
             asking=self.cache.asker,
             worker_events=self.metrics,
@@ -114,16 +114,23 @@ class Gateway:
         self._background: list[asyncio.Task[None]] = []
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
-        patrol = IdempotencyCheck(self._replays, self.metrics, share=settings.patrol_share, lines=lines)
-        shadowing = ShadowComparison(self._replays, self.metrics, share=settings.shadow_share, lines=lines)
+        idempotency_check = IdempotencyCheck(
+            self._replays, self.metrics, share=settings.idempotency_sample_ratio, lines=lines
+        )
+        shadowing = ShadowComparison(self._replays, self.metrics, share=settings.shadow_sample_ratio, lines=lines)
         self._routes = RouteTable(self._rollout, settings.hooks)
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
         self._judge = ReviewHandler(
             self._rollout,
             events=self.metrics,
-            consumers=(self.metrics, DecisionLog(), *((patrol,) if settings.patrol_share else ()), *consumers),
-            shadows=shadowing if settings.shadow_share else None,
+            consumers=(
+                self.metrics,
+                DecisionLog(),
+                *((idempotency_check,) if settings.idempotency_sample_ratio else ()),
+                *consumers,
+            ),
+            shadows=shadowing if settings.shadow_sample_ratio else None,
             depth=settings.limits.depth,
             patch_limits=settings.patch_limits,
             prefetch=settings.prefetch,
@@ -218,7 +225,7 @@ class Gateway:
         """
         self._replays.stop()
         if drain:
-            await self.front.drain(self.settings.drain_seconds, at_least=self.settings.drain_at_least_seconds)
+            await self.front.drain(self.settings.drain_seconds, at_least=self.settings.shutdown_delay_seconds)
         self._routes.not_ready = NOT_SERVING
         if not drain:
             self._judge.break_off("the gateway was told to stop at once; try again, another replica may serve")

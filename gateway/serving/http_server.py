@@ -37,7 +37,7 @@ from gateway.serving.plans import Target
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
 from gateway.serving.route_table import RouteTable, is_healthy, requested, require_review, traceparent, unknown
 from gateway.telemetry.events import Events, NoEvents
-from gateway.telemetry.table import HTTP_REFUSALS, LIMIT_HITS
+from gateway.telemetry.table import HTTP_REQUESTS_REJECTED, LIMIT_HITS
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -234,7 +234,7 @@ class HttpServer:
 
     def _note(self, refusal: Refusal, *, peer: str, why: str) -> None:
         _LOG.warning("a request was refused", refusal=refusal.value, peer=peer, why=why)
-        self._events.count(HTTP_REFUSALS, refusal)
+        self._events.count(HTTP_REQUESTS_REJECTED, refusal)
         limit = _LIMIT_OF.get(refusal)
         if limit is not None:
             self._events.count(LIMIT_HITS, limit)

@@ -1,4 +1,4 @@
-"""The idempotence patrol: is a mutation done once it is done?
+"""The idempotency check: is a mutation done once it is done?
 
 "An idempotent mutating admission webhook is able to successfully process an object it has already admitted and
 potentially modified. The admission can be applied multiple times without changing the result beyond the initial
@@ -16,7 +16,7 @@ controllers for ever, and nobody sees who began. So of a sampled share of mutati
     stable     called again, it changed nothing; or it is not about its own result
     unstable   it changed its own result, or denied it
     failed     nobody can tell: see ``replay``
-    dropped    (patrols only) there was no room for it: see ``replay``
+    dropped    (idempotency checks only) there was no room for it: see ``replay``
     =========  ======================================================================================================
 
 Policies are called that have no side effects for the request and are enforced.
@@ -40,7 +40,7 @@ from gateway.serving.patch_lines import PatchLines, about, cut
 from gateway.serving.plans import Target
 from gateway.serving.replay import FAILED, Replay, Replays
 from gateway.telemetry.events import Events
-from gateway.telemetry.table import PATROLLED_POLICIES, PATROLS_DONE
+from gateway.telemetry.table import IDEMPOTENCY_CHECKED_POLICIES, IDEMPOTENCY_CHECKS
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ class IdempotencyCheck:
     Args:
         replays: runs it.
         events: is told the results.
-        share: of the mutations that are patrolled: from 0, none, to 1, all.
+        share: of the mutations that are checked: from 0, none, to 1, all.
         lines: tells patches in the log.
         draw: a number from 0 up to 1, 1 excluded.
     """
@@ -81,9 +81,11 @@ class IdempotencyCheck:
         if not any(call.changes and not has_side_effects(call.policy, decision.request) for call in decision.calls):
             return
         if self._draw() < self._share:
-            self._replays.begin(IdempotencyCheck, decision, self._patrol, partial(self._events.count, PATROLS_DONE))
+            self._replays.begin(
+                IdempotencyCheck, decision, self._check, partial(self._events.count, IDEMPOTENCY_CHECKS)
+            )
 
-    async def _patrol(self, replay: Replay) -> str:
+    async def _check(self, replay: Replay) -> str:
         members = _members(replay)
         unstable: set[int] = set()
         # In a reinvocation a policy is called twice: its own result is what it left the last time.
@@ -93,7 +95,7 @@ class IdempotencyCheck:
                 continue
             again = await _decide(replay, [members[index]], after)
             result = _result(again)
-            self._events.count(PATROLLED_POLICIES, call.policy.phase, call.policy.qualified_name, result)
+            self._events.count(IDEMPOTENCY_CHECKED_POLICIES, call.policy.phase, call.policy.qualified_name, result)
             if result is UNSTABLE:
                 unstable.add(index)
                 self._log_policy(replay.decision, call, again)

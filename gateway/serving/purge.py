@@ -6,7 +6,8 @@ at once, and with Redis on every replica within a moment.
     ======  ============================================================================================================
     status  when
     ======  ============================================================================================================
-    200     done here: ``{"purged": ["CONFIGURATION/NAME"], "replicasTold": true}``. replicasTold is false while Redis
+    200     done here: ``{"purged": ["CONFIGURATION/NAME"], "replicasNotified": true}``. replicasNotified is false while
+    Redis
             is away or refuses what it takes, with ``why``; the other replicas hear of it when Redis takes it, should
             this process live so long. It is null without Redis: there is nobody to be told
     400     no policy is named, or something else than policies
@@ -79,7 +80,7 @@ class PurgePage:
             return _refusal(HTTPStatus.NOT_FOUND, _no_such(unknown[0], cached))
         told = await self._purge(names)
         _LOG.warning("the cache was purged", policies=names, peer=request.remote, replicas_told=told)
-        said: dict[str, object] = {"purged": names, "replicasTold": told}
+        said: dict[str, object] = {"purged": names, "replicasNotified": told}
         if told is False:
             said["why"] = self._why() or "Redis could not be told in time"
         return web.Response(

@@ -1,4 +1,4 @@
-"""Calls policies again after an answer has left: what the idempotence patrol and the shadows have in common.
+"""Calls policies again after an answer has left: what the idempotency check and the shadows have in common.
 
 A replay is a task in the background. It works on a decision and on the configuration that was in force when the
 decision was made, and comes to a result:
@@ -50,9 +50,9 @@ REPLAY_SECONDS: Final = 30.0
 """Budget of one replay, all its calls together: the longest that a webhook may take."""
 
 REPLAYS_OF_ONE: Final = 64
-"""Replays of one subject at once: of one policy's shadow, or of the patrol. One that hangs takes no room of the others.
-By Little's law 2,000 a second, as many as a process decides, take 60 of 30 ms each: the pause before it, and the
-worker."""
+"""Replays of one subject at once: of one policy's shadow, or of the idempotency check. One that hangs takes no room of
+the others. By Little's law 2,000 a second, as many as a process decides, take 60 of 30 ms each: the pause before it,
+and the worker."""
 
 REPLAYS: Final = 256
 """Replays of all subjects together: four that hang, or as many as a process has reviews for."""

@@ -31,7 +31,7 @@ from gateway.serving.plans import Target
 from gateway.serving.refusals import line
 from gateway.serving.route_table import no_entry
 from gateway.telemetry.events import Events
-from gateway.telemetry.table import ABANDONED_REVIEWS, ENTRY_REVIEWS, HTTP_REFUSALS, NOT_A_REVIEW
+from gateway.telemetry.table import ENTRY_REVIEWS, HTTP_REQUESTS_REJECTED, NOT_A_REVIEW, REVIEWS_CANCELED
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -123,10 +123,10 @@ class ReviewHandler:
         except ReviewError as error:
             # Found late, because nobody had looked. By now there is a uid to answer.
             _LOG.warning("a request cannot be read", uid=request.uid, entry=target.entry, error=str(error))
-            self._events.count(HTTP_REFUSALS, NOT_A_REVIEW)
+            self._events.count(HTTP_REQUESTS_REJECTED, NOT_A_REVIEW)
             return HttpReply(status=200, body=refusal(request.uid, request.api_version, 400, str(error)))
         except asyncio.CancelledError:
-            self._events.count(ABANDONED_REVIEWS, target.phase)
+            self._events.count(REVIEWS_CANCELED, target.phase)
             raise
         except Exception:  # noqa: BLE001 - logged, and answered: there is always an answer
             _LOG.exception(
@@ -173,7 +173,7 @@ class ReviewHandler:
 
     def _refuse(self, error: ReviewError) -> HttpReply:
         _LOG.warning("a request is no AdmissionReview", error=str(error))
-        self._events.count(HTTP_REFUSALS, NOT_A_REVIEW)
+        self._events.count(HTTP_REQUESTS_REJECTED, NOT_A_REVIEW)
         return HttpReply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
 
     def _tell(self, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:

@@ -29,11 +29,11 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     hooks: str = ""
     """The name of the configurations that hooks are registered in; with one, what kept asking shell-operator is
     answered at ``/hooks/ID`` and ``/healthz``. Empty: there is no directory of hooks."""
-    worker_wait_seconds: float = 3.0
+    worker_startup_timeout: float = 3.0
     """How long the start waits for workers to be described. A gateway whose worker is away must start all the same."""
     drain_seconds: float = 25.0
     """How long a stopping gateway goes on serving: less than the 30 s of a pod's terminationGracePeriodSeconds."""
-    drain_at_least_seconds: float = 0.0
+    shutdown_delay_seconds: float = 0.0
     strict: bool = False
     """Whether mistakes, and what workers that are reached say of their policies, refuse the start: for CI."""
     reload_interval_seconds: float = 1.0
@@ -45,9 +45,9 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """The keys with which entries in Redis are sealed; None: a key of this process, so that nothing is shared."""
     prefetch: bool = True
     """Whether mutating policies are asked before their turn."""
-    patrol_share: float = 0.0
+    idempotency_sample_ratio: float = 0.0
     """Which share of the mutations is put to its policies again."""
-    shadow_share: float = 1.0
+    shadow_sample_ratio: float = 1.0
     """Of which share of the reviews policies are compared with their shadows."""
     transport_config: TransportConfig = field(default_factory=TransportConfig)
     """What workers are reached with: the Redis of their queues, the credentials for webhooks."""

@@ -56,11 +56,11 @@ class WorkerEvent(StrEnum):
     RETRY = "retry"
     """An ask was put to a replica once more, because the first attempt failed."""
 
-    STRAY = "stray"
+    UNSOLICITED = "unsolicited"
     """An answer came that nobody had asked for, or not any more."""
 
-    FLOODED = "flooded"
-    """A stream was ended, because more such answers came than ``worker_strays`` allows."""
+    UNSOLICITED_LIMIT = "unsolicited_limit"
+    """A stream was ended, because more such answers came than ``worker_unsolicited`` allows."""
 
     STREAM_BROKE = "stream_broke"
     """A stream ended that should not have."""
@@ -113,8 +113,8 @@ _CONNECTIONS: Final = (WorkerEvent.CONNECTED, WorkerEvent.DISCONNECTED)
 GRPC_EVENTS: Final = (
     *_CONNECTIONS,
     WorkerEvent.RETRY,
-    WorkerEvent.STRAY,
-    WorkerEvent.FLOODED,
+    WorkerEvent.UNSOLICITED,
+    WorkerEvent.UNSOLICITED_LIMIT,
     WorkerEvent.STREAM_BROKE,
     WorkerEvent.CIRCUIT_OPENED,
     WorkerEvent.IN_FLIGHT,
@@ -127,7 +127,7 @@ WEBHOOK_EVENTS: Final = (*_CONNECTIONS, WorkerEvent.RETRY, WorkerEvent.IN_FLIGHT
 
 QUEUE_EVENTS: Final = (
     *_CONNECTIONS,
-    WorkerEvent.STRAY,
+    WorkerEvent.UNSOLICITED,
     WorkerEvent.IN_FLIGHT,
     WorkerEvent.QUEUE_LENGTH,
     WorkerEvent.QUEUE_BYTES,
@@ -146,7 +146,7 @@ HOOK_EVENTS: Final = (*_CONNECTIONS, WorkerEvent.HOOK_RUN, WorkerEvent.HOOK_KILL
 LIMIT_OF: Final[Mapping[str, str]] = {
     WorkerEvent.BACKLOG: "worker_backlog_bytes",
     WorkerEvent.IN_FLIGHT: "worker_in_flight",
-    WorkerEvent.FLOODED: "worker_strays",
+    WorkerEvent.UNSOLICITED_LIMIT: "worker_unsolicited",
     WorkerEvent.QUEUE_BYTES: "queue_bytes",
     WorkerEvent.QUEUE_LENGTH: "queue_length",
     WorkerEvent.QUEUE_OPEN_BYTES: "queue_open_bytes",

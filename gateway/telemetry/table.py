@@ -75,11 +75,11 @@ REDIS_ERRORS: Final = ("connection", "garbage", "response", "timeout")
 PREFETCH_RESULTS: Final = ("used", "wasted")
 """Whether a prefetched answer was used."""
 
-PATROLLED: Final = ("failed", "stable", "unstable")
+IDEMPOTENCY_RESULTS: Final = ("failed", "stable", "unstable")
 """What came of asking a policy again: ``gateway.serving.idempotency_check`` says what each means."""
 
-PATROLS: Final = ("dropped", *PATROLLED)
-"""What came of a patrol."""
+IDEMPOTENCY_CHECK_RESULTS: Final = ("dropped", *IDEMPOTENCY_RESULTS)
+"""What came of an idempotency check."""
 
 COMPARED: Final = ("different", "dropped", "failed", "same")
 """What came of comparing a policy with its shadow: ``gateway.serving.shadow_comparison`` says what each means."""
@@ -128,7 +128,7 @@ def _gauge(name: str, text: str, **labels: Iterable[str] | None) -> Metric:
 
 REVIEWS: Final = _counter("reviews_total", "Reviews decided.", phase=Phase, outcome=Outcome)
 REVIEW_SECONDS: Final = Metric(
-    name="review_seconds",
+    name="review_duration_seconds",
     text="From the request's head to its answer.",
     kind=Kind.HISTOGRAM,
     labels={"phase": Phase},
@@ -163,13 +163,15 @@ POLICY_CONFLICTS: Final = _counter(
 PREFETCHES: Final = _counter(
     "policy_prefetches_total", "Calls of mutating policies before their turn.", result=PREFETCH_RESULTS
 )
-PATROLS_DONE: Final = _counter("patrols_total", "Mutations put to their policies again, as a set.", result=PATROLS)
-PATROLLED_POLICIES: Final = _counter(
-    "patrolled_policies_total",
+IDEMPOTENCY_CHECKS: Final = _counter(
+    "idempotency_checks_total", "Mutations put to their policies again, as a set.", result=IDEMPOTENCY_CHECK_RESULTS
+)
+IDEMPOTENCY_CHECKED_POLICIES: Final = _counter(
+    "idempotency_checked_policies_total",
     "Policies put their own result again.",
     phase=(Phase.MUTATING,),
     policy=CONFIGURED,
-    result=PATROLLED,
+    result=IDEMPOTENCY_RESULTS,
     of=_mutating,
 )
 SHADOW_COMPARISONS: Final = _counter(
@@ -227,11 +229,13 @@ HOOK_PROCESSES: Final = _gauge("hook_processes", "Running processes of a hook.",
 
 # ------------------------------------------------------------------------------------- HTTP, and the configuration
 
-HTTP_REFUSALS: Final = _counter("http_refusals_total", "Requests refused without a review.", why=REFUSALS)
+HTTP_REQUESTS_REJECTED: Final = _counter(
+    "http_requests_rejected_total", "Requests rejected without a review.", reason=REFUSALS
+)
 LIMIT_HITS: Final = _counter(
     "limit_hits_total", "How often a limit was hit.", limit=(*LIMITS, *LIMIT_OF.values()), starts=_first_limits
 )
-ABANDONED_REVIEWS: Final = _counter("abandoned_reviews_total", "Reviews whose API server hung up.", phase=Phase)
+REVIEWS_CANCELED: Final = _counter("reviews_canceled_total", "Reviews whose API server hung up.", phase=Phase)
 REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
 BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of their bodies.")
 CONNECTIONS: Final = _gauge("connections", "TLS connections.")
@@ -266,8 +270,8 @@ GATEWAY: Final = (
     POLICY_ANSWERS,
     POLICY_CONFLICTS,
     PREFETCHES,
-    PATROLS_DONE,
-    PATROLLED_POLICIES,
+    IDEMPOTENCY_CHECKS,
+    IDEMPOTENCY_CHECKED_POLICIES,
     SHADOW_COMPARISONS,
     CACHE_LOOKUPS,
     CACHE_ENTRIES,
@@ -279,9 +283,9 @@ GATEWAY: Final = (
     QUEUE_LENGTH,
     QUEUE_OLDEST_SECONDS,
     HOOK_PROCESSES,
-    HTTP_REFUSALS,
+    HTTP_REQUESTS_REJECTED,
     LIMIT_HITS,
-    ABANDONED_REVIEWS,
+    REVIEWS_CANCELED,
     REVIEWS_IN_FLIGHT,
     BODY_BYTES_IN_FLIGHT,
     CONNECTIONS,

@@ -90,7 +90,7 @@ class TransportLimits(Bounds):
     up, and 0 is never. (A lost connection does not count.) A worker that fails everything gets a fifth more work, not
     twice as much."""
 
-    worker_strays: int = 1000
+    worker_unsolicited: int = 1000
     """Answers on one stream that nobody asked for, in excess of a tenth of those that were; one more ends the stream
     (``INVALID_RESPONSE``). Each cancelled ask may have one under way, so many asks may be open."""
 

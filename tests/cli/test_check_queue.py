@@ -63,7 +63,7 @@ def checked(run_process, tmp_path, key_file):
         path = tmp_path / "policies.yaml"
         path.write_text(yaml.safe_dump_all([{"apiVersion": GROUP} | each for each in documents], sort_keys=False))
         flags = () if redis is None else ("--queue-redis", redis.url)
-        done = run_process("check", "--with-workers", "--worker-wait", wait, *flags, path, "-o", "json")
+        done = run_process("check", "--with-workers", "--worker-startup-timeout", wait, *flags, path, "-o", "json")
         return done.code, json.loads(done.out), done.err
 
     return check

@@ -33,7 +33,7 @@ def checked(run_process, tmp_path):
         path = tmp_path / "policies.yaml"
         path.write_text(yaml.safe_dump_all([*workers, {"apiVersion": GROUP} | chain], sort_keys=False))
         # A process of its own: gRPC keeps to the first event loop of a process.
-        done = run_process("check", "--with-workers", "--worker-wait", wait, path, "-o", output)
+        done = run_process("check", "--with-workers", "--worker-startup-timeout", wait, path, "-o", output)
         return done.code, json.loads(done.out) if output == "json" else done.out, done.err
 
     return check

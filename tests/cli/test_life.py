@@ -40,7 +40,7 @@ def test_every_flag_is_an_environment_variable(serve, policies, certificates, tr
             "ADMISSION_GATEWAY_POLICIES": str(policies),
             "ADMISSION_GATEWAY_TLS_CERT": str(certificates.cert_file),
             "ADMISSION_GATEWAY_TLS_KEY": str(certificates.key_file),
-            "ADMISSION_GATEWAY_WORKER_WAIT": "0",
+            "ADMISSION_GATEWAY_WORKER_STARTUP_TIMEOUT": "0",
             "ADMISSION_GATEWAY_LIMIT_BODY_BYTES": "100",
             "ADMISSION_GATEWAY_LOG_LEVEL": "error",
         },
@@ -56,7 +56,7 @@ def test_several_policy_paths_are_one_configuration(serve, tmp_path, trust):
     (tmp_path / "workers.yaml").write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}))
     (tmp_path / "policies.yaml").write_text(source(workers={}, validating=[policy("judge")]))
     paths = f"{tmp_path}/workers.yaml:{tmp_path}/policies.yaml"
-    process = serve("--worker-wait", 0, env={"ADMISSION_GATEWAY_POLICIES": paths}).ready()
+    process = serve("--worker-startup-timeout", 0, env={"ADMISSION_GATEWAY_POLICIES": paths}).ready()
     with Client(process.port, trust) as client:
         assert "CONFIGURATION: worker 'scripted'" in client.send(REVIEW).response["status"]["message"]
 
@@ -64,7 +64,13 @@ def test_several_policy_paths_are_one_configuration(serve, tmp_path, trust):
 def test_a_flag_wins_over_its_variable(serve, policies):
     """Where both are given, the flag counts."""
     process = serve(
-        "--policies", policies, "--worker-wait", 0, "--log-level", "info", env={"ADMISSION_GATEWAY_LOG_LEVEL": "error"}
+        "--policies",
+        policies,
+        "--worker-startup-timeout",
+        0,
+        "--log-level",
+        "info",
+        env={"ADMISSION_GATEWAY_LOG_LEVEL": "error"},
     ).ready()
     process.terminate()
     assert process.logged(SECOND_SIGNAL)["level"] == "info"
@@ -72,7 +78,7 @@ def test_a_flag_wins_over_its_variable(serve, policies):
 
 def test_a_log_as_text(serve, policies):
     """--log-format text writes lines for people, without colours where there is no terminal."""
-    process = serve("--policies", policies, "--worker-wait", 0, "--log-format", "text").ready()
+    process = serve("--policies", policies, "--worker-startup-timeout", 0, "--log-format", "text").ready()
     process.terminate()
     line = process.err.find(lambda line: SECOND_SIGNAL in line)
     assert "[info" in line
@@ -84,7 +90,7 @@ def test_a_log_as_text(serve, policies):
 
 def test_the_ca_bundle_that_is_printed_is_enough(serve, policies, tmp_path):
     """Who knows nothing but the printed caBundle can trust the gateway under its names; a second start keeps it."""
-    flags = ("--policies", policies, "--worker-wait", 0)
+    flags = ("--policies", policies, "--worker-startup-timeout", 0)
     tls = ("--tls-dev-dir", tmp_path / "dev", "--tls-dev-name", "gateway.admission.svc")
     first = serve(*flags, tls=tls).ready()
     trust = first.trust
@@ -99,7 +105,9 @@ def test_the_ca_bundle_that_is_printed_is_enough(serve, policies, tmp_path):
 
 def test_another_ca_is_not_trusted(serve, policies, tmp_path, trust):
     """Development certificates are of a CA of their own: who trusts another does not connect, and that is logged."""
-    process = serve("--policies", policies, "--worker-wait", 0, tls=("--tls-dev-dir", tmp_path / "dev")).ready()
+    process = serve(
+        "--policies", policies, "--worker-startup-timeout", 0, tls=("--tls-dev-dir", tmp_path / "dev")
+    ).ready()
     with pytest.raises(ssl.SSLCertVerificationError):
         Client(process.port, trust)
     assert "caBundle" in process.logged("a request was refused", refusal="tls")["why"]
@@ -142,7 +150,7 @@ def issue(folder, name):
 def test_a_client_ca_lets_in_only_its_own(serve, policies, tmp_path, certificates):
     """With --client-ca a client with a certificate of that CA is served; without one, or of another CA, it is not."""
     ours, theirs = issue(tmp_path, "ours"), issue(tmp_path, "theirs")
-    process = serve("--policies", policies, "--worker-wait", 0, "--client-ca", ours["ca"]).ready()
+    process = serve("--policies", policies, "--worker-startup-timeout", 0, "--client-ca", ours["ca"]).ready()
 
     def connected(bring):
         context = ssl.create_default_context(cafile=certificates.ca_file)
@@ -166,7 +174,7 @@ def test_a_lost_certificate_is_not_ready(serve, policies, certificates, tmp_path
     copy = tmp_path / "tls.crt"
     copy.write_bytes(certificates.cert_file.read_bytes())
     tls = ("--tls-cert", copy, "--tls-key", certificates.key_file)
-    process = serve("--policies", policies, "--worker-wait", 0, tls=tls).ready()
+    process = serve("--policies", policies, "--worker-startup-timeout", 0, tls=tls).ready()
     assert process.admin("/readyz") == "ok\n"
     copy.unlink()
     status, text = process.page("/readyz")
@@ -187,7 +195,7 @@ async def test_a_gateway_that_is_starting_can_be_stopped(serve, tmp_path):
     async with scripted(describe=describe) as target:
         path = tmp_path / "policies.yaml"
         path.write_text(source(workers={"scripted": target}, validating=[policy("judge")]))
-        process = serve("--policies", path, "--worker-wait", 600, "--limit-describe-seconds", 600)
+        process = serve("--policies", path, "--worker-startup-timeout", 600, "--limit-describe-seconds", 600)
         async with asyncio.timeout(PATIENCE):
             await describe.asked.wait()
         process.terminate()
@@ -198,7 +206,7 @@ async def test_a_gateway_that_is_starting_can_be_stopped(serve, tmp_path):
 
 def test_a_gateway_that_nobody_uses_stops_at_once(serve, policies):
     """SIGTERM, nobody connected: exit code 0, without waiting for the drain's end."""
-    process = serve("--policies", policies, "--worker-wait", 0, "--drain", 600).ready()
+    process = serve("--policies", policies, "--worker-startup-timeout", 0, "--drain", 600).ready()
     process.terminate()
     assert process.exit_code() == 0
     assert process.mistakes() == []
@@ -210,7 +218,9 @@ async def draining(serve, tmp_path, trust, review):
     async with scripted("judge", review=review) as target:
         path = tmp_path / "policies.yaml"
         path.write_text(source(workers={"scripted": target}, validating=[policy("judge", timeoutSeconds=30)]))
-        process = await in_thread(lambda: serve("--policies", path, "--worker-wait", 30, "--drain", 600).ready())
+        process = await in_thread(
+            lambda: serve("--policies", path, "--worker-startup-timeout", 30, "--drain", 600).ready()
+        )
         client = await AsyncClient.connect(process.port, trust)
         client.sendall(REVIEW.replace(b"timeout=10s", b"timeout=30s"))
         async with asyncio.timeout(PATIENCE):
@@ -236,7 +246,7 @@ async def test_a_review_in_flight_is_answered_before_the_end(serve, tmp_path, tr
 
 def test_a_draining_gateway_serves_on(serve, policies, trust):
     """While it drains, a kept connection gets its answers, and each says that it is the last; so do new connections."""
-    process = serve("--policies", policies, "--worker-wait", 0, "--drain", 600).ready()
+    process = serve("--policies", policies, "--worker-startup-timeout", 0, "--drain", 600).ready()
     with Client(process.port, trust) as kept, Client(process.port, trust) as other:
         process.terminate()
         process.logged(SECOND_SIGNAL)
@@ -249,7 +259,7 @@ def test_a_draining_gateway_serves_on(serve, policies, trust):
 
 def test_a_second_signal_ends_the_drain(serve, policies, trust):
     """With an idle connection that nobody closes, the drain would go on; a second SIGTERM ends it, exit code 0."""
-    process = serve("--policies", policies, "--worker-wait", 0, "--drain", 600).ready()
+    process = serve("--policies", policies, "--worker-startup-timeout", 0, "--drain", 600).ready()
     with Client(process.port, trust):
         process.terminate()
         process.logged(SECOND_SIGNAL)
@@ -278,7 +288,7 @@ def test_its_workers_end_with_it(serve, tmp_path):
     folder.mkdir()
     grpc = {"target": "unix:samples.sock", "command": ["python", "-m", "admission_worker.samples"]}
     (folder / "workers.yaml").write_text(source(workers={"samples": grpc}))
-    process = serve("--policies", folder, "--worker-wait", 30).ready()
+    process = serve("--policies", folder, "--worker-startup-timeout", 30).ready()
     (worker,) = process.children()
     process.terminate()
     assert process.exit_code() == 0
@@ -298,7 +308,9 @@ async def test_workers_end_even_when_it_is_killed(serve, tmp_path):
     """A gateway that is killed takes its workers with it: their standard input ends."""
     grpc = {"target": "unix:samples.sock", "command": ["python", "-m", "admission_worker.samples"]}
     (tmp_path / "workers.yaml").write_text(source(workers={"samples": grpc}))
-    process = await in_thread(lambda: serve("--policies", tmp_path / "workers.yaml", "--worker-wait", 30).ready())
+    process = await in_thread(
+        lambda: serve("--policies", tmp_path / "workers.yaml", "--worker-startup-timeout", 30).ready()
+    )
     (worker,) = process.children()
     process.process.kill()
     await in_thread(process.exit_code)
@@ -310,7 +322,7 @@ def test_a_log_that_nobody_reads_stops_nothing(serve, policies, trust):
     reading, writing = os.pipe()
     # One page: a few lines fill it, and the next one waits for ever.
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
-    process = serve("--policies", policies, "--worker-wait", 0, stderr=writing).ready()
+    process = serve("--policies", policies, "--worker-startup-timeout", 0, stderr=writing).ready()
     os.close(writing)
     try:
         with Client(process.port, trust) as client:

@@ -30,7 +30,7 @@ USAGE = {
     "an unknown option": (["serve", "--polices", "POLICIES"], "No such option"),
     "an unknown command": (["server"], "No such command 'server'"),
     "an unknown log level": (["SERVE", "--log-level", "loud"], "--log-level"),
-    "a negative wait": (["SERVE", "--worker-wait", "-1"], "--worker-wait"),
+    "a negative wait": (["SERVE", "--worker-startup-timeout", "-1"], "--worker-startup-timeout"),
     "seal keys without Redis": (["SERVE", "--seal-key-file", "KEY"], "--seal-key-file seals entries in Redis"),
     "an unknown shell": (["completion", "tcsh"], "'tcsh' is not one of"),
 }
@@ -50,12 +50,12 @@ USAGE |= {
         ("--limit-body-bytes", "1Gi", "the memory budget is 1073741824 bytes: it must hold 8 of the largest"),
         ("--memory-budget", "100M", "raise --memory-budget or lower --limit-body-bytes"),
         ("--memory-budget", "lots", "'lots' is not a number of bytes"),
-        ("--worker-wait", "nan", "'nan' is not a finite number of seconds"),
+        ("--worker-startup-timeout", "nan", "'nan' is not a finite number of seconds"),
         ("--drain", "inf", "'inf' is not a finite number of seconds"),
         ("--limit-cache-memory-bytes", "0", "limit memory_bytes is 0: it must be greater than zero"),
         ("--limit-cache-memory-bytes", "1k", "limit memory_bytes is 1000: it must hold the largest verdict"),
-        ("--patrol-share", "1.5", "--patrol-share"),
-        ("--patrol-share", "nan", "'nan' is not a number from 0 to 1"),
+        ("--idempotency-sample-ratio", "1.5", "--idempotency-sample-ratio"),
+        ("--idempotency-sample-ratio", "nan", "'nan' is not a number from 0 to 1"),
     )
 }
 
@@ -138,7 +138,7 @@ def test_what_cannot_be_used_is_told_in_one_line(run, filled, pair, tmp_path, po
     arguments, text = CANNOT[name]
     words = [word.replace("POLICIES/", f"{policies}/") for word in arguments if word != "PAIR"]
     words = filled(words) + (list(pair) if "PAIR" in arguments else [])
-    done = run(*words, "--admin-listen", "127.0.0.1:0", "--worker-wait", 0)
+    done = run(*words, "--admin-listen", "127.0.0.1:0", "--worker-startup-timeout", 0)
     assert (done.code, done.out) == (COULD_NOT, "")
     told = [line for line in done.err.splitlines() if line.startswith("admission-gateway: ")]
     assert len(told) == 1, done.err
@@ -153,7 +153,7 @@ def test_a_port_in_use_is_told(run, policies, pair, flag):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         free = {"--listen": "127.0.0.1:0", "--admin-listen": "127.0.0.1:0"} | {flag: address}
         flags = [word for pair_ in free.items() for word in pair_]
-        done = run("serve", "--policies", policies, *pair, *flags, "--worker-wait", 0)
+        done = run("serve", "--policies", policies, *pair, *flags, "--worker-startup-timeout", 0)
     assert (done.code, done.out) == (COULD_NOT, "")
     assert f"cannot listen on {address}: Address already in use" in done.err
 
@@ -182,7 +182,7 @@ def test_a_policy_with_a_mistake_is_served_as_a_failure(serve, tmp_path, trust):
     path = tmp_path / "policies.yaml"
     about = policy("judge", timeoutSeconds=99)
     path.write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, validating=[about]))
-    process = serve("--policies", path, "--worker-wait", 0).ready()
+    process = serve("--policies", path, "--worker-startup-timeout", 0).ready()
     told = process.err.find(lambda line: line.startswith("error: "))
     line = 1 + next(number for number, text in enumerate(path.read_text().splitlines()) if "timeoutSeconds" in text)
     assert told.startswith(f"error: {path}:{line}: policies[0].timeoutSeconds: Invalid value: 99")
@@ -202,7 +202,7 @@ def test_a_field_of_webhooks_is_a_mistake(serve, tmp_path, trust):
     path = tmp_path / "policies.yaml"
     about = policy("judge", clientConfig={"url": "https://a.example.com"}, failurePolicy="Ignore")
     path.write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, validating=[about]))
-    process = serve("--policies", path, "--worker-wait", 0).ready()
+    process = serve("--policies", path, "--worker-startup-timeout", 0).ready()
     assert "policies[0].clientConfig: Forbidden" in process.err.find(lambda line: line.startswith("error: "))
     with Client(process.port, trust) as client:
         response = client.send(message(recording("pod-create.1v"))).response

@@ -44,7 +44,7 @@ def listening():
 
 def test_a_purge_says_what_it_purged(run, listening):
     """Exit 0, and each policy once."""
-    gateway = listening(200, b'{"purged": ["a/b", "c/d e"], "replicasTold": true}')
+    gateway = listening(200, b'{"purged": ["a/b", "c/d e"], "replicasNotified": true}')
     done = run("purge", "a/b", "c/d e", "a/b", "--admin", f"{gateway.url}/")
     assert (done.code, done.out) == (DONE, "purged: a/b, c/d e\n")
     assert gateway.asked == ["/purge?policy=a%2Fb&policy=c%2Fd+e&policy=a%2Fb"]
@@ -52,7 +52,7 @@ def test_a_purge_says_what_it_purged(run, listening):
 
 def test_where_the_gateway_is_may_stand_in_the_environment(run, listening):
     """As every flag; no proxy of the environment is asked. Without Redis there are no others to be told."""
-    gateway = listening(200, b'{"purged": ["a/b"], "replicasTold": null}')
+    gateway = listening(200, b'{"purged": ["a/b"], "replicasNotified": null}')
     env = {"ADMISSION_GATEWAY_ADMIN": gateway.url, "http_proxy": "http://127.0.0.1:1"}
     done = run("purge", "a/b", env=env)
     assert (done.code, done.out, done.err) == (DONE, "purged: a/b\n", "")
@@ -61,7 +61,7 @@ def test_where_the_gateway_is_may_stand_in_the_environment(run, listening):
 @pytest.mark.parametrize("why", [b', "why": "Redis refuses SET"', b""])
 def test_others_that_are_not_told_are_exit_2(run, listening, why):
     """What is done here, what is not elsewhere, and why."""
-    gateway = listening(200, b'{"purged": ["a/b"], "replicasTold": false%b}' % why)
+    gateway = listening(200, b'{"purged": ["a/b"], "replicasNotified": false%b}' % why)
     done = run("purge", "a/b", "--admin", gateway.url)
     assert (done.code, done.out) == (COULD_NOT, "purged in this replica only: a/b\n")
     said = "Redis refuses SET" if why else "Redis could not be told"

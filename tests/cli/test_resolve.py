@@ -35,7 +35,7 @@ def warned(run, tmp_path):
         path = tmp_path / "policies.yaml"
         path.write_text(text + workers() * webhooks)
         flags = [word for name in names for word in ("--resolve", f"{name}=127.0.0.1:1")]
-        done = run("review", "--policies", path, "--worker-wait", 0, *flags, tmp_path / "none.json")
+        done = run("review", "--policies", path, "--worker-startup-timeout", 0, *flags, tmp_path / "none.json")
         return [line for line in done.err.splitlines() if line.startswith("warning: --resolve ")]
 
     return review

@@ -51,7 +51,7 @@ def reviewed(run):
     """Run ``review`` with these policies on these files, waiting for no worker; more flags follow."""
 
     def review(policies, *arguments):
-        return run("review", "--policies", policies, "--worker-wait", 0, *arguments)
+        return run("review", "--policies", policies, "--worker-startup-timeout", 0, *arguments)
 
     return review
 
@@ -82,7 +82,7 @@ def test_a_shadow_is_neither_waited_for_nor_asked(run_process, tmp_path):
     for more, fields in (({}, {}), ({"next": "127.0.0.1:1"}, {"shadow": {"worker": "next"}})):
         about = [policy("tell", worker="understudy", **fields)]
         path.write_text(source(workers=workers | more, validating=about))
-        done = run_process("review", "--policies", path, "--worker-wait", 1000, "-o", "json", reviewed)
+        done = run_process("review", "--policies", path, "--worker-startup-timeout", 1000, "-o", "json", reviewed)
         assert done.code == ALLOWED
         documents.append([json.loads(line) for line in done.out.splitlines()])
     without, with_shadow = documents
@@ -101,7 +101,7 @@ def test_a_queue_without_a_redis_is_not_waited_for(run_process, file, tmp_path):
     (tmp_path / "queue.keys").write_text("/" * 42 + "8=\n")
     path = tmp_path / "policies.yaml"
     path.write_text(f"{json.dumps(worker)}\n---\n{source(workers={}, validating=[policy('judge', worker='queued')])}")
-    done = run_process("review", "--policies", path, "--worker-wait", 86_400, file(CREATE))
+    done = run_process("review", "--policies", path, "--worker-startup-timeout", 86_400, file(CREATE))
     assert done.code == DENIED
     assert "--queue-redis" in done.out + done.err
 
@@ -123,7 +123,7 @@ def test_an_object_that_the_api_server_would_convert_is_not_decided(reviewed, no
 def patient(tmp_path_factory):
     """Arguments of a review by the policies of the examples, which have time for a machine that is busy."""
     policies = patient_examples(tmp_path_factory.mktemp("patient")) / "policies"
-    return ("review", "--policies", policies, "--worker-wait", str(PATIENCE))
+    return ("review", "--policies", policies, "--worker-startup-timeout", str(PATIENCE))
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,15 @@ def test_nothing_is_left_running(run_process):
 def test_an_interrupted_review_is_no_verdict(nobody, file, number):
     """While it waits for a worker, it says for whom; a signal ends it with exit code 2, and no traceback."""
     process = subprocess.Popen(
-        [COMMAND, "review", "--policies", nobody(inputs=["/object/metadata"]), "--worker-wait", "60", file(CREATE)],
+        [
+            COMMAND,
+            "review",
+            "--policies",
+            nobody(inputs=["/object/metadata"]),
+            "--worker-startup-timeout",
+            "60",
+            file(CREATE),
+        ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -328,7 +336,7 @@ def test_a_file_may_hold_several_reviews(reviewed, free, file, form):
 def test_standard_input(free):
     """``-`` is read to its end."""
     done = subprocess.run(
-        [COMMAND, "review", "--policies", free, "--worker-wait", "0", "-"],
+        [COMMAND, "review", "--policies", free, "--worker-startup-timeout", "0", "-"],
         input=CREATE,
         capture_output=True,
         check=False,

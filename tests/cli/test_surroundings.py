@@ -25,7 +25,7 @@ RENDER = ["render", str(EXAMPLES / "policies"), "--url", "https://gateway.exampl
 def review(tmp_path_factory):
     """REVIEW, by policies that have time for a machine that is busy."""
     policies = patient_examples(tmp_path_factory.mktemp("patient")) / "policies"
-    return ["review", "--policies", str(policies), "--worker-wait", str(PATIENCE), REVIEWED]
+    return ["review", "--policies", str(policies), "--worker-startup-timeout", str(PATIENCE), REVIEWED]
 
 
 def run(arguments, redirections="", environment=None, **kwargs):

@@ -95,7 +95,7 @@ async def _asked(folder: Path, hooks: Path, request: dict[str, Any]) -> tuple[in
         admin_listen=("127.0.0.1", 0),
         tls_dev_dir=folder / "tls",
         hooks=directory.configuration,
-        worker_wait_seconds=_PATIENCE,
+        worker_startup_timeout=_PATIENCE,
         transport_config=TransportConfig(hooks=HookWorkerFactory()),
     )
     gateway = Gateway(load([text]), settings)

@@ -180,7 +180,7 @@ def test_a_report_of_check_is_what_check_says(block, monkeypatch):
 async def served(folder, path, review="1-pod-create.json", paths=("mutate", "validate")):
     """What a gateway that serves a configuration answers, by path, to one of the example reviews."""
     settings = Settings(
-        listen=("127.0.0.1", 0), admin_listen=("127.0.0.1", 0), tls_dev_dir=folder / "tls", worker_wait_seconds=20
+        listen=("127.0.0.1", 0), admin_listen=("127.0.0.1", 0), tls_dev_dir=folder / "tls", worker_startup_timeout=20
     )
     gateway = Gateway(load_configuration([path]), settings)
     (host, port), _ = await gateway.start()

@@ -123,7 +123,7 @@ async def running(known, certificates, context, *, wait=PATIENCE, **settings):
         admin_listen=("127.0.0.1", 0),
         tls_cert=certificates.cert_file,
         tls_key=certificates.key_file,
-        worker_wait_seconds=wait,
+        worker_startup_timeout=wait,
         **settings,
     )
     served.gateway = Gateway(known, chosen, consumers=(served,))

@@ -31,7 +31,7 @@ def process(serving, tmp_path_factory):
         validating=[policy("gate", **every)],
     )
     (folder / "policies.yaml").write_text(text)
-    arguments = ("--policies", folder / "policies.yaml", "--worker-wait", 30, "--limit-body-bytes", LIMIT)
+    arguments = ("--policies", folder / "policies.yaml", "--worker-startup-timeout", 30, "--limit-body-bytes", LIMIT)
     yield (started := serving(*arguments).ready())
     # Whatever came, it was not our mistake, and nobody was hurt by it.
     assert started.process.poll() is None

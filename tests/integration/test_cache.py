@@ -234,7 +234,7 @@ async def test_a_purge_reaches_the_other_gateway(sharing, redis):
         await two.send(about("u2"))
         assert judge.asked == 1
         status, text = await one.admin(f"/purge?policy={POLICY}", method="POST")
-        assert (status, json.loads(text)) == (200, {"purged": [POLICY], "replicasTold": True})
+        assert (status, json.loads(text)) == (200, {"purged": [POLICY], "replicasNotified": True})
         await until(lambda: two.metric("cache_purged_policies_total") == 1)
         await two.send(about("u3"))
         assert origin(two, "u3") is Source.CALLED
@@ -246,7 +246,7 @@ async def test_a_redis_that_refuses_is_noted(sharing, redis):
         redis.command("ACL SETUSER default -set")
         status, text = await served.admin(f"/purge?policy={POLICY}", method="POST")
         said = json.loads(text)
-        assert (status, said["replicasTold"]) == (200, False)
+        assert (status, said["replicasNotified"]) == (200, False)
         assert said["why"].startswith("Redis answers, but refuses SET (NoPermissionError: its ACL")
         status, text = await served.admin("/readyz?verbose")
         assert status == 200
@@ -312,7 +312,7 @@ async def test_a_process_with_redis(serve, redis, keys, tmp_path):
     arguments = (
         "--policies",
         tmp_path / "policies.yaml",
-        "--worker-wait",
+        "--worker-startup-timeout",
         0,
         "--reload-interval",
         0,

@@ -123,7 +123,7 @@ async def test_an_unknown_entry_is_a_404(served, name):
         assert answered.text.count("\n") == 1
         assert len(answered.text) < 500
         assert (await client.send(post(MUTATING, f"/mutate/{entry}?timeout=10s"))).status == 200
-        assert running.metric("http_refusals_total", why="path") == 1
+        assert running.metric("http_requests_rejected_total", reason="path") == 1
 
 
 async def test_an_entry_takes_posts_only(served):

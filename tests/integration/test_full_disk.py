@@ -19,7 +19,7 @@ def test_a_full_disk_under_the_standard_error_keeps_nobody_from_starting(serve, 
     tell = policy("tell", worker="teller", settings={"word": "one"})
     path.write_text(source(workers={"teller": worker()}, validating=[tell, mistaken]))
     with FULL.open("wb") as full:
-        process = serve("--policies", path, "--worker-wait", 30, stderr=full).ready()
+        process = serve("--policies", path, "--worker-startup-timeout", 30, stderr=full).ready()
     with Client(process.port, trust) as client:
         assert client.send(post(VALIDATING, "/validate?timeout=30s")).response["allowed"]
     assert process.metric("limit_hits_total", limit="log_lines") > 0

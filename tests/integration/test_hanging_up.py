@@ -27,7 +27,7 @@ async def test_a_hang_up_cancels_the_workers_call(gateway, recorded):
                 await review.asked.wait()
                 await client.close()
                 await review.cancelled.wait()
-            await until(lambda: served.metric("abandoned_reviews_total", phase=recorded.phase) == 1)
+            await until(lambda: served.metric("reviews_canceled_total", phase=recorded.phase) == 1)
             assert served.decisions == {}
             assert served.gateway.front.load.reviews == served.gateway.front.load.body_bytes == 0
 
@@ -67,7 +67,7 @@ async def test_a_call_with_side_effects_is_not_broken_off(gateway):
                 await client.close()
                 # The cancels of one review leave together: once one has arrived, the other would have.
                 await quiet.cancelled.wait()
-            await until(lambda: served.metric("abandoned_reviews_total", phase="validating") == 1)
+            await until(lambda: served.metric("reviews_canceled_total", phase="validating") == 1)
             assert not effects.cancelled.is_set()
 
 
@@ -84,6 +84,6 @@ async def test_a_hang_up_disturbs_nobody_else(gateway):
             stays.sendall(message(VALIDATING))
             await until(lambda: len(review.asks) == 2)
             await gone.close()
-            await until(lambda: served.metric("abandoned_reviews_total", phase="validating") == 1)
+            await until(lambda: served.metric("reviews_canceled_total", phase="validating") == 1)
             review.open.set()
             assert (await stays.answer()).response["status"]["message"] == "judged"

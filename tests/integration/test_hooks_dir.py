@@ -13,7 +13,7 @@ from tests.integration.running import until
 
 pytestmark = pytest.mark.workers
 
-QUICK = ("--reload-interval", 0.02, "--worker-wait", 30)
+QUICK = ("--reload-interval", 0.02, "--worker-startup-timeout", 30)
 
 DENY = """#!/bin/bash
 if [[ $1 == --config ]]; then

@@ -40,7 +40,7 @@ def process(serving, tmp_path):
         validating=[policy("attest", **every, failurePolicy="Ignore")],
     )
     (tmp_path / "policies.yaml").write_text(text)
-    return serving("--policies", tmp_path / "policies.yaml", "--worker-wait", 30).ready()
+    return serving("--policies", tmp_path / "policies.yaml", "--worker-startup-timeout", 30).ready()
 
 
 def judged_by(answer):
@@ -130,7 +130,7 @@ async def test_only_log_lines_are_logged(serve, tmp_path, trust):
         target = await stack.enter_async_context(scripted("judge", review=review))
         path = tmp_path / "policies.yaml"
         path.write_text(source(workers={"scripted": target}, validating=[policy("judge")]))
-        process = await asyncio.to_thread(lambda: serve("--policies", path, "--worker-wait", 30).ready())
+        process = await asyncio.to_thread(lambda: serve("--policies", path, "--worker-startup-timeout", 30).ready())
         client = await AsyncClient.connect(process.port, trust)
         client.sendall(VALIDATE)
         async with asyncio.timeout(PATIENCE):

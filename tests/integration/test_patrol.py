@@ -1,4 +1,4 @@
-"""The idempotence patrol with real workers: who changes his own result again is seen in metrics and log."""
+"""The idempotency check with real workers: who changes his own result again is seen in metrics and log."""
 
 import asyncio
 import json
@@ -32,11 +32,11 @@ async def test_a_policy_that_is_not_idempotent_is_named(gateway):
         chain = [policy("labels", **cache), policy("counts", **cache)]
         known = configuration(source(workers={"scripted": target}, mutating=chain))
         with structlog.testing.capture_logs() as logs:
-            async with gateway(known, patrol_share=1.0) as served:
+            async with gateway(known, idempotency_sample_ratio=1.0) as served:
                 assert (await served.send(CREATE)).response["allowed"]
-                await until(lambda: served.metric("patrols_total", result="stable") == 1)
-                assert served.metric("patrolled_policies_total", **UNSTABLE) == 1
-                assert served.metric("patrolled_policies_total", **STABLE) == 1
+                await until(lambda: served.metric("idempotency_checks_total", result="stable") == 1)
+                assert served.metric("idempotency_checked_policies_total", **UNSTABLE) == 1
+                assert served.metric("idempotency_checked_policies_total", **STABLE) == 1
     (entry,) = [entry for entry in logs if "not idempotent" in entry["event"]]
     assert entry["policy"] == UNSTABLE["policy"]
     assert (entry["first"], entry["again"]) == (
@@ -49,7 +49,7 @@ async def test_nothing_is_patrolled_unless_somebody_wants_it(gateway):
     """0 is off."""
     async with scripted("labels", review=review) as target:
         known = configuration(source(workers={"scripted": target}, mutating=[policy("labels")]))
-        async with gateway(known, patrol_share=0.0) as served:
+        async with gateway(known, idempotency_sample_ratio=0.0) as served:
             assert (await served.send(CREATE)).response["allowed"]
             assert served.gateway._replays._tasks == set()
 
@@ -65,7 +65,7 @@ async def test_a_gateway_that_stops_waits_for_no_patrol(gateway):
 
     async with scripted("labels", review=once) as target:
         known = configuration(source(workers={"scripted": target}, mutating=[policy("labels", timeoutSeconds=30)]))
-        async with gateway(known, patrol_share=1.0) as served:
+        async with gateway(known, idempotency_sample_ratio=1.0) as served:
             assert (await served.send(CREATE)).response["allowed"]
             await hanging.asked.wait()
             async with asyncio.timeout(PATIENCE):

@@ -70,7 +70,7 @@ def policies(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def served(serving, tmp_path_factory, trust):
     """The answers of one ``serve`` on one connection, in the order of the recordings."""
-    process = serving("--policies", policies(tmp_path_factory.mktemp("serve")), "--worker-wait", 30).ready()
+    process = serving("--policies", policies(tmp_path_factory.mktemp("serve")), "--worker-startup-timeout", 30).ready()
     with Client(process.port, trust) as client:
         yield [client.send(message(recording)) for recording in recordings()]
 

@@ -71,7 +71,7 @@ async def test_a_refused_policy_keeps_its_last_good_version(started, path, trust
     its reason, counted, and logged once. When it is put right, all that ends.
     """
     text, why = REFUSED[reason]
-    process = started(configured("one"), "--worker-wait", 3)
+    process = started(configured("one"), "--worker-startup-timeout", 3)
     before = told(process, trust)
     assert listed(process) == []
     assert degraded(process, reason, "last_good") == 0
@@ -144,7 +144,7 @@ async def test_a_misspelt_name_is_a_new_policy(started, path, trust):
 
 async def test_a_worker_that_comes_later_takes_over(started, path, tmp_path, trust):
     """Its policies run in their last good version until it has described itself; then the worker before is stopped."""
-    process = started(configured("one"), "--worker-wait", 0)
+    process = started(configured("one"), "--worker-startup-timeout", 0)
     await until(lambda: listed(process) == [])
     before = told(process, trust)
     script = tmp_path / "later.sh"
@@ -162,7 +162,7 @@ async def test_a_process_keeps_its_address_to_itself(started, path, tmp_path, tr
     target of its own it follows.
     """
     target = f"unix:{tmp_path}/teller.sock"
-    process = started(configured("one", grpc=worker("old", target=target)), "--worker-wait", 0)
+    process = started(configured("one", grpc=worker("old", target=target)), "--worker-startup-timeout", 0)
     await until(lambda: listed(process) == [])
     before = told(process, trust)
     replace(path, configured("one", grpc=worker("new", target=target)))
@@ -182,7 +182,7 @@ def test_a_strict_start_is_refused_by_what_a_worker_answers(serve, path, reason)
     """Exit 1, with the place and the words of the worker; nothing listens, and no process is left."""
     text, why = REFUSED[reason]
     path.write_text(text)
-    process = serve("--policies", path, "--strict", "--worker-wait", 30)
+    process = serve("--policies", path, "--strict", "--worker-startup-timeout", 30)
     assert process.exit_code() == 1
     errors = [line for line in process.err.all() if line.startswith("error: ")]
     assert len(errors) == 1
@@ -199,7 +199,7 @@ def test_a_strict_start_tells_all_mistakes(serve, path):
         policy("tell-too", worker="teller", policy="tell", timeoutSeconds=99),
     ]
     path.write_text(source(workers={"teller": worker()}, validating=two))
-    process = serve("--policies", path, "--strict", "--worker-wait", 30)
+    process = serve("--policies", path, "--strict", "--worker-startup-timeout", 30)
     assert process.exit_code() == 1
     lines = process.err.all()
     errors = [line.partition(" policies")[2] for line in lines if line.startswith("error: ")]
@@ -210,7 +210,7 @@ def test_a_strict_start_tells_all_mistakes(serve, path):
 def test_a_strict_start_does_not_wait_for_a_worker_that_is_away(serve, path):
     """It serves, and says of which policies it does not know."""
     path.write_text(configured("one", grpc={"command": ["/nonexistent/worker"]}))
-    process = serve("--policies", path, "--strict", "--worker-wait", 0.1).ready()
+    process = serve("--policies", path, "--strict", "--worker-startup-timeout", 0.1).ready()
     line = process.err.find(lambda line: "not verified" in line)
     assert line.startswith(f"warning: {path}:")
     assert "policies[0]: not verified: worker 'teller'" in line

@@ -19,7 +19,7 @@ MUTATING = recording("pod-create.0m").body
 VALIDATING = recording("pod-create.1v").body
 TELL = "test/tell.test.example.com"
 
-QUICK = ("--reload-interval", 0.02, "--worker-wait", 30)
+QUICK = ("--reload-interval", 0.02, "--worker-startup-timeout", 30)
 
 
 def worker(name="teller", **grpc):

@@ -26,7 +26,7 @@ MUTATING = recording("pod-create.0m")
 VALIDATING = recording("pod-create.1v")
 NOBODY = "127.0.0.1:1"
 SHADOW = {"shadow": {"worker": "next"}}
-QUICK = ("--reload-interval", 0.02, "--worker-wait", 30)
+QUICK = ("--reload-interval", 0.02, "--worker-startup-timeout", 30)
 
 
 def understudy(version):
@@ -114,8 +114,8 @@ async def test_settings_that_the_next_version_refuses(two_versions, trust):
 
 
 async def test_no_share_compares_nothing(two_versions, trust):
-    """`--shadow-share 0`: the shadow is described, and asked nothing."""
-    process = two_versions((), [policy("tell", worker="understudy", **SHADOW)], "--shadow-share", 0)
+    """`--shadow-sample-ratio 0`: the shadow is described, and asked nothing."""
+    process = two_versions((), [policy("tell", worker="understudy", **SHADOW)], "--shadow-sample-ratio", 0)
     process.logged("a policy can be asked", policy="test/tell.test.example.com (shadow)")
     with Client(process.port, trust) as client:
         for _ in range(3):

@@ -184,7 +184,7 @@ def test_review_an_example(run, examples):
     review = examples / "reviews/7-pod-privileged.json"
     assert (
         "privileged containers are not allowed"
-        in run("review", "--policies", examples / "policies", "--worker-wait", PATIENCE, review, code=1).out
+        in run("review", "--policies", examples / "policies", "--worker-startup-timeout", PATIENCE, review, code=1).out
     )
 
 

@@ -143,7 +143,7 @@ class Walk:
         words = shlex.split(script.replace("\\\n", " "))
         start = words.index("serve") + 1
         self.reads_policies = "--policies" in words
-        told = {"ADMISSION_GATEWAY_RELOAD_INTERVAL": "0", "ADMISSION_GATEWAY_DRAIN_AT_LEAST": "2"}
+        told = {"ADMISSION_GATEWAY_RELOAD_INTERVAL": "0", "ADMISSION_GATEWAY_SHUTDOWN_DELAY": "2"}
         self.gateway = Serving(*words[start:], env=told).ready()
         self.cluster.run(*self.pods, self.gateway.port)
         _end(before)

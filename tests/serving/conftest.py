@@ -26,7 +26,7 @@ from gateway.serving.limits import Limits
 from gateway.serving.plans import Target
 from gateway.serving.route_table import RouteTable
 from gateway.serving.tls import server_context
-from gateway.telemetry.table import HTTP_REFUSALS
+from gateway.telemetry.table import HTTP_REQUESTS_REJECTED
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 PATIENCE = 20
@@ -45,7 +45,7 @@ class Recorder:
         return HttpReply(status=200, body=b'{"judged": %d}' % len(body))
 
     def count(self, metric, label, amount=1):
-        self.events.append(("refused" if metric is HTTP_REFUSALS else "limit", label))
+        self.events.append(("refused" if metric is HTTP_REQUESTS_REJECTED else "limit", label))
 
 
 def routes(not_ready, entries):

@@ -176,14 +176,14 @@ A, B = "test/a.test.example.com", "test/b.test.example.com"
 def test_a_purge_names_its_policies(admin):
     """Each named policy is purged, once; and whether other replicas will know is said."""
     status, headers, body = admin.get(f"/purge?policy={A}&policy={A}", "POST")
-    assert (status, json.loads(body)) == (200, {"purged": [A], "replicasTold": True})
+    assert (status, json.loads(body)) == (200, {"purged": [A], "replicasNotified": True})
     assert (headers["Content-Type"], headers["Cache-Control"]) == ("application/json", "no-store")
     assert admin.purged == [[A]]
     admin.told = False
     body = admin.get(f"/purge?policy={B}&policy={A}", "POST")[2]
-    assert json.loads(body) == {"purged": [B, A], "replicasTold": False, "why": "Redis is full"}
+    assert json.loads(body) == {"purged": [B, A], "replicasNotified": False, "why": "Redis is full"}
     admin.told = None
-    assert json.loads(admin.get(f"/purge?policy={A}", "POST")[2]) == {"purged": [A], "replicasTold": None}
+    assert json.loads(admin.get(f"/purge?policy={A}", "POST")[2]) == {"purged": [A], "replicasNotified": None}
 
 
 @pytest.mark.parametrize("query", ["", "?", "?policies=a", f"?policy={A}&all=1"])

@@ -1,4 +1,4 @@
-"""The idempotence patrol: who changes his own result again is named, and nobody waits for it."""
+"""The idempotency check: who changes his own result again is named, and nobody waits for it."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from gateway.serving import replay
 from gateway.serving.idempotency_check import STABLE, UNSTABLE, IdempotencyCheck
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.replay import FAILED, Replays
-from gateway.telemetry.table import PATROLLED_POLICIES, PATROLS_DONE
+from gateway.telemetry.table import IDEMPOTENCY_CHECKED_POLICIES, IDEMPOTENCY_CHECKS
 from tests.integration.process import PATIENCE
 from tests.world import decide, label, patch, plan, policy, request
 
@@ -62,16 +62,16 @@ class Configuration:
         self.held -= 1
 
     def count(self, metric, *labels):
-        if metric is PATROLS_DONE:
+        if metric is IDEMPOTENCY_CHECKS:
             self.results.append(*labels)
         else:
-            assert metric is PATROLLED_POLICIES
+            assert metric is IDEMPOTENCY_CHECKED_POLICIES
             self.named.append((labels[1].removeprefix("test/").split(".")[0], labels[2]))
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """No pause before a patrol."""
+    """No pause before an idempotency check."""
     monkeypatch.setattr(replay, "AFTER_SECONDS", 0.0)
 
 
@@ -93,7 +93,7 @@ def follow(mine, other):
     return behaviour
 
 
-async def patrolled(policies, behaviours, *, again=None, on=None, share=1.0, draw=lambda: 0.0, in_force=None):
+async def checked(policies, behaviours, *, again=None, on=None, share=1.0, draw=lambda: 0.0, in_force=None):
     """Decide a review, and patrol it. ``again``: what workers answer then, if it is something else."""
     decision, _ = decide(policies, behaviours, on=on)
     loaded = Configuration(policies if in_force is None else in_force, again or behaviours)
@@ -111,14 +111,14 @@ def logged(logs, event):
 
 async def test_an_idempotent_policy_is_stable(logs):
     """One that leaves its own result alone is counted so, and named nowhere."""
-    loaded = await patrolled([policy("a")], {"a": label("a")})
+    loaded = await checked([policy("a")], {"a": label("a")})
     assert (loaded.named, loaded.results, logs) == ([("a", STABLE)], [STABLE], [])
     assert loaded.workers.asked == ["a", "a"]
 
 
 async def test_a_policy_that_changes_its_own_result_is_named_with_both_patches(logs):
     """A metric and a log line: which policy, what it changed first, what it changed of that."""
-    loaded = await patrolled([policy("a"), policy("b", index=1)], {"a": label("a"), "b": count})
+    loaded = await checked([policy("a"), policy("b", index=1)], {"a": label("a"), "b": count})
     assert loaded.named == [("a", STABLE), ("b", UNSTABLE)]
     assert loaded.results == [STABLE], "the others are no set that changes anything"
     (entry,) = logged(logs, NAMED)
@@ -132,14 +132,14 @@ async def test_each_policy_is_put_what_it_left_itself():
     """Not the final object: what a later policy did to it is not its doing."""
     policies = [policy("a"), policy("b", index=1)]
     undo = patch({"op": "remove", "path": "/metadata/labels/a"})
-    loaded = await patrolled(policies, {"a": label("a"), "b": undo}, again={"a": label("a"), "b": Allow()})
+    loaded = await checked(policies, {"a": label("a"), "b": undo}, again={"a": label("a"), "b": Allow()})
     assert loaded.named == [("a", STABLE), ("b", STABLE)]
 
 
 async def test_a_set_that_changes_its_own_result_is_named_as_a_set(logs):
     """Each alone is idempotent; one after the other they never end."""
     policies = [policy("a"), policy("b", index=1)]
-    loaded = await patrolled(policies, {"a": follow("a", "b"), "b": follow("b", "a")})
+    loaded = await checked(policies, {"a": follow("a", "b"), "b": follow("b", "a")})
     assert loaded.named == [("a", STABLE), ("b", STABLE)]
     assert loaded.results == [UNSTABLE]
     (entry,) = logged(logs, NAMED_AS_A_SET)
@@ -150,7 +150,7 @@ async def test_a_set_that_changes_its_own_result_is_named_as_a_set(logs):
 
 async def test_a_policy_that_denies_its_own_result_is_named(logs):
     """What was admitted must be admitted again."""
-    loaded = await patrolled([policy("a")], {"a": label("a")}, again={"a": Deny(message="not twice")})
+    loaded = await checked([policy("a")], {"a": label("a")}, again={"a": Deny(message="not twice")})
     assert loaded.named == [("a", UNSTABLE)]
     assert logged(logs, NAMED)[0]["again"] == ["denies: not twice"]
 
@@ -166,14 +166,14 @@ async def test_a_policy_that_denies_its_own_result_is_named(logs):
 async def test_who_has_side_effects_is_never_asked_again(effects, dry_run, asked):
     """Neither alone nor in the set; the others are."""
     policies = [policy("a", side_effects=effects), policy("b", index=1)]
-    loaded = await patrolled(policies, {"a": label("a"), "b": label("b")}, on=request(dryRun=dry_run))
+    loaded = await checked(policies, {"a": label("a"), "b": label("b")}, on=request(dryRun=dry_run))
     assert ("a" in loaded.workers.asked) is asked
     assert "b" in loaded.workers.asked
 
 
 async def test_only_side_effects_are_no_patrol():
-    """A review in which nobody may be asked again is not patrolled, and not counted."""
-    loaded = await patrolled([policy("a", side_effects=SideEffects.NONE_ON_DRY_RUN)], {"a": label("a")})
+    """A review in which nobody may be asked again is not checked, and not counted."""
+    loaded = await checked([policy("a", side_effects=SideEffects.NONE_ON_DRY_RUN)], {"a": label("a")})
     assert (loaded.named, loaded.results) == ([], [])
 
 
@@ -184,7 +184,7 @@ async def test_only_side_effects_are_no_patrol():
 )
 async def test_what_changed_nothing_is_not_patrolled(phase, answer):
     """Only allowed mutations are."""
-    loaded = await patrolled([policy("a", phase=phase)], {"a": answer})
+    loaded = await checked([policy("a", phase=phase)], {"a": answer})
     assert (loaded.workers.asked, loaded.results) == ([], [])
 
 
@@ -193,33 +193,33 @@ async def test_what_changed_nothing_is_not_patrolled(phase, answer):
 )
 async def test_a_share_is_patrolled(share, drawn, asked):
     """0 is none, 1 is all."""
-    loaded = await patrolled([policy("a")], {"a": label("a")}, share=share, draw=lambda: drawn)
+    loaded = await checked([policy("a")], {"a": label("a")}, share=share, draw=lambda: drawn)
     assert bool(loaded.results) is asked
 
 
 async def test_a_failure_says_nothing_about_a_policy(logs):
     """A worker that is away is no finding, and no line in the log."""
     away = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
-    loaded = await patrolled([policy("a")], {"a": label("a")}, again={"a": away})
+    loaded = await checked([policy("a")], {"a": label("a")}, again={"a": away})
     assert (loaded.named, loaded.results, logs) == ([("a", FAILED)], [FAILED], [])
 
 
 async def test_a_worker_that_hangs_ends_with_its_own_timeout():
     """A patrol has an end."""
-    loaded = await patrolled([policy("a", timeout=0.01)], {"a": label("a")}, again={"a": None})
+    loaded = await checked([policy("a", timeout=0.01)], {"a": label("a")}, again={"a": None})
     assert loaded.named == [("a", FAILED)]
 
 
 async def test_a_policy_that_is_not_configured_any_more_is_not_asked():
     """The configuration has changed since: the same name may be another policy."""
-    loaded = await patrolled([policy("a")], {"a": label("a")}, in_force=[policy("a")])
+    loaded = await checked([policy("a")], {"a": label("a")}, in_force=[policy("a")])
     assert (loaded.workers.asked, loaded.named, loaded.results) == ([], [], [STABLE])
 
 
 async def test_reinvocation_leaves_one_question_for_each_policy():
     """A policy that changed something in both rounds is put what it left the second time."""
     policies = [policy("a", reinvocation_policy=ReinvocationPolicy.IF_NEEDED), policy("b", index=1)]
-    loaded = await patrolled(policies, {"a": follow("a", "b"), "b": label("b")})
+    loaded = await checked(policies, {"a": follow("a", "b"), "b": label("b")})
     assert sorted(loaded.named) == [("a", STABLE), ("b", STABLE)]
     assert loaded.results == [STABLE]
 
@@ -235,7 +235,7 @@ async def test_values_of_a_secret_are_hashed(logs):
             {"op": "add", "path": "/data/password", "value": document["object"]["data"].get("password", "") + "hunter2"}
         )
 
-    await patrolled([policy("a")], {"a": seal}, on=on)
+    await checked([policy("a")], {"a": seal}, on=on)
     (entry,) = logged(logs, NAMED)
     assert entry["first"][0].startswith("add /data/password = (a value with the digest ")
     assert entry["first"] != entry["again"]
@@ -253,7 +253,7 @@ async def test_what_a_policy_was_not_shown_is_hashed(logs):
             {"op": "add", "path": "/list/-", "value": {"a": "1", "c": "x"}},
         )
 
-    loaded = await patrolled([policy("a", inputs=shown)], {"a": shift}, on=on)
+    loaded = await checked([policy("a", inputs=shown)], {"a": shift}, on=on)
     assert loaded.named == [("a", UNSTABLE)]
     (entry,) = logged(logs, NAMED)
     assert "hunter2" not in str(logs)
@@ -265,14 +265,14 @@ async def test_a_set_names_each_policy_once(logs):
     policies = [
         policy(name, index=index, reinvocation_policy=ReinvocationPolicy.IF_NEEDED) for index, name in enumerate("ab")
     ]
-    await patrolled(policies, {"a": follow("a", "b"), "b": follow("b", "a")})
+    await checked(policies, {"a": follow("a", "b"), "b": follow("b", "a")})
     (entry,) = logged(logs, NAMED_AS_A_SET)
     assert entry["policies"] == ["test/a.test.example.com", "test/b.test.example.com"]
 
 
 async def test_a_long_patch_is_cut(logs):
     """A line is bounded, whatever a worker writes."""
-    loaded = await patrolled(
+    loaded = await checked(
         [policy("a")],
         {
             "a": lambda document: patch(

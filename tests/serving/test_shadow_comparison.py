@@ -382,7 +382,7 @@ async def test_a_share_is_compared(share, drawn, asked):
 
 
 async def test_changes_that_pass_the_limits_together_are_a_failure(logs):
-    """The patrol's rule: nobody can tell, and nothing is broken."""
+    """The idempotency check's rule: nobody can tell, and nothing is broken."""
     policies = [policy("a"), shadowed("b", index=1)]
     two = patch(*({"op": "add", "path": f"/metadata/labels/{name}", "value": "1"} for name in "xy"))
     limits = PatchLimits(operations=1)

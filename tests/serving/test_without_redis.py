@@ -47,7 +47,7 @@ SCRIPT = textwrap.dedent("""
         configuration = load([SourceText(name="p.yaml", content=CONTENT % spec.encode(), directory=directory)])
         assert not configuration.errors, configuration.errors
         here = ("127.0.0.1", 0)
-        settings = Settings(listen=here, admin_listen=here, tls_dev_dir=Path(directory), worker_wait_seconds=0.0)
+        settings = Settings(listen=here, admin_listen=here, tls_dev_dir=Path(directory), worker_startup_timeout=0.0)
         gateway = Gateway(configuration, settings)
         await gateway.start()
         (standing,) = gateway.workers.availabilities(Phase.VALIDATING).values()

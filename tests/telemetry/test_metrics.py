@@ -40,12 +40,12 @@ from gateway.telemetry.table import (
     COMPARED,
     ENTRY_REVIEWS,
     GATEWAY,
-    HTTP_REFUSALS,
+    HTTP_REQUESTS_REJECTED,
+    IDEMPOTENCY_CHECK_RESULTS,
+    IDEMPOTENCY_RESULTS,
     LIMIT_HITS,
     LIMITS,
     NOT_A_REVIEW,
-    PATROLLED,
-    PATROLS,
     PREFIX,
     REDIS,
     REDIS_ERRORS,
@@ -108,7 +108,8 @@ def test_counters_start_at_zero(metrics):
     families = text_string_to_metric_families(metrics.exposition()[1].decode())
     samples = [sample for family in families for sample in family.samples]
     assert {sample.value for sample in samples} == {0.0}
-    assert {sample.labels["why"] for sample in samples if "why" in sample.labels} == set(REFUSALS)
+    rejected = [sample for sample in samples if sample.name.endswith("http_requests_rejected_total")]
+    assert {sample.labels["reason"] for sample in rejected} == set(REFUSALS)
     assert {sample.labels["limit"] for sample in samples if "limit" in sample.labels} == set(LIMITS)
     assert {sample.labels["policy"] for sample in samples if "policy" in sample.labels} == {"test/one.test.example.com"}
 
@@ -129,7 +130,7 @@ def test_a_decision_is_counted(metrics, phase, answer, verdict, outcome):
     """A decision counts once by its outcome, once in the histogram, and once for each policy by its verdict."""
     labels = decided(metrics, answer, phase=phase)
     assert value(metrics, "reviews_total", phase=phase, outcome=outcome) == 1
-    assert value(metrics, "review_seconds_count", phase=phase) == 1
+    assert value(metrics, "review_duration_seconds_count", phase=phase) == 1
     assert value(metrics, "policy_verdicts_total", **labels, verdict=verdict) == 1
     others = {"allow", "deny", "failure"} - {verdict}
     assert [value(metrics, "policy_verdicts_total", **labels, verdict=other) for other in others] == [0, 0]
@@ -157,10 +158,10 @@ def test_failing_open_is_counted(metrics):
 
 
 def test_the_words_of_results_are_those_of_who_comes_to_them():
-    """Each fault of Redis has its own series; and so have the results of a patrol and of a comparison."""
+    """Each fault of Redis has its own series; and so have the results of an idempotency check and of a comparison."""
     assert set(REDIS_ERRORS) == set(RedisFault)
-    assert set(PATROLS) == {STABLE, UNSTABLE, FAILED, DROPPED}
-    assert set(PATROLLED) == {*PATROLS} - {DROPPED}
+    assert set(IDEMPOTENCY_CHECK_RESULTS) == {STABLE, UNSTABLE, FAILED, DROPPED}
+    assert set(IDEMPOTENCY_RESULTS) == {*IDEMPOTENCY_CHECK_RESULTS} - {DROPPED}
     assert set(COMPARED) == {SAME, DIFFERENT, FAILED, DROPPED}
 
 
@@ -239,10 +240,10 @@ def test_a_bridge_has_one_worker():
     """Its metrics are the same, under a prefix of their own and without the label that would say which."""
     metrics = Metrics(BRIDGE, prefix=BRIDGE_PREFIX)
     metrics.worker_added("q", GRPC_EVENTS)
-    count_worker_event(metrics, "q", WorkerEvent.FLOODED)
+    count_worker_event(metrics, "q", WorkerEvent.UNSOLICITED_LIMIT)
     metrics.count(WORKER_CONNECTIONS, "q", amount=2)
     metrics.count(BRIDGE_EVENTS, ConsumerEvent.LATE, amount=3)
-    assert value(metrics, "bridge_worker_events_total", event="flooded") == 1
+    assert value(metrics, "bridge_worker_events_total", event="unsolicited_limit") == 1
     assert value(metrics, "bridge_worker_events_total", event="retry") == 0
     assert value(metrics, "bridge_worker_connections") == 2
     assert value(metrics, "bridge_events_total", event="late") == 3
@@ -308,9 +309,9 @@ def test_any_number_of_configurations_leaves_as_many_series_as_the_last(metrics)
 def test_labels_are_bounded(metrics):
     """Words that nobody foresaw share one series, however many there are."""
     for number in range(100):
-        metrics.count(HTTP_REFUSALS, f"new-{number}")
+        metrics.count(HTTP_REQUESTS_REJECTED, f"new-{number}")
         metrics.count(LIMIT_HITS, f"new-{number}")
-    assert value(metrics, "http_refusals_total", why="other") == 100
+    assert value(metrics, "http_requests_rejected_total", reason="other") == 100
     assert value(metrics, "limit_hits_total", limit="other") == 100
     text = metrics.exposition()[1].decode()
     assert "new-" not in text
@@ -322,13 +323,13 @@ def test_what_happens_with_workers_is_counted(metrics):
         metrics.worker_added("labels", GRPC_EVENTS)
     assert value(metrics, "limit_hits_total", limit="worker_in_flight") == 0
     count_worker_event(metrics, "labels", WorkerEvent.RETRY)
-    count_worker_event(metrics, "labels", WorkerEvent.STRAY, 3)
+    count_worker_event(metrics, "labels", WorkerEvent.UNSOLICITED, 3)
     count_worker_event(metrics, "labels", WorkerEvent.IN_FLIGHT)
     metrics.count(WORKER_CONNECTIONS, "labels", amount=2)
     metrics.count(WORKER_CONNECTIONS, "labels", amount=1)
     metrics.worker_removed("labels")
     counted = {event: value(metrics, "worker_events_total", worker="labels", event=event) for event in GRPC_EVENTS}
-    assert counted == dict.fromkeys(GRPC_EVENTS, 0) | {"retry": 1, "stray": 3, "in_flight": 1}
+    assert counted == dict.fromkeys(GRPC_EVENTS, 0) | {"retry": 1, "unsolicited": 3, "in_flight": 1}
     assert value(metrics, "limit_hits_total", limit="worker_in_flight") == 1
     assert value(metrics, "worker_connections", worker="labels") == 3
     metrics.worker_removed("labels")

@@ -186,7 +186,7 @@ async def test_nothing_is_lost_and_nothing_done_twice(serve, trust, redis, folde
     bridges = [start() for _ in range(BRIDGES)]
     # A gateway that has stood still itself is not to find that Redis has.
     limits = ("--limit-queue-redis-seconds", 8)
-    process = serve("--policies", policies, "--queue-redis", redis.url, "--worker-wait", PATIENCE, *limits)
+    process = serve("--policies", policies, "--queue-redis", redis.url, "--worker-startup-timeout", PATIENCE, *limits)
     await asyncio.to_thread(process.ready)
     traffic = Traffic()
     async with asyncio.TaskGroup() as group:

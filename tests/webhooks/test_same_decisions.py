@@ -21,7 +21,7 @@ from tests.webhooks.native import text
 from tests.webhooks.queue_processes import bridge, key_file, sample_worker
 from tests.workers.commands import SAMPLES, command, languages
 from tests.workers.hundred import COUNT, MUTATING, VALIDATING, assert_same, reviews
-from tests.workers.running import EVERYTHING, WORKER_WAIT
+from tests.workers.running import EVERYTHING, WORKER_STARTUP_TIMEOUT
 
 pytestmark = pytest.mark.workers
 
@@ -45,7 +45,7 @@ def _served(serving, trust, folder, workers, policies, *arguments):
     (folder / "policies.yaml").write_text(
         source(workers={}, mutating=policies(MUTATING), validating=policies(VALIDATING))
     )
-    process = serving("--policies", folder, "--worker-wait", WORKER_WAIT, *arguments).ready()
+    process = serving("--policies", folder, "--worker-startup-timeout", WORKER_STARTUP_TIMEOUT, *arguments).ready()
     try:
         with Client(process.port, trust) as client:
             answers = [client.send(request) for request in reviews()]

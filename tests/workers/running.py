@@ -7,7 +7,7 @@ from tests.integration.running import source
 
 EVERYTHING = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]
 
-WORKER_WAIT = 60
+WORKER_STARTUP_TIMEOUT = 60
 """Seconds for a worker to be described. A Java machine on a busy computer takes some; nothing that passes, so many."""
 
 
@@ -28,7 +28,9 @@ def asked(serving, trust, folder, behind, requests):
         validating=behind.validating,
     )
     (folder / "policies.yaml").write_text(text)
-    process = serving("--policies", folder / "policies.yaml", "--worker-wait", WORKER_WAIT).ready()
+    process = serving(
+        "--policies", folder / "policies.yaml", "--worker-startup-timeout", WORKER_STARTUP_TIMEOUT
+    ).ready()
     try:
         with Client(process.port, trust) as client:
             return [client.send(request) for request in requests]

@@ -69,7 +69,7 @@ def test_a_new_project_works_as_it_is(language, tmp_path):
             "policies.yaml",
             "--policies",
             "worker-dev.yaml",
-            "--worker-wait",
+            "--worker-startup-timeout",
             "120",
             "review.json",
         ],

@@ -14,7 +14,7 @@ from gateway.cli.options import SECONDS, option
 @click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
 @hooks_options
 @click.option("--with-workers", is_flag=True, help="Start or call the workers too, and tell what they refuse.")
-@option("--worker-wait", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
+@option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
 @reaching_options
 @option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="What is logged."

@@ -22,7 +22,7 @@ from gateway.cli.options import SECONDS, SectionedCommand, limit_options, option
 )
 @reaching_options
 @option("--no-prefetch", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
-@option("--worker-wait", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
+@option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
 @option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="What is logged."
 )

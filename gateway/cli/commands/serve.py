@@ -31,10 +31,10 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option("--tls-dev-dir", type=_DIRECTORY, help="Make (or keep) development certificates here, and print the caBundle.")
 @option("--tls-dev-name", multiple=True, help="A name or address for the development certificate; repeatable.")
 @option("--client-ca", type=_FILE, help="PEM: only clients with a certificate of this CA are let in.")
-@option("--worker-wait", type=SECONDS, default=3.0, help="Seconds that the start waits for the workers.")
+@option("--worker-startup-timeout", type=SECONDS, default=3.0, help="Seconds that the start waits for the workers.")
 @option("--strict", is_flag=True, help="Refuse to start on mistakes, in files or told by workers: for CI.")
 @option("--drain", type=SECONDS, default=25.0, help="Seconds at most to serve on after SIGTERM.")
-@option("--drain-at-least", type=SECONDS, default=0.0, help="Seconds at least to serve on after SIGTERM.")
+@option("--shutdown-delay", type=SECONDS, default=0.0, help="Seconds at least to serve on after SIGTERM.")
 @option(
     "--reload-interval", type=SECONDS, default=1.0, help="Seconds from look to look at the files; 0: only on SIGHUP."
 )
@@ -53,13 +53,13 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @reaching_options
 @option("--no-prefetch", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
 @option(
-    "--patrol-share",
+    "--idempotency-sample-ratio",
     type=SHARE,
     default=0.01,
     help="Share of mutations put to their policies again afterwards; 0: none.",
 )
 @option(
-    "--shadow-share",
+    "--shadow-sample-ratio",
     type=SHARE,
     default=1.0,
     help="Share of reviews of which policies are compared with their shadows afterwards; 0: none.",

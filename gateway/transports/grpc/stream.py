@@ -241,8 +241,8 @@ class ReviewStream:
             while (content := await self._call.read()) is not grpc.aio.EOF:
                 if len(content) <= LARGE_BYTES or not self._is_too_many(content):
                     self._received(content)
-                if self._strays > self._limits.worker_strays:
-                    failure = self._failures.unsolicited_limit(self._limits.worker_strays)
+                if self._strays > self._limits.worker_unsolicited:
+                    failure = self._failures.unsolicited_limit(self._limits.worker_unsolicited)
                     self.is_flooded = self.is_abused = True
                     break
         except grpc.aio.AioRpcError as error:
@@ -267,7 +267,7 @@ class ReviewStream:
 
     def _is_too_many(self, content: bytes) -> bool:
         """Whether a large message holds so many answers that most are nobody's; then it is not parsed."""
-        most = len(self._open) + self._limits.worker_strays
+        most = len(self._open) + self._limits.worker_unsolicited
         if fields(content, most) <= most:
             return False
         self._strays += most

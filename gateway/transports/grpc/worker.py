@@ -281,11 +281,11 @@ class GrpcWorker:
 
     def unsolicited(self, connection: Connection, answers: int) -> None:  # noqa: ARG002 - as Owner has it
         """See Owner."""
-        self.count(WorkerEvent.STRAY, answers)
+        self.count(WorkerEvent.UNSOLICITED, answers)
 
     def stream_broke(self, connection: Connection, why: str, *, unsolicited_limit: bool) -> None:
         """See Owner."""
-        self.count(WorkerEvent.FLOODED if unsolicited_limit else WorkerEvent.STREAM_BROKE)
+        self.count(WorkerEvent.UNSOLICITED_LIMIT if unsolicited_limit else WorkerEvent.STREAM_BROKE)
         _LOG.warning("a stream to a worker broke", worker=self.name, address=connection.address, next=why)
 
     # --------------------------------------------------------------------------------------------- its standing

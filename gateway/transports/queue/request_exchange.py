@@ -288,7 +288,7 @@ class RequestExchange:
             self.outbox.answered(ask)
             ask.told(reply)
         if strays or not replies.replies:
-            self._count(WorkerEvent.STRAY, max(strays, 1))
+            self._count(WorkerEvent.UNSOLICITED, max(strays, 1))
 
     # ------------------------------------------------------------------------------------------------ a beat
 

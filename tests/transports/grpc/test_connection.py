@@ -195,7 +195,7 @@ async def test_who_breaks_the_stream_fails_alone(name):
     """
     part, review, reason = CULPRITS[name]
     streams = Streams(answering(culprit=part, victim_1=silence, victim_2=silence, victim_3=silence))
-    limits = {"message_bytes": 100_000, "worker_strays": 20}
+    limits = {"message_bytes": 100_000, "worker_unsolicited": 20}
     policies = (*VICTIMS, CULPRIT)
     async with reached(*policies, stream=streams, review=culpable(review), limits=limits) as workers:
         *victims, culprit = await put(workers, *policies)
@@ -214,7 +214,7 @@ async def test_with_several_replicas_it_breaks_one_stream_only(name):
     scripts = [Streams(answering(culprit=part, victim_1=silence, victim_2=silence, victim_3=silence)) for _ in range(2)]
     policies = (*VICTIMS, CULPRIT)
     names = [about.policy for about in policies]
-    limits = {"message_bytes": 100_000, "worker_strays": 20}
+    limits = {"message_bytes": 100_000, "worker_unsolicited": 20}
     async with (
         scripted(*names, stream=scripts[0], review=culpable(review)) as one,
         scripted(*names, stream=scripts[1], review=culpable(review)) as two,
@@ -279,7 +279,7 @@ async def test_it_is_tried_again_after_that_while():
 async def test_a_flood_is_given_up_at_once(log):
     """Whoever abuses a stream has none for a while."""
     streams = Streams(answering(culprit=with_a_flood))
-    async with reached(CULPRIT, stream=streams, limits={"worker_strays": 10}) as workers:
+    async with reached(CULPRIT, stream=streams, limits={"worker_unsolicited": 10}) as workers:
         assert isinstance(await asked(workers, CULPRIT), Allow)
         assert not has_stream(workers)
     (entry,) = _broken(log)

@@ -236,7 +236,7 @@ async def test_an_answer_to_what_has_not_been_sent_is_a_failure():
 
 
 async def test_a_flood_ends_the_stream():
-    """More than worker_strays answers that nobody asked for: open asks fail by name, and the stream is abused."""
+    """More than worker_unsolicited answers that nobody asked for: open asks fail by name, and the stream is abused."""
 
     async def floods(conversation):
         await conversation.batch()
@@ -244,12 +244,12 @@ async def test_a_flood_ends_the_stream():
             await conversation.answer(0, 0, 0, 0)
 
     told, attempt = Told(), Attempt()
-    async with streaming(Streams(floods), told=told, worker_strays=50) as stream:
+    async with streaming(Streams(floods), told=told, worker_unsolicited=50) as stream:
         stream.ask(attempt)
         await until(lambda: stream.has_ended)
         assert stream.is_abused
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
-    assert "worker_strays, which is 50" in attempt.failure.message
+    assert "worker_unsolicited, which is 50" in attempt.failure.message
     assert attempt.ending is CallResult.LOST
     assert told.strays <= 60
 
@@ -262,7 +262,7 @@ async def test_messages_without_answers_are_a_flood_too():
         while True:
             await conversation.send(b"")
 
-    async with streaming(Streams(floods), worker_strays=50) as stream:
+    async with streaming(Streams(floods), worker_unsolicited=50) as stream:
         stream.ask(Attempt())
         await until(lambda: stream.has_ended)
         assert stream.is_abused
@@ -278,7 +278,7 @@ async def test_a_flood_in_one_message_is_not_read_to_its_end():
 
     told, attempt = Told(), Attempt()
     options = (("grpc.max_receive_message_length", -1),)
-    async with streaming(Streams(floods), told=told, options=options, worker_strays=50) as stream:
+    async with streaming(Streams(floods), told=told, options=options, worker_unsolicited=50) as stream:
         stream.ask(attempt)
         await until(lambda: stream.has_ended)
         assert stream.is_abused
@@ -295,7 +295,7 @@ async def test_a_few_strays_among_many_answers_are_no_flood():
             await conversation.answer(item.id)
         return True
 
-    async with streaming(Streams(answering(judge=strays)), worker_strays=2) as stream:
+    async with streaming(Streams(answering(judge=strays)), worker_unsolicited=2) as stream:
         for _ in range(100):
             stream.ask(attempt := Attempt())
             await until(lambda attempt=attempt: attempt.is_over)

@@ -119,7 +119,7 @@ async def test_an_answer_that_is_shown_again_answers_nothing_else(redis, queue, 
         await until(lambda: judge.asked)
         for _ in range(3):
             await queue.client.xadd(replies, seen)
-        await until(lambda: made.events["stray"] == 3)
+        await until(lambda: made.events["unsolicited"] == 3)
         assert second.answers == []
         judge.asked.pop().answer(pb.Outcome(deny=pb.Deny(), version="1"))
         assert not isinstance(await second.answer(), Allow)
@@ -145,7 +145,7 @@ async def test_answers_to_another_deadline_or_id_answer_nothing(redis, queue, ke
         await queue.client.xadd(
             queue.names.replies(instance), {"m": sealed_replies(queue.seals, instance, [], await queue.now())}
         )
-        await until(lambda: made.events["stray"] == len(wrong) + 1)
+        await until(lambda: made.events["unsolicited"] == len(wrong) + 1)
         assert waiting.answers == []
         right = q.Reply(id=entry[b"i"], deadline=int(entry[b"d"]))
         await queue.client.xadd(
@@ -186,7 +186,7 @@ async def test_an_ask_that_is_shown_again_has_one_answer(redis, queue, key_file)
         consumer.judge.asked[0].answer()
         assert isinstance(await waiting.answer(), Allow)
         await queue.client.xadd(queue.names.asks(LANE), entry)
-        await until(lambda: made.events["stray"] == 1)
+        await until(lambda: made.events["unsolicited"] == 1)
         await until(queue.is_empty)
         assert len(consumer.judge.asked) == 1
         assert len(waiting.answers) == 1

@@ -44,7 +44,7 @@ async def test_asks_are_answered_and_leave_nothing_behind(redis, queue, key_file
 
         await until(trimmed)
     assert not await queue.client.exists(replies[0])
-    assert made.events["stray"] == 0
+    assert made.events["unsolicited"] == 0
 
 
 async def test_it_is_described_by_those_who_are_there(redis, queue, key_file):
@@ -184,7 +184,7 @@ async def test_two_gateways_share_a_queue(redis, queue, key_file):
         await two.met()
         waiting = [each.put() for _ in range(50) for each in (one, two)]
         assert {type(await each.answer()) for each in waiting} == {Allow}
-        assert one.events["stray"] == two.events["stray"] == 0
+        assert one.events["unsolicited"] == two.events["unsolicited"] == 0
 
 
 async def test_a_document_of_the_largest_size(redis, queue, key_file):
