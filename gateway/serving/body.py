@@ -14,8 +14,25 @@ from gateway.reasons import Reason
 from gateway.serving import web
 from gateway.serving.connection import Connection, MalformedBody
 from gateway.serving.limits import Limits
-from gateway.serving.load import Load
 from gateway.serving.refusals import Refusal, Refused, quote
+
+
+class Load:
+    """What one server has in hand. All are gauges; they return to zero when it is idle.
+
+    ``requests`` are requests whose answer is not made yet, ``reviews`` those of them that are being judged,
+    ``body_bytes`` the bytes of all their bodies that have arrived. ``idle`` is set while there are no requests.
+    The server counts requests and reviews up and down, and the bodies that it was given.
+    """
+
+    __slots__ = ("body_bytes", "idle", "requests", "reviews")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.reviews = 0
+        self.body_bytes = 0
+        self.idle = asyncio.Event()
+        self.idle.set()
 
 
 class TooLarge(Refused):

@@ -26,12 +26,11 @@ from msgspec import Struct
 
 from gateway.reasons import Reason
 from gateway.serving import web
-from gateway.serving.body import BodyReader, TooLarge
+from gateway.serving.body import BodyReader, Load, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
-from gateway.serving.load import Load
 from gateway.serving.oversized import envelope
 from gateway.serving.plans import Target
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
