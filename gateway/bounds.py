@@ -1,7 +1,7 @@
-"""What all limits have in common.
+"""The common rules of all limits.
 
-Each is greater than zero, unless 0 means never, and finite (no timer can be set to infinity); none allows more nesting
-than our recursive walks survive. A limit is one of four:
+Each is greater than zero, unless 0 means never, and finite (a timer cannot be infinite). No limit allows more nesting
+than the gateway's recursive functions support. A limit is one of four:
 
     ===============  ===============================================================================================
     made by          it is
@@ -23,18 +23,18 @@ MAX_PORT: Final = 65_535
 """The largest port of TCP."""
 
 DEEPEST: Final = 256
-"""Levels that every recursive walk of ours survives: at up to three frames a level, below Python's own limit of
-1000."""
+"""The levels of nesting that all recursive functions of the gateway support: with up to three frames per level, this is
+below Python's recursion limit of 1000."""
 
 BODY_BYTES: Final = 20_000_000
-"""The largest AdmissionReview unless ``--limit-body-bytes`` says otherwise. 15.58 MB was seen for a legal object: an
+"""The largest AdmissionReview unless ``--limit-body-bytes`` is given. 15.58 MB was measured for a legal object: an
 UPDATE of a 1 MiB ConfigMap of ``<``, each sent as ``\\u003c`` (6 bytes), old and new object (2 x 6 x 1.05 MB), and a
 250 kB annotation of the same (2 x 1.5 MB). A quarter on top."""
 
 MEMORY_BUDGET: Final = 1_073_741_824
-"""Bytes of memory that one process may fill with what it holds for others, unless ``--memory-budget`` says otherwise.
-1 GiB: the bodies of a thousand reviews of 250 KB each take a quarter of it; parsed objects and documents of these,
-twice that at the worst."""
+"""Bytes of memory that one process may use for requests, answers and caches, unless ``--memory-budget`` is given.
+1 GiB: the bodies of a thousand reviews of 250 KB each take a quarter of it; their parsed objects and documents take at
+most twice that."""
 
 LARGEST_BODIES: Final = 8
 """How many of the largest AdmissionReviews the memory budget must hold. The smallest share that has to hold a whole
@@ -44,8 +44,9 @@ document is an eighth."""
 class Limit(NamedTuple):
     """How one limit is set.
 
-    ``help``: that of its flag; empty: there is none. ``budget_divisor``: unless given, it is the memory budget divided
-    by this. ``body_tenths``: it is so many tenths of the largest body, and ``body_extra`` bytes. 0: it is not.
+    ``help``: the help text of its flag; empty: there is no flag. ``budget_divisor``: unless the limit is given, it is
+    the memory budget divided by this; 0: it does not depend on the budget. ``body_tenths``: the limit is so many tenths
+    of the largest body, plus ``body_extra`` bytes; 0: it does not depend on the body.
     """
 
     default: float
@@ -67,7 +68,7 @@ def budgeted(divisor: int, text: str = "") -> Any:
 
 
 def of_body(tenths: int, extra: int = 0) -> Any:
-    """A limit in bytes that is no flag but follows the largest body: so many tenths of it, and ``extra``."""
+    """A limit in bytes without a flag: so many tenths of the largest body, plus ``extra``."""
     return Limit(BODY_BYTES * tenths // 10 + extra, body_tenths=tenths, body_extra=extra)
 
 
@@ -75,17 +76,18 @@ def of_body(tenths: int, extra: int = 0) -> Any:
 class Bounds:
     """A set of limits: a subclass names each, with its type, and with its default or one of the functions above.
 
-    It is neither a dataclass nor a Struct, because every TAB imports all limits and either costs it a tenth more time.
+    It is neither a dataclass nor a Struct: shell completion imports all limits, and either would add a tenth to its
+    time.
 
     Args:
-        given: the limits that are not at their defaults. A limit ``depth`` counts levels of JSON.
+        given: the limits that differ from their defaults. A limit ``depth`` counts levels of JSON.
 
     Raises:
-        ValueError: a limit cannot work: which, what it is, what it must be.
+        ValueError: a limit is out of range: its name, its value, and what it must be.
     """
 
     limits: ClassVar[Mapping[str, Limit]] = {}
-    """How each is set, by its name."""
+    """How each limit is set, by name."""
 
     def __init_subclass__(cls) -> None:
         values = ((name, getattr(cls, name)) for name in cls.__annotations__)
@@ -104,7 +106,7 @@ class Bounds:
         raise AttributeError(f"limit {name} of {type(self).__name__} is set when it is made")
 
     def check_together(self) -> None:
-        """Refuse limits that do not fit each other: a ValueError that names one of them."""
+        """Raise a ValueError, which names a limit, if limits contradict each other."""
 
 
 def _check(name: str, value: float, limit: Limit) -> None:
@@ -117,10 +119,10 @@ def _check(name: str, value: float, limit: Limit) -> None:
 
 
 def check_budget(budget: int, body_bytes: int) -> None:
-    """Refuse a memory budget that is too small for the largest AdmissionReview.
+    """Reject a memory budget that is too small for the largest AdmissionReview.
 
     Raises:
-        ValueError: the budget, what it must hold, what to do.
+        ValueError: the budget, the smallest one allowed, and what to do.
     """
     if budget < LARGEST_BODIES * body_bytes:
         raise ValueError(

@@ -1,15 +1,15 @@
-"""Why a request was refused, or a policy failed: one word each, the same in messages, metrics, logs and docs.
+"""Reason codes: why a request was refused, or a policy failed. They are the same in messages, metrics, logs and docs.
 
-These words are a public contract, which dashboards, alerts and runbooks contain: a new one extends it, a changed one
-breaks it. ``DENIED`` is a worker's verdict; every other one names a failure, and only failures go to a policy's
-failurePolicy ("an error is not a verdict").
+Reason codes are a public contract that dashboards, alerts and runbooks rely on: a new code extends it, a changed one
+breaks it. ``DENIED`` is a worker's verdict; all others are failures, and failurePolicy applies only to failures ("an
+error is not a verdict").
 """
 
 from gateway.enums import StrEnum
 
 
 class Reason(StrEnum):
-    """A reason code. Its value is the word that is shown everywhere."""
+    """A reason code; its value is used in messages, metrics, logs and docs."""
 
     DENIED = "DENIED"
     """The worker denied the request. This is no failure: failurePolicy does not apply."""

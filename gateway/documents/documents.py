@@ -1,16 +1,15 @@
-"""The documents of one review: for each policy the part of the AdmissionRequest that its inputs show.
+"""The documents of one review: for each policy the part of the AdmissionRequest that its inputs include.
 
-* Members stand in the request's own order; what the request does not have does not appear. Which members are shown is
-  said in ``gateway.scopes.inputs``; which part of one, in ``gateway.scopes.projection``.
-* A whole top-level member that nobody has changed passes through as the API server's own bytes. Only ``object`` can be
-  changed, by the policies earlier in the chain; then it is encoded anew, in its own member order. So is the shown part
-  of a member.
+* Members have the request's own order; members that the request does not have are absent. ``gateway.scopes.inputs``
+  decides which members a document has, ``gateway.scopes.projection`` which part of a member.
+* A whole, unchanged top-level member is copied as the API server's own bytes. Only ``object`` can change, by the
+  policies earlier in the chain; then it is encoded again, in its own member order. So is a part of a member.
 * ``namespaceObject`` comes last: see ``gateway.documents.namespace``.
-* So equal values in equal order give equal bytes, and equal bytes are the same question.
+* So equal values in equal order give equal bytes, and equal bytes are the same document.
 
-Equal inputs share one document. It stays the very same one, its digest included, as long as its bytes do: when the
-object changes where the inputs don't reach, nothing is sent or hashed anew; where they don't reach into it at all,
-nothing is even encoded.
+Policies with equal inputs share one document. The document and its digest are reused as long as the bytes are equal. If
+the object changes outside the inputs, nothing is hashed again; if the inputs include nothing of the object, nothing is
+encoded again.
 """
 
 import hashlib
@@ -32,14 +31,14 @@ _decode: Final = msgspec.json.Decoder().decode
 
 _OLD_OBJECT: Final = "oldObject"
 _NULL: Final = msgspec.Raw(b"null")
-_AS_IT_CAME: Final = object()
-"""Stands for the object that nobody has changed, which may be None."""
+_ORIGINAL: Final = object()
+"""Marks the unchanged object, which may be None."""
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """JSON text in the AdmissionRequest's own shape, as it is sent.
+    """JSON text with the members of AdmissionRequest, as sent to the worker.
 
-    ``digest``: SHA-256 of the bytes. (xxh3 is ten times as fast, but not resistant to collisions made on purpose.)
+    ``digest``: SHA-256 of the bytes. (xxh3 is ten times as fast, but not collision-resistant.)
     """
 
     content: bytes
@@ -52,10 +51,10 @@ def hashed(content: bytes) -> Document:
 
 
 class _Draft(Struct, kw_only=True, eq=False):
-    """The documents for one ``inputs``: what never changes in them, and the last one that was made.
+    """The documents for one ``inputs``: the unchanging members, and the last document.
 
-    ``members`` are those of the document, in order, as texts; in the place of ``object`` stands the API server's.
-    ``object`` is what is shown of it, None if it does not appear; ``namespace`` what is shown of the Namespace.
+    ``members`` are the document's members, in order, as JSON texts; ``object`` among them is the original one.
+    ``object`` is the part of the object in the inputs, None if there is none; ``namespace`` that of the Namespace.
     """
 
     members: dict[str, msgspec.Raw]
@@ -66,12 +65,12 @@ class _Draft(Struct, kw_only=True, eq=False):
     document: Document | None = None
 
     def fits(self, current: Any, labels: Labels | None) -> bool:
-        """Whether the last document, if there is one, is the one about this object and this namespace."""
+        """Whether the last document is for this object and this namespace."""
         return (current is self.current or self.object is None) and (labels is self.labels or self.namespace is None)
 
 
 class Documents(Struct, eq=False):
-    """The documents about one request. ``drafts`` are those made so far, ``values`` the members that were decoded."""
+    """The documents for one request. ``drafts`` are those made so far, ``values`` the decoded members."""
 
     request: Request
     drafts: dict[object, _Draft] = {}
@@ -79,51 +78,50 @@ class Documents(Struct, eq=False):
 
     @property
     def namespace(self) -> str:
-        """The name of the namespace whose object is offered, "" if there is none to look up."""
+        """The name of the namespace of ``namespaceObject``, "" if there is none to look up."""
         return namespace_of(self.request)
 
     def of(self, inputs: Inputs, current: Any, *, changed: bool, namespace: Labels | None = None) -> Document:
-        """The document that shows ``inputs``.
+        """The document for ``inputs``.
 
         Args:
-            inputs: what is shown.
-            current: the object's value after the changes so far, if ``changed``; at most 256 levels deep, and never
-                changed itself.
-            changed: whether it is another one than the request's own; if not, that is taken.
-            namespace: the labels of the request's namespace, which matter only if ``inputs.needs_namespace``; None if
-                there is no such namespace, and then ``namespaceObject`` does not appear.
+            inputs: what the document includes.
+            current: the object after the changes so far, if ``changed``; at most 256 levels deep. It is not mutated.
+            changed: whether ``current`` differs from the request's own object; if not, the latter is used.
+            namespace: the labels of the request's namespace, used only if ``inputs.needs_namespace``; None: there is no
+                such namespace, and ``namespaceObject`` is absent.
 
         Raises:
-            ReviewError: a member of which a part is to be shown cannot be read.
+            ReviewError: a member that the inputs include in part cannot be read.
         """
         draft = self.drafts.get(inputs.key)
         if draft is None:
             draft = self.drafts[inputs.key] = self._drafted(inputs)
-        stands = current if changed else _AS_IT_CAME
-        if draft.document is not None and draft.fits(stands, namespace):
+        state = current if changed else _ORIGINAL
+        if draft.document is not None and draft.fits(state, namespace):
             return draft.document
         members: dict[str, Any] = draft.members
         places = draft.object
-        if places is not None and not (places.whole and stands is _AS_IT_CAME):
+        if places is not None and not (places.whole and state is _ORIGINAL):
             value = current if changed else self.request.object
             members = {**members, OBJECT: shown_part(value, places)}
         if draft.namespace is not None and namespace is not None:
             members = {**members, NAMESPACE: shown_part(namespace_object(self.namespace, namespace), draft.namespace)}
-        # All in one call, in which the texts are copied once: of a large object, that is what a document costs.
+        # One call that copies each text once: for a large object, the copy is most of a document's cost.
         content = _encode(members)
         if draft.document is None or draft.document.content != content:
             draft.document = hashed(content)
-        draft.current, draft.labels = stands, namespace
+        draft.current, draft.labels = state, namespace
         return draft.document
 
     def _drafted(self, inputs: Inputs) -> _Draft:
-        came = self.request.members
+        original = self.request.members
         if inputs.places is None:
-            members = {name: text for name, text in came.items() if name != UID}
+            members = {name: text for name, text in original.items() if name != UID}
             return _Draft(members=members, object=WHOLE if OBJECT in members else None)
         members = {}
-        for name, text in came.items():
-            # Should Kubernetes give the request a namespaceObject, ours stays ours.
+        for name, text in original.items():
+            # If a later Kubernetes adds a namespaceObject to the request, the document still has the gateway's own.
             places = None if name == NAMESPACE else inputs.members.get(name, inputs.others)
             if places is None:
                 continue
@@ -131,7 +129,7 @@ class Documents(Struct, eq=False):
                 members[name] = text
             elif name == OBJECT:
                 if text != _NULL:
-                    members[name] = text  # its shown part is made later
+                    members[name] = text  # ``of`` replaces it by the part in the inputs
             elif (part := self._part(name, places)) is not None:
                 members[name] = part
         return _Draft(
@@ -143,12 +141,12 @@ class Documents(Struct, eq=False):
         )
 
     def _part(self, name: str, places: PointerSet) -> msgspec.Raw | None:
-        """The text of the part of a member that is shown; None if nothing of it appears."""
+        """The JSON text of the part of a member in the inputs; None if there is none."""
         shown = shown_part(self._value(name), places)
         return None if shown is NOTHING else msgspec.Raw(_encode(shown))
 
     def _value(self, name: str) -> Any:
-        """A member of the request but ``object``, decoded."""
+        """A decoded member of the request, except ``object``."""
         if name == _OLD_OBJECT:
             return self.request.old_object
         if name not in self.values:

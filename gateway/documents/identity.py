@@ -1,19 +1,19 @@
-"""What of the configuration can change a verdict, as 32 bytes: a part of the key under which the verdict is kept.
+"""A hash of the configuration that can change a verdict: 32 bytes, part of the verdict's cache key.
 
-Inside: the worker (its name, and how it is reached: another program answers otherwise), which of its policies, the
-settings, what the policy is shown, what it may change. Phase, version and document are the key's other parts. Over TLS
-also the name that the worker has to prove: what anybody may have said in plain text is not reused for somebody proven.
+Included: the worker (its name and how it is reached, since another program may answer differently), its policy, the
+settings, the policy's inputs and writes. Phase, version and document are the key's other parts. With TLS, the name that
+the worker must prove is included too, so that an answer received in plain text is never reused for a verified worker.
 
-Outside: whatever decides whether and when it is asked, and what becomes of the verdict (rules, selectors, timeouts,
-failurePolicy, mode, cache, onConflict); what the policy is called here, and where it is written. "Changing a timeout
-flushes nothing". (The cache keeps each policy's verdicts apart all the same, so that they can be purged.)
+Not included: what decides whether and when the policy is called and how its verdict is used (rules, selectors,
+timeouts, failurePolicy, mode, cache, onConflict); the policy's name in the configuration, and its file. "Changing a
+timeout flushes nothing". (The cache still keeps each policy's verdicts apart, so that they can be purged.)
 
-The bytes are equal on all replicas: nothing in them depends on the process, the order of a file, or the machine. So
-the directory of a file counts neither, though a relative path begins there: the mount may differ between replicas. Nor
-do authorities and certificates: they are renewed, and the worker stays who it is.
+The bytes are equal on all replicas: they do not depend on the process, the order of a file, or the machine. The
+directory of a file is not included, although relative paths start there: the mount may differ between replicas. CA
+bundles and certificates are not included either: they are renewed while the worker stays the same.
 
-Framing: each part is a netstring (``LENGTH:BYTES,``), a list is the netstring of its elements' netstrings, and a sum is
-told by a tag. So no two different configurations are the same bytes.
+Framing: each part is a netstring (``LENGTH:BYTES,``), a list is the netstring of its elements' netstrings, and variants
+have a tag. So no two different configurations have the same bytes.
 """
 
 import hashlib
@@ -28,16 +28,16 @@ from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
 _FORMAT: Final = b"admission-gateway verdict identity 2"
-"""Another number whenever the same configuration comes to mean something else, the default of ``writes`` included."""
+"""The number changes whenever the same configuration gets another meaning, including the default of ``writes``."""
 
 _EVERYTHING: Final = b"everything"
 _ABSENT: Final = b"absent"
 
 
 def verdict_identity(policy: Policy, worker: Worker) -> bytes:
-    """The identity of what ``policy`` asks ``worker``: a SHA-256, 32 bytes.
+    """The identity of ``policy`` at ``worker``: a SHA-256, 32 bytes.
 
-    Equal for policies that put the same question to the same worker, and for no others.
+    Equal only for policies that call the same policy of the same worker with the same settings, inputs and writes.
     """
     parts = (_FORMAT, _worker(worker), _text(policy.policy), policy.settings, _inputs(policy.inputs))
     return hashlib.sha256(_list((*parts, _writes(policy.writes)))).digest()
@@ -46,7 +46,7 @@ def verdict_identity(policy: Policy, worker: Worker) -> bytes:
 def _worker(worker: Worker) -> bytes:
     grpc = _ABSENT if worker.grpc is None else _grpc(worker.grpc)
     webhook = _ABSENT if worker.webhook is None else _webhook(worker.webhook)
-    # What came later stands only where it is meant, so that it changes no key of the others.
+    # Fields added later are included only where they are set, so that the keys of other workers stay the same.
     queue = () if worker.queue is None else (b"queue", _text(worker.queue.stream))
     hook = () if worker.hook is None else (b"hook", _hook(worker.hook))
     return _list((_text(worker.name), grpc, webhook, *queue, *hook))
@@ -69,7 +69,7 @@ def _webhook(target: WebhookTarget) -> bytes:
         if service is None
         else _list(map(_text, (service.namespace, service.name, service.path, str(service.port))))
     )
-    # In another version of AdmissionReview, the same webhook is sent something else.
+    # The same webhook receives other content in another version of AdmissionReview.
     return _list((_text(target.url), where, _list(map(_text, target.review_versions))))
 
 
@@ -82,7 +82,7 @@ def _writes(writes: Writes) -> bytes:
 
 
 def _places(places: PointerSet | None) -> bytes:
-    """The widest of them, sorted: the same set is the same bytes, however it was written."""
+    """The widest pointers, sorted: equal sets have equal bytes, however they are written."""
     if places is None:
         return _EVERYTHING
     return _list(_text(format_pointer(pointer)) for pointer in places.pointers)
@@ -93,5 +93,5 @@ def _list(parts: Iterable[bytes]) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    # A name in Python may hold half of a surrogate pair, which UTF-8 has no bytes for.
+    # A Python string may have a lone surrogate, which UTF-8 cannot encode.
     return text.encode("utf-8", "surrogatepass")

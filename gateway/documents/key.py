@@ -1,12 +1,11 @@
-"""The key of a question: two questions with the same key have the same verdict.
+"""The cache key of a call: two calls with the same key have the same verdict.
 
     key = SHA-256 over (phase, identity, version, document)
 
-``identity`` is a content hash of what can change a verdict in the configuration, ``version`` the worker's, of this
-policy; ``document`` is the digest of exactly what is sent. Each part is preceded by its length in bytes (eight of them,
-the highest first), so that no two questions give the same text: without, version "1" before a document that begins with
-"2" would be version "12". The first part names this very rule; should the rule ever change, no key of the old one can
-be met.
+``identity`` is a hash of what can change a verdict in the configuration, ``version`` the policy's version at the
+worker, ``document`` the digest of the document. Each part is preceded by its length (eight bytes, big-endian), so that
+different parts never give the same text: otherwise version "1" before a document that begins with "2" would read as
+version "12". The first part names this rule; if the rule changes, no old key can match.
 """
 
 import hashlib
@@ -14,16 +13,16 @@ from typing import Final
 
 _RULE: Final = b"admission-gateway.dev/verdict/1"
 _LENGTH: Final = 8
-"""Bytes of a length: more than memory has."""
+"""Bytes of a length: enough for any text in memory."""
 
 
 def key_prefix(*, phase: str, identity: bytes, version: str) -> bytes:
-    """What the keys of all questions to a policy begin with, made when the policy's plan is.
+    """The prefix of the keys of all calls of a policy, computed once per plan.
 
     Args:
         phase: ``mutating`` or ``validating``.
         identity: that of the policy's ``Described``.
-        version: of the policy, as its worker said it; any text.
+        version: of the policy, in its worker's description; any text.
     """
     return b"".join(map(_framed, (_RULE, _bytes(phase), identity, _bytes(version))))
 
@@ -43,5 +42,5 @@ def _framed(part: bytes) -> bytes:
 
 
 def _bytes(text: str) -> bytes:
-    # A lone surrogate, which UTF-8 cannot say, must neither break the review nor be taken for something else.
+    # UTF-8 cannot encode a lone surrogate; it must neither break the review nor collide with another text.
     return text.encode("utf-8", "surrogatepass")

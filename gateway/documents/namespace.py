@@ -1,9 +1,9 @@
-"""``namespaceObject``: the Namespace of the object under review, as far as it is known: its name and its labels.
+"""``namespaceObject``: the Namespace of the object under review, with its name and its labels only.
 
 As in ValidatingAdmissionPolicy: "The namespace object that the incoming object belongs to. The value is null for
-cluster-scoped resources"; here it is absent then. "Special case, the namespace object has the namespace of itself
-(unhelpfully). Clear it in this case so there is no assumption it is already created": so it is absent for a Namespace,
-too. The labels are sorted, as the API server writes them; it writes none where there are none.
+cluster-scoped resources"; here it is absent for them. "Special case, the namespace object has the namespace of itself
+(unhelpfully). Clear it in this case so there is no assumption it is already created": so it is absent for a Namespace
+too. The labels are sorted, as the API server writes them; ``labels`` is absent if there are none.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _NAMESPACE: Final = GroupVersionKind(group="", version="v1", kind="Namespace")
 
 
 def namespace_of(request: Request) -> str:
-    """The name of the namespace whose object is offered with this request; "" if there is none."""
+    """The name of the namespace of this request's ``namespaceObject``; "" if there is none."""
     return "" if request.kind == _NAMESPACE else request.namespace
 
 

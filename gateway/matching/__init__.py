@@ -1,1 +1,1 @@
-"""(policy, request) -> matches, matches not, cannot tell, or needs a fact: rules, selectors, matchConditions."""
+"""Whether a policy matches a request: yes, no, undecidable, or a fact is missing. Rules, selectors, matchConditions."""

@@ -1,16 +1,16 @@
 """matchConditions: "All of the following conditions must be true for the webhook to be called".
 
-* Every condition is evaluated before anything is decided. Costing more together than one webhook's budget is an error,
-  whatever they say: it is kube-apiserver's first question.
-* Any false: not matched, even where another one is an error or would need an authorization ("If any condition false,
+* All conditions are evaluated before the result is decided. If together they cost more than one webhook's budget, that
+  is an error whatever their values: kube-apiserver checks this first.
+* Any false: not matched, even if another condition is an error or needs an authorization ("If any condition false,
   skip calling webhook always").
-* Else a missing authorization is asked for, even where another condition is an error: its answer may make it false.
-* Else any error: nobody can tell, and failurePolicy decides. An authorization that nobody can tell is such an error, of
-  each condition that depends on it: an expression would take it for "not allowed", and who is not allowed may be whom
-  the policy is for, or whom it spares.
-* An expression sees the object as it now is, and the request as CreateAdmissionRequest makes it: ``kind`` is that of
-  the object in hand, ``resource`` and ``subResource`` are the client's own, and what is empty is absent. ``uid`` and
-  the objects are not in it.
+* Else a missing authorization is looked up, even if another condition is an error: the condition may become false.
+* Else any error: undecidable, and failurePolicy applies. An authorization check that failed is such an error in each
+  condition that depends on it. It must not be taken for "not allowed": the policy may be meant for just those users, or
+  exempt them.
+* An expression sees the current object, and the request as CreateAdmissionRequest makes it: ``kind`` is that of the
+  current object, ``resource`` and ``subResource`` are those of the client's request, and empty members are absent.
+  ``uid`` and the objects are not in it.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,18 +38,18 @@ def by_conditions(
     authorizations: Authorizations,
     shown: dict[str, Any],
 ) -> Matched | NotMatched | NeedsAuthorization | Undecidable:
-    """Whether all conditions are true for the request, on the object that ``current`` gives.
+    """Whether all conditions are true for the request and the object that ``current`` returns.
 
     ``shown`` is the variable ``request``, which all policies of a review share: empty until an expression names it.
     """
     variables = Variables(request, current, shown)
-    told = {check: said for check, said in authorizations.items() if not said.error}
+    known = {check: authorization for check, authorization in authorizations.items() if not authorization.error}
     wrong: str | None = None
     errors: list[str] = []
     needed: list[NeedsAuthorization] = []
     budget, dearest = LARGEST_COST_PER_WEBHOOK, len(policy.match_conditions) * LARGEST_COST
     for each in policy.match_conditions:
-        evaluation = each.condition.evaluate(variables, told)
+        evaluation = each.condition.evaluate(variables, known)
         budget, dearest = budget - evaluation.cost, dearest - LARGEST_COST
         if budget < 0:
             return _undecidable(policy, request, [OUT_OF_BUDGET])
@@ -63,7 +63,7 @@ def by_conditions(
             case NeedsAuthorization() as missing:
                 needed.append(missing)
         if wrong is not None and dearest <= budget:
-            break  # whatever the others say and cost
+            break  # neither the values nor the costs of the others can change the result
     if wrong is not None:
         return NotMatched(why=f"matchConditions: {wrong}")
     if needed:
@@ -89,7 +89,7 @@ def _undecidable(policy: Policy, request: Request, errors: list[str]) -> Undecid
 
 
 class Variables:
-    """What expressions can name, made from a request; each is worked out only if an expression names it."""
+    """The variables of expressions, made from a request; each is computed only if an expression names it."""
 
     def __init__(self, request: Request, current: Callable[[], Any], shown: dict[str, Any]) -> None:
         self._request = request
@@ -98,7 +98,7 @@ class Variables:
 
     @cached_property
     def object(self) -> Any:
-        """The object as it is now."""
+        """The current object."""
         return self._current()
 
     @property

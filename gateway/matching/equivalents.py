@@ -6,7 +6,7 @@ across groups, those that share an identity (deployments of apps and of extensio
 the order in which they are tried.
 
 The API server's own table is in its memory. Here it is a value: from a test's case, from discovery in a cluster, or
-empty, where nobody knows.
+empty if it is not known.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ GroupResource = tuple[str, str]
 
 
 class ServedResource(Struct, frozen=True, kw_only=True):
-    """One registration: a resource, or a subresource of it, and the kind of its objects (None: it is not known)."""
+    """One registration: a resource, or a subresource of it, and the kind of its objects (None: not known)."""
 
     resource: GroupVersionResource
     kind: GroupVersionKind | None
@@ -29,7 +29,9 @@ class ServedResource(Struct, frozen=True, kw_only=True):
 
 
 class Equivalents:
-    """The table. ``served`` is in order of registration; ``identities`` names groups' resources that are one."""
+    """The table. ``served`` is in order of registration; ``identities`` gives the same name to equivalent resources of
+    different groups.
+    """
 
     __slots__ = ("_families", "_identities", "_known")
 
@@ -44,11 +46,11 @@ class Equivalents:
             self._families.setdefault((self._identity(each.resource), each.sub_resource), []).append(each)
 
     def knows(self, resource: GroupVersionResource) -> bool:
-        """Whether the table speaks of this group's resource at all: then what it doesn't list isn't served."""
+        """Whether the table has this group's resource in any version: then other versions of it are not served."""
         return _group_resource(resource) in self._known
 
     def of(self, resource: GroupVersionResource, sub_resource: str) -> tuple[ServedResource, ...]:
-        """What is the same as ``resource`` and its subresource, in order of registration, ``resource`` itself left out.
+        """The equivalents of ``resource`` and its subresource, in order of registration, without ``resource`` itself.
 
         "exclude attr.GetResource(), which we already checked"
         """
@@ -67,4 +69,4 @@ def _group_resource(resource: GroupVersionResource) -> GroupResource:
 
 
 EMPTY: Final = Equivalents()
-"""Nobody knows which resources are equivalent."""
+"""No resource is known to be equivalent to another."""

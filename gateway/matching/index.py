@@ -1,15 +1,16 @@
-"""Which policies have a rule about a request: looked up, instead of asking each policy.
+"""An index over the rules: which policies have a rule about a request.
 
-The index is made when the configuration is loaded. It works in two steps:
+The index is made when the configuration is loaded. A lookup has two steps:
 
-* **Buckets** hold, by API group and resource (``r/s``, with ``*`` as the rules have it), the policies that name them. A
-  request looks into eight of them at most: its own group or any, its own resource or any, its own subresource or any.
-  What is found there is asked for the rest (``by_rules``): operation, version, scope, matchPolicy.
-* **Answers** hold what came of that, by all it depends on: operation, group, version, resource, subresource, scope,
-  and the same of the client's own request where a policy is Exact. A cluster has a few hundred such combinations, so
-  nearly every review finds its policies with one look. They are bounded, since the words are those of the request.
+* **Buckets** hold the policies by the API group and resource that their rules name (``r/s``, and ``*`` as in the
+  rules). A request is looked up in at most eight of them: its own group or any, its own resource or any, its own
+  subresource or any. ``by_rules`` then checks the policies found: operation, version, scope, matchPolicy.
+* **Answers** hold the results by everything that they depend on: operation, group, version, resource, subresource,
+  scope, and the same of the client's own request if a policy is Exact. A cluster has a few hundred such combinations,
+  so nearly every review finds its policies with one lookup. Their number is bounded, because the keys come from
+  requests.
 
-The outcome is that of ``by_rules`` for each policy; those that it does not match are not in it.
+The result is that of ``by_rules`` for each policy, without the policies that do not match.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -23,11 +24,11 @@ from gateway.policies.model import MatchPolicy, Policy
 from gateway.review.request import GroupVersionResource, Request
 
 Concerned = Mapping[int, Ruled]
-"""The places of the policies that have a rule about a request, in chain order, each with what its rules come to."""
+"""The indexes of the policies that have a rule about a request, in chain order, each with the result of its rules."""
 
 KEPT: Final = 50_000
-"""How much is kept of answers: each counts 10 and its policies, at 60 to 100 bytes. So they take 5 MB at most: 5,000
-combinations that concern nobody, or 24 that concern 2,000 policies."""
+"""The size of all answers: each counts 10 plus the number of its policies, at 60 to 100 bytes. So they take at most
+5 MB: 5,000 combinations without a policy, or 24 with 2,000 policies."""
 
 _ANSWER: Final = 10
 
@@ -36,7 +37,7 @@ _Bucket = tuple[str, str, str]
 
 
 class EveryPolicy:
-    """Stands for the index where the API server has matched: whatever comes concerns all policies, so many."""
+    """The index of an entry that the API server has matched: each request concerns all of its ``count`` policies."""
 
     __slots__ = ("_concerned",)
 
@@ -44,7 +45,7 @@ class EveryPolicy:
         self._concerned: Concerned = dict.fromkeys(range(count), MATCHED)
 
     def concerned(self, request: Request) -> Concerned:
-        """All of them."""
+        """All policies."""
         del request
         return self._concerned
 
@@ -54,8 +55,8 @@ class RuleIndex:
 
     Args:
         policies: in chain order.
-        equivalents: which resources are the same in another version or group, as far as anybody knows.
-        kept: how much is kept of answers.
+        equivalents: the known resources that are the same in another version or group.
+        kept: the size of all answers.
     """
 
     __slots__ = ("_answers", "_buckets", "_equivalents", "_has_exact", "_kept", "_left", "_policies")
@@ -72,10 +73,10 @@ class RuleIndex:
         self._answers: dict[Hashable, Concerned] = {}
 
     def concerned(self, request: Request) -> Concerned:
-        """The places of the policies that have a rule about the request, in chain order, each with what that comes to.
+        """The indexes of the policies that have a rule about the request, in chain order, each with the rules' result.
 
         Raises:
-            ReviewError: a policy is Exact, and the request does not say readably what the client's own one was.
+            ReviewError: a policy is Exact, and the request's requestResource or requestKind cannot be read.
         """
         key: Hashable = (request.operation, request.resource, request.sub_resource, bool(request.namespace))
         if self._has_exact:
@@ -101,7 +102,7 @@ class RuleIndex:
         return found
 
     def _resources(self, request: Request) -> Iterator[tuple[GroupVersionResource, str]]:
-        """The resources that rules are held against: the delivered one, its equivalents, the client's own."""
+        """The resources that rules are compared with: the delivered one, its equivalents, the client's own."""
         yield request.resource, request.sub_resource
         for each in self._equivalents.of(request.resource, request.sub_resource):
             yield each.resource, request.sub_resource
@@ -120,7 +121,7 @@ class RuleIndex:
 
 
 PolicyIndex = RuleIndex | EveryPolicy
-"""Says which policies a request concerns."""
+"""An index that finds the policies that a request concerns."""
 
 
 def _named(policy: Policy) -> Iterator[_Bucket]:

@@ -1,4 +1,4 @@
-"""What matching can come to. Exactly one of these is the answer for a policy and a request."""
+"""The outcomes of matching. Matching a policy with a request returns exactly one of them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,7 +15,7 @@ class Matched(Struct, frozen=True, kw_only=True):
 
 
 class NotMatched(Struct, frozen=True, kw_only=True):
-    """The policy has nothing to do with this request; ``why`` names the field that says so."""
+    """The policy does not judge this request; ``why`` names the field that does not match."""
 
     why: str
 
@@ -23,9 +23,9 @@ class NotMatched(Struct, frozen=True, kw_only=True):
 class WrongVersion(Struct, frozen=True, kw_only=True):
     """The policy judges this request in another version: a failure ``WRONG_VERSION``.
 
-    kube-apiserver would convert the object to ``kind`` and call a webhook with ``resource``; what came here is another
-    version, and only the API server can convert. ``kind`` is None where no table of equivalent resources says it: the
-    table knows the resource and not its kind, or it does not know the resource, and then ``resource`` is what came.
+    kube-apiserver would convert the object to ``kind`` and call a webhook with ``resource``; the gateway has received
+    another version and cannot convert. ``kind`` is None if the table of equivalent resources does not have it: it has
+    the resource without a kind, or not the resource; then ``resource`` is the one received.
     """
 
     resource: GroupVersionResource
@@ -34,16 +34,16 @@ class WrongVersion(Struct, frozen=True, kw_only=True):
 
 
 class NeedsNamespace(Struct, frozen=True, kw_only=True):
-    """It depends on the labels of this namespace."""
+    """The outcome depends on the labels of this namespace."""
 
     namespace: str
 
 
 class Undecidable(Struct, frozen=True, kw_only=True):
-    """The policy is meant, or may be, but nobody can tell.
+    """Matching failed: the policy may or may not judge the request.
 
-    ``message`` is in kube-apiserver's own words, and ``details`` the StatusDetails that it gives with them; ``hint``
-    is what to do about it here. ``ignorable`` is False for what it refuses whatever failurePolicy says.
+    ``message`` is kube-apiserver's own message, ``details`` has its StatusDetails, and ``hint`` says what to do.
+    ``ignorable`` is False for what kube-apiserver refuses whatever the failurePolicy.
     """
 
     reason: Reason
@@ -54,13 +54,13 @@ class Undecidable(Struct, frozen=True, kw_only=True):
 
 
 Ruled = Matched | WrongVersion
-"""What rules come to for a policy that has one about the request."""
+"""The result of the rules of a policy that has a rule about the request."""
 
 Matching = Matched | NotMatched | WrongVersion | NeedsNamespace | NeedsAuthorization | Undecidable
-"""``NeedsAuthorization`` is that of ``gateway.cel``: it depends on the answer to its ``check``."""
+"""The outcome of matching. ``NeedsAuthorization`` (of ``gateway.cel``): it depends on the result of its ``check``."""
 
 MATCHED: Final = Matched()
-"""The one value of its type: whoever matches is compared with it."""
+"""The only value of its type: outcomes are compared with it by identity."""
 
 RULES: Final = NotMatched(why="rules")
 """No rule is about the request."""

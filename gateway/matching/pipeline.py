@@ -1,10 +1,10 @@
-"""Does this policy judge this request, on the object as it is now? Yes, no, cannot tell, or a fact is missing.
+"""Whether a policy judges a request with the current object: yes, no, undecidable, or a fact is missing.
 
-kube-apiserver asks namespaceSelector, objectSelector, rules, in that order, and reports a namespace that it cannot
-find only if the others match. Asking in the order of cost instead (rules, objectSelector, namespaceSelector) gives the
-same outcome, and looks up a namespace only for a policy that is otherwise concerned. The rules come first, for all
-policies together (``index``). matchConditions come last, and
-only for an object in the version that the policy judges: "only after all of that, on the object converted".
+kube-apiserver checks namespaceSelector, objectSelector and rules, in this order, and reports a namespace that it cannot
+find only if the others match. Checking in the order of cost (rules, objectSelector, namespaceSelector) has the same
+outcome, and needs a namespace lookup only for a policy that otherwise matches. The rules come first, for all policies
+together (``index``). matchConditions come last, and only for an object in the version that the policy judges: "only
+after all of that, on the object converted".
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ from gateway.review.request import Request
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """Facts at hand. What is missing, matching asks for; the same question with more facts comes further.
+    """The results of lookups so far. If one is missing, matching returns the need; call it again with the result.
 
-    ``namespaces``: labels by name, None for a namespace that does not exist. ``authorizations``: the answers to checks
-    of ``authorizer``. ``request``: the variable of this name, as soon as an expression has named it.
+    ``namespaces``: labels by name, None for a namespace that does not exist. ``authorizations``: the results of
+    ``authorizer`` checks. ``request``: the variable of this name, once an expression has named it.
     """
 
     namespaces: dict[str, Labels | None] = {}
@@ -43,10 +43,10 @@ def match(policy: Policy, ruled: Ruled, request: Request, current: Callable[[], 
 
     Args:
         policy: as configured.
-        ruled: what its rules come to (``RuleIndex``).
-        request: as it came.
-        current: gives the object as the policies before this one left it; called only if something needs it.
-        facts: what lookups have found so far.
+        ruled: the result of its rules (``RuleIndex``).
+        request: the request of the review.
+        current: returns the object after the policies before this one; called only if needed.
+        facts: the results of lookups so far.
     """
     wanted = policy.object_selector
     if wanted.requirements and not object_selected(wanted, current(), request.old_object):
@@ -71,7 +71,7 @@ def _by_namespace(policy: Policy, request: Request, current: Callable[[], Any], 
         # "If the request itself is creating or updating a namespace, then get the labels from attr.Object"
         labels = object_labels(current()) or {}
     else:
-        # Of a namespace's own requests too: there it is the namespace's name.
+        # Also for requests about the namespace itself: ``namespace`` is its name there.
         name = request.namespace
         if name and name not in facts.namespaces:
             return NeedsNamespace(namespace=name)

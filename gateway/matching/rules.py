@@ -1,4 +1,4 @@
-"""Rules: is this request one that the policy is about? kube-apiserver's matcher, line by line.
+"""Whether a rule matches a request: kube-apiserver's matcher, line by line.
 
 A rule matches if its scope, operation, group, version and resource all match; the first matching rule wins. ``*``
 matches anything in its list. Resources:
@@ -31,7 +31,7 @@ class Matcher(Protocol):
     def __call__(
         self, rule: Rule, operation: str, resource: GroupVersionResource, sub_resource: str, *, namespaced: bool
     ) -> bool:
-        """Whether the rule is about this."""
+        """Whether the rule matches."""
 
 
 def is_namespace(resource: GroupVersionResource) -> bool:
@@ -40,14 +40,14 @@ def is_namespace(resource: GroupVersionResource) -> bool:
 
 
 def matches(rule: Rule, operation: str, resource: GroupVersionResource, sub_resource: str, *, namespaced: bool) -> bool:
-    """Whether ``rule`` is about this operation on this resource, in this version.
+    """Whether ``rule`` matches this operation on this resource, in this version.
 
     Args:
         rule: as configured.
         operation: CREATE, UPDATE, DELETE or CONNECT.
-        resource: the resource, the delivered one or the client's own, as matchPolicy says.
+        resource: the resource, the delivered one or the client's own, depending on matchPolicy.
         sub_resource: empty for the resource itself.
-        namespaced: whether the resource lives in a namespace; False for a Namespace itself.
+        namespaced: whether the resource is in a namespace; False for a Namespace itself.
     """
     return _one_of(rule.api_versions, resource.version) and matches_any_version(
         rule, operation, resource, sub_resource, namespaced=namespaced
@@ -57,7 +57,7 @@ def matches(rule: Rule, operation: str, resource: GroupVersionResource, sub_reso
 def matches_any_version(
     rule: Rule, operation: str, resource: GroupVersionResource, sub_resource: str, *, namespaced: bool
 ) -> bool:
-    """Whether ``rule`` would match if it named every version: all of ``matches`` but the version."""
+    """Whether ``rule`` would match if it named all versions."""
     return (
         _one_of(rule.operations, operation)
         and _one_of(rule.api_groups, resource.group)

@@ -1,4 +1,4 @@
-"""Label selectors, as metav1.LabelSelectorAsSelector means them.
+"""Label selectors, with the semantics of metav1.LabelSelectorAsSelector.
 
 NotIn and DoesNotExist match where the key is absent; In and Exists don't. An empty selector matches everything.
 """
@@ -39,8 +39,8 @@ def object_labels(obj: Any) -> Labels | None:
 
     ("an object without metadata never matches": PodExecOptions and its like, and the absent object of a DELETE.)
 
-    Labels of a wrong JSON type are read as Unstructured.GetLabels reads them: a null is the empty string; anything else
-    that is not a string, and there are no labels.
+    Labels of a wrong JSON type are read as Unstructured.GetLabels reads them: null is the empty string; if any other
+    value is not a string, there are no labels.
     """
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict):
@@ -55,7 +55,7 @@ def object_labels(obj: Any) -> Labels | None:
 
 
 def object_selected(selector: Selector, obj: Any, old_object: Any) -> bool:
-    """Whether the object as it is now, or the old one, is selected."""
+    """Whether the selector matches the current object or the old one."""
     if not selector.requirements:
         return True
     for candidate in (obj, old_object):

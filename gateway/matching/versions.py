@@ -1,12 +1,13 @@
-"""Is the policy about this resource, and in this version? Rules and matchPolicy, as kube-apiserver's ShouldCallHook.
+"""Whether a policy's rules match a resource and its version: rules and matchPolicy, as kube-apiserver's ShouldCallHook.
 
-* **Exact**: the rules are held against the resource of the client's own request, and nothing else. If the object was
-  converted on its way here, the policy would be shown something else than it asked for: WrongVersion.
-* **Equivalent**: against the resource delivered ("a direct match wins"); else "see if the rule matches any of the
-  equivalent resources", rules in order, for each the equivalents in order of registration. The first hit decides the
-  resource and the kind; the object in hand is not of that kind, and only the API server can convert it: WrongVersion.
-* Where no table of equivalents speaks of the resource, the rule is: the same group and resource in a version that the
-  rules do not name is WrongVersion too, and never "not matched", since a version would be a way around the policy.
+* **Exact**: the rules are compared only with the resource of the client's own request. If the API server has converted
+  the object, the policy would receive another version than its rules name: WrongVersion.
+* **Equivalent**: the rules are compared with the delivered resource ("a direct match wins"); else "see if the rule
+  matches any of the equivalent resources": the rules in order, for each the equivalents in order of registration. The
+  first match gives the resource and the kind. The delivered object is not of that kind, and only the API server can
+  convert it: WrongVersion.
+* If the table of equivalents does not have the resource: the same group and resource in a version that the rules do not
+  name is WrongVersion too, never "not matched", so that a client cannot bypass the policy with another version.
 """
 
 from gateway.gotypes.meta import group_version
@@ -18,7 +19,7 @@ from gateway.review.request import GroupVersionKind, GroupVersionResource, Reque
 
 
 def by_rules(policy: Policy, request: Request, equivalents: Equivalents) -> Matched | NotMatched | WrongVersion:
-    """Whether a rule of the policy is about the request, and about the object as it was delivered."""
+    """Whether a rule of the policy matches the request, in the version of the delivered object."""
     if policy.match_policy is MatchPolicy.EXACT:
         return _exact(policy, request)
     if _any(policy.rules, request, request.resource, request.sub_resource):

@@ -1,4 +1,4 @@
-"""kube-apiserver's words for what it cannot decide (k8s.io/apimachinery/pkg/api/errors), and its details with them."""
+"""kube-apiserver's messages and StatusDetails for what it cannot decide (k8s.io/apimachinery/pkg/api/errors)."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -26,12 +26,12 @@ def details(group: str, resource: str, name: str) -> dict[str, Any]:
 
 
 def qualified(group: str, resource: str) -> str:
-    """GroupResource.String: ``deployments.apps``; the core group's resources stand alone."""
+    """GroupResource.String: ``deployments.apps``, and the resource alone for the core group."""
     return f"{resource}.{group}" if group else resource
 
 
 def aggregate(errors: Sequence[str]) -> str:
-    """utilerrors.NewAggregate: one error as it is, several different ones in brackets, each once."""
+    """utilerrors.NewAggregate: one error unchanged; several different ones in brackets, each once."""
     seen = list(dict.fromkeys(errors))
     return seen[0] if len(seen) == 1 else f"[{', '.join(seen)}]"
 
