@@ -90,6 +90,14 @@ def test_a_reserved_name_cannot_be_a_variable_in_a_text():
         Environment({"for": "int"}).compile("for")
 
 
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("(", ")"), ("[", "]"), ("{1: ", "}"), ("dyn(", ")"), ("true ? 1 : (", ")"), ("-(", ")")]
+)
+def test_a_hundred_levels_of_brackets_compile(opening, closing):
+    """Whatever nests. Kubernetes has 250; here Python's stack ends before."""
+    assert ENVIRONMENT.compile(opening * 100 + "1" + closing * 100).variables == ()
+
+
 @pytest.mark.parametrize("opening", ["(", "[", "{1: ", "f(", "!(", "-(", "a[", "a ? b : (", "a.f(", "[1].map(x, "])
 def test_nesting_without_end_is_a_mistake(opening):
     """Whatever nests."""
