@@ -69,8 +69,8 @@ class _Draft(Struct, kw_only=True, eq=False):
         return (current is self.current or self.object is None) and (labels is self.labels or self.namespace is None)
 
 
-class Documents(Struct, eq=False):
-    """The documents for one request. ``drafts`` are those made so far, ``values`` the decoded members."""
+class DocumentBuilder(Struct, eq=False):
+    """Makes the documents for one request. ``drafts`` are those made so far, ``values`` the decoded members."""
 
     request: Request
     drafts: dict[object, _Draft] = {}

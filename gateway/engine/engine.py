@@ -38,12 +38,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gateway.cel.program import NeedsAuthorization
-from gateway.documents.documents import Documents
+from gateway.documents.documents import DocumentBuilder
 from gateway.engine.call_tracker import NO_CALL, CallTracker, InvocationResult
 from gateway.engine.chain import PolicyChain
 from gateway.engine.deadlines import Budget
 from gateway.engine.decision import Decision
-from gateway.engine.document_builder import DocumentBuilder
 from gateway.engine.field_changes import changed_by
 from gateway.engine.lookups import Fact, Lookups
 from gateway.engine.match_errors import dry_run_unsupported, undecided
@@ -120,7 +119,7 @@ class Engine:
         known = namespaces.get(request.namespace)
         facts = Facts() if known is None else Facts(namespaces={request.namespace: known})
         self._lookups = Lookups(request, ids, facts)
-        self._documents = DocumentBuilder(Documents(request), facts)
+        self._documents = DocumentBuilder(request)
         self._tracker = CallTracker(request, self._budget, ids, traceparent)
         self._concerned: Concerned = {}
         self._may_prefetch = prefetch and not self._parallel
@@ -263,16 +262,19 @@ class Engine:
         if unavailable is not None:
             self._fail(invocation, unavailable, now)
             return
-        match self._documents.of(member, self._object):
-            case Failure() as failure:
-                self._fail(invocation, failure, now)
-            case NeedsNamespace() as need:
-                self._lookups.wait(invocation, need)
-            case document:
-                # timeoutSeconds begins here: the time of lookups does not count against the worker.
-                result = self._tracker.invoke(invocation, document, now)
-                if result is not None:
-                    self._settle(result, now)
+        labels = self._lookups.labels(member) if member.inputs.needs_namespace else None
+        if isinstance(labels, Failure):
+            self._fail(invocation, labels, now)
+            return
+        if isinstance(labels, NeedsNamespace):
+            self._lookups.wait(invocation, labels)
+            return
+        after = self._object.after
+        document = self._documents.of(member.inputs, after, changed=after is not None, namespace=labels)
+        # timeoutSeconds begins here: the time of lookups does not count against the worker.
+        result = self._tracker.invoke(invocation, document, now)
+        if result is not None:
+            self._settle(result, now)
 
     # ------------------------------------------------------------------------------------------------ settle
 

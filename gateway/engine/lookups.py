@@ -10,8 +10,12 @@ from msgspec import Struct
 
 from gateway.cel.authorization import Authorization
 from gateway.cel.program import NeedsAuthorization
+from gateway.documents.namespace import namespace_of
+from gateway.engine.match_errors import namespace_unknown
+from gateway.engine.plan import Member
 from gateway.engine.policy_call import PolicyInvocation
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
+from gateway.engine.verdicts import Failure
 from gateway.matching.outcomes import NeedsNamespace
 from gateway.matching.pipeline import Facts
 from gateway.matching.selectors import Labels
@@ -38,6 +42,20 @@ class Lookups(Struct, eq=False):
     facts: Facts
     new: list[Lookup] = []
     open: dict[int, _Open] = {}
+
+    def labels(self, member: Member) -> Labels | NeedsNamespace | Failure | None:
+        """The labels of the request's namespace, for a policy whose inputs need them; None for a request without one.
+
+        A namespace that does not exist is the same failure as for a namespaceSelector: without the labels, the document
+        would be a different one.
+        """
+        namespace = namespace_of(self.request)
+        if not namespace:
+            return None
+        if namespace not in self.facts.namespaces:
+            return NeedsNamespace(namespace=namespace)
+        labels = self.facts.namespaces[namespace]
+        return namespace_unknown(member.policy, namespace) if labels is None else labels
 
     def wait(self, invocation: PolicyInvocation, need: NeedsNamespace | NeedsAuthorization) -> None:
         """Make ``invocation`` wait for the lookup that it needs."""

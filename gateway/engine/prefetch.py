@@ -10,11 +10,11 @@ matching is reused: a fact is found once and never changes.
 """
 
 from gateway.cel.program import NeedsAuthorization
-from gateway.documents.documents import Document
+from gateway.documents.documents import Document, DocumentBuilder
 from gateway.engine.call_tracker import CallTracker, has_side_effects
-from gateway.engine.document_builder import DocumentBuilder
 from gateway.engine.lookups import Lookups
-from gateway.engine.plan import Plan
+from gateway.engine.plan import Member, Plan
+from gateway.engine.verdicts import Failure
 from gateway.matching.index import Concerned
 from gateway.matching.outcomes import Matched, Matching, NeedsNamespace
 from gateway.matching.pipeline import match
@@ -72,7 +72,7 @@ class Prefetch:
         member = self._plan.members[index]
         try:
             matching = self._match(index)
-            document = self._documents.of_original(member) if isinstance(matching, Matched) else None
+            document = self._document(member) if isinstance(matching, Matched) else None
         except ReviewError:
             # The policy's turn may never come. If it does, it raises the same error.
             return
@@ -82,6 +82,13 @@ class Prefetch:
                 self._waiting.append(index)
         if isinstance(document, Document):
             self._tracker.prefetch(index, member, document, now)
+
+    def _document(self, member: Member) -> Document | NeedsNamespace | Failure:
+        """What the policy is sent about the object that came."""
+        labels = self._lookups.labels(member) if member.inputs.needs_namespace else None
+        if isinstance(labels, NeedsNamespace | Failure):
+            return labels
+        return self._documents.of(member.inputs, None, changed=False, namespace=labels)
 
     def _match(self, index: int) -> Matching:
         known = self._matchings.get(index)

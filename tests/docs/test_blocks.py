@@ -15,7 +15,7 @@ import yaml
 from click.testing import CliRunner
 
 from gateway.cli.main import main
-from gateway.documents.documents import Documents
+from gateway.documents.documents import DocumentBuilder
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration
@@ -100,7 +100,7 @@ def test_a_document_is_what_the_inputs_show(block):
     (said,) = documents(block.text)
     inputs = Inputs(places=PointerSet(parse_pointer(pointer) for pointer in said["inputs"]))
     request = decode((REVIEWS / "1-pod-create.json").read_bytes())
-    document = Documents(request).of(inputs, None, changed=False, namespace={"team": "a"})
+    document = DocumentBuilder(request).of(inputs, None, changed=False, namespace={"team": "a"})
     # To the order of members: it is the request's own.
     assert list(_flat(json.loads(document.content))) == list(_flat(json.loads(expected)))
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gateway.documents.documents import Documents
+from gateway.documents.documents import DocumentBuilder
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer_set import PointerSet
@@ -20,7 +20,7 @@ USER = Inputs(places=PointerSet([("userInfo", "username")]))
 @pytest.mark.parametrize("traffic", recordings(), ids=lambda each: each.name)
 def test_a_recorded_request_is_its_own_document_but_for_the_uid(traffic):
     """Every top-level member, unknown ones included, in order and to the byte."""
-    document = Documents(decode(traffic.body)).of(ALL, None, changed=False)
+    document = DocumentBuilder(decode(traffic.body)).of(ALL, None, changed=False)
     expected = json.loads(traffic.body)["request"]
     del expected["uid"]
     assert json.loads(document.content) == expected
@@ -31,7 +31,7 @@ def test_a_recorded_request_is_its_own_document_but_for_the_uid(traffic):
 
 def test_two_requests_that_differ_in_their_uid_have_one_document():
     """kube-apiserver makes a new uid for every call."""
-    one, two = (Documents(request(uid=uid)).of(ALL, None, changed=False) for uid in ("u1", "u2"))
+    one, two = (DocumentBuilder(request(uid=uid)).of(ALL, None, changed=False) for uid in ("u1", "u2"))
     assert (one.content, one.digest) == (two.content, two.digest)
 
 
@@ -39,8 +39,8 @@ def test_two_requests_that_differ_in_their_uid_have_one_document():
 def test_every_other_member_makes_another_document(member):
     """A field that was sent can matter."""
     values = {"operation": "UPDATE"}
-    plain = Documents(request()).of(ALL, None, changed=False)
-    other = Documents(request(**{member: values.get(member, {"username": "x"} if member == "userInfo" else "x")}))
+    plain = DocumentBuilder(request()).of(ALL, None, changed=False)
+    other = DocumentBuilder(request(**{member: values.get(member, {"username": "x"} if member == "userInfo" else "x")}))
     assert other.of(ALL, None, changed=False).digest != plain.digest
 
 
@@ -48,14 +48,14 @@ def test_a_changed_object_stands_where_the_object_stood():
     """The order of members stays."""
     on = request()
     changed = {"metadata": {"name": "p", "labels": {"a": "<é>"}}}
-    document = json.loads(Documents(on).of(ALL, changed, changed=True).content)
+    document = json.loads(DocumentBuilder(on).of(ALL, changed, changed=True).content)
     assert document["object"] == changed
     assert list(document) == [name for name in on.members if name != "uid"]
 
 
 def test_policies_share_one_document_while_the_object_stays():
     """It is built once, for all policies with equal inputs."""
-    documents = Documents(request())
+    documents = DocumentBuilder(request())
     changed = {"metadata": {}}
     equal = Inputs(places=PointerSet([("object", "metadata", "labels", "x"), ("object", "metadata", "labels")]))
     for inputs, again in ((ALL, Inputs()), (LABELS, equal)):
@@ -67,7 +67,7 @@ def test_policies_share_one_document_while_the_object_stays():
 
 def test_a_document_that_does_not_show_the_object_stays_when_it_changes():
     """Nothing is encoded, hashed or asked again; so too where the inputs reach into it, but not to the change."""
-    documents = Documents(request(userInfo={"username": "u"}))
+    documents = DocumentBuilder(request(userInfo={"username": "u"}))
     for inputs in (USER, LABELS, Inputs(places=PointerSet())):
         before = documents.of(inputs, None, changed=False)
         after = documents.of(inputs, {"metadata": {"labels": {}, "annotations": {}}}, changed=True)
@@ -76,7 +76,7 @@ def test_a_document_that_does_not_show_the_object_stays_when_it_changes():
 
 def test_an_object_changed_back_is_the_api_server_s_own_bytes_again():
     """Then it is the same question as at first."""
-    documents = Documents(request({"metadata": {"name": "<p>"}}))
+    documents = DocumentBuilder(request({"metadata": {"name": "<p>"}}))
     first = documents.of(ALL, None, changed=False)
     assert documents.of(ALL, {"metadata": {"name": "q"}}, changed=True).digest != first.digest
     assert documents.of(ALL, None, changed=False) == first

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.documents.documents import Documents
+from gateway.documents.documents import DocumentBuilder
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer_set import ANY, PointerSet
@@ -17,7 +17,7 @@ LABELS = {"team": "a", "env": "prod"}
 def shown(on, *pointers, labels=LABELS):
     """The decoded document that shows these places, about an object as it came."""
     return json.loads(
-        Documents(on).of(Inputs(places=PointerSet(pointers)), None, changed=False, namespace=labels).content
+        DocumentBuilder(on).of(Inputs(places=PointerSet(pointers)), None, changed=False, namespace=labels).content
     )
 
 
@@ -38,7 +38,7 @@ def test_only_what_is_declared_of_it_is_shown():
 
 def test_labels_in_another_order_are_the_same_document():
     """Replicas that heard of them in another order ask the same question."""
-    documents = Documents(request())
+    documents = DocumentBuilder(request())
     inputs = Inputs(places=PointerSet([("namespaceObject", "metadata")]))
     first = documents.of(inputs, None, changed=False, namespace=LABELS)
     assert documents.of(inputs, None, changed=False, namespace=dict(reversed(LABELS.items()))) is first
@@ -49,13 +49,13 @@ def test_labels_in_another_order_are_the_same_document():
 def test_what_is_in_no_namespace_has_none(name):
     """ "The value is null for cluster-scoped resources", and for Namespaces, which claim to be in themselves."""
     on = decode(recording(name).body)
-    assert Documents(on).namespace == ""
+    assert DocumentBuilder(on).namespace == ""
     assert "namespaceObject" not in shown(on, ("namespaceObject",))
 
 
 def test_what_is_in_a_namespace_offers_it():
     """Its name says whom to look up."""
-    assert Documents(decode(recording("pod-create.0m").body)).namespace == "t"
+    assert DocumentBuilder(decode(recording("pod-create.0m").body)).namespace == "t"
 
 
 def test_a_namespace_that_nobody_knows_does_not_appear():
@@ -72,7 +72,7 @@ def test_no_labels_are_no_member():
 @pytest.mark.parametrize("inputs", [Inputs.EVERYTHING, Inputs(places=PointerSet([("object",)]))])
 def test_it_is_not_shown_unasked(inputs):
     """It is no member of the request."""
-    documents = Documents(request())
+    documents = DocumentBuilder(request())
     assert b"prod" not in documents.of(inputs, None, changed=False, namespace=LABELS).content
 
 
@@ -80,7 +80,9 @@ def test_a_member_of_the_request_by_that_name_does_not_pass_for_it():
     """Should Kubernetes ever send one, it is a member like any other without inputs; declared, ours is meant."""
     on = request(namespaceObject={"metadata": {"name": "theirs"}})
     for pointer in (("namespaceObject",), (ANY,)):
-        content = Documents(on).of(Inputs(places=PointerSet([pointer])), None, changed=False, namespace=LABELS).content
+        content = (
+            DocumentBuilder(on).of(Inputs(places=PointerSet([pointer])), None, changed=False, namespace=LABELS).content
+        )
         assert content.count(b'"namespaceObject"') == 1
         assert json.loads(content)["namespaceObject"]["metadata"]["name"] == "t"
-    assert b"theirs" in Documents(on).of(Inputs.EVERYTHING, None, changed=False).content
+    assert b"theirs" in DocumentBuilder(on).of(Inputs.EVERYTHING, None, changed=False).content

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from gateway.documents.documents import Documents
+from gateway.documents.documents import DocumentBuilder
 from gateway.review.request import ReviewError, decode
 from gateway.scopes.inputs import ALWAYS, Inputs
 from gateway.scopes.pointer_set import ANY
@@ -26,7 +26,7 @@ from tests.world import request
 
 def document(on, inputs, **state):
     """The document about a request as it came."""
-    return Documents(on).of(inputs, None, changed=False, **state)
+    return DocumentBuilder(on).of(inputs, None, changed=False, **state)
 
 
 def drawn(random: Random):
@@ -53,7 +53,7 @@ def test_a_change_to_the_object_under_review_counts_exactly_if_it_is_declared(ra
     """It is the very same document while the policies before it change what it does not show."""
     before, patterns = drawn(random)
     change = mutated(random, before, patterns)
-    documents, inputs = Documents(encoded(before)), inputs_of(patterns)
+    documents, inputs = DocumentBuilder(encoded(before)), inputs_of(patterns)
     if change.request["object"] == before["object"]:
         return
     first = documents.of(inputs, None, changed=False)

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from gateway.documents.documents import Documents
+from gateway.documents.documents import DocumentBuilder
 from gateway.policies.model import Phase
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
@@ -78,7 +78,7 @@ async def test_only_what_is_declared_leaves_the_process(claimed):
         for recording in recordings():
             body, labels = _planted(recording)
             review = decode(body)
-            document = Documents(review).of(inputs, None, changed=False)
+            document = DocumentBuilder(review).of(inputs, None, changed=False)
             await asked(workers, about, content=document.content)
             sent = pb.ReviewRequest.FromString(recorder.reviews[-1]).ask
             assert _members(sent.document) - BESIDES <= {"object"}

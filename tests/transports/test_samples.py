@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from admission_worker.claims import EVERYTHING
 from admission_worker.projection import document_of
 from admission_worker.samples import worker
-from gateway.documents.documents import Documents
+from gateway.documents.documents import DocumentBuilder
 from gateway.policies.model import Phase
 from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
@@ -69,7 +69,7 @@ def test_the_sdk_cuts_documents_as_the_gateway_does(data):
         )
     )
     inputs = Inputs.EVERYTHING if claim is EVERYTHING else Inputs(places=PointerSet(map(parse_pointer, claim)))
-    documents = Documents(decode(recording.body))
+    documents = DocumentBuilder(decode(recording.body))
     sent = documents.of(inputs, None, changed=False, namespace=LABELS)
     if documents.namespace:
         request["namespaceObject"] = {

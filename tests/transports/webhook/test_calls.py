@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gateway.documents.documents import Documents
+from gateway.documents.documents import DocumentBuilder
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
@@ -32,7 +32,7 @@ async def test_a_call_has_the_bytes_of_kube_apiserver_but_for_the_uid(calling):
                 request = decode(each.body)
                 if request.api_version != f"admission.k8s.io/{version}":
                     continue
-                document = Documents(request).of(Inputs.EVERYTHING, None, changed=False)
+                document = DocumentBuilder(request).of(Inputs.EVERYTHING, None, changed=False)
                 assert isinstance(await asking.ask(document=document.content), Allow), each.name
                 got = hook.got[-1]
                 assert got.body == each.body.replace(request.uid.encode(), got.uid.encode()), each.name
