@@ -18,6 +18,8 @@ connections, or the time for it is over.
 
 import asyncio
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Final, Protocol, cast
 
@@ -186,7 +188,22 @@ class HttpServer:
         require_review(request, path, self._routes.not_ready)
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)
-        load, connection = self.load, cast("Connection", request.protocol)
+        with self._in_hand(cast("Connection", request.protocol), target, body, ends) as overloaded:
+            reply = await self._judge(
+                target, body, started, ends, overloaded=overloaded, traceparent=traceparent(request)
+            )
+        return web.Response(
+            status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
+        )
+
+    @contextmanager
+    def _in_hand(self, connection: Connection, target: Target, body: bytes, ends: float) -> Iterator[bool]:
+        """While a review is judged: counts it and watches its time; gives whether it is one too many.
+
+        Raises:
+            Refused: as the judge does; and INTERNAL where it breaks, because whatever happens in there is answered.
+        """
+        load = self.load
         overloaded = load.reviews >= self._limits.reviews_in_flight
         if overloaded:
             self._events.count(LIMIT_HITS, "reviews_in_flight")
@@ -195,9 +212,7 @@ class HttpServer:
         connection.review = task, ends + self._limits.overrun_seconds
         load.reviews += 1
         try:
-            reply = await self._judge(
-                target, body, started, ends, overloaded=overloaded, traceparent=traceparent(request)
-            )
+            yield overloaded
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is, there is an answer
             _require_own(error, task, target, overdue=connection.review is None)
             text = f"{Reason.INTERNAL}: this review could not be judged; see the gateway's log"
@@ -206,9 +221,6 @@ class HttpServer:
             load.reviews -= 1
             load.body_bytes -= len(body)
             connection.review = None
-        return web.Response(
-            status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
-        )
 
     async def _refused(self, request: web.BaseRequest, refused: Refused) -> web.StreamResponse:
         """Answer a refusal; if more of the body is to come: then read it, then close."""
