@@ -12,7 +12,7 @@ _PAD: Final = b"="
 _QUANTUM: Final = 4
 
 
-def base64_mistake(text: str) -> int | None:
+def base64_error(text: str) -> int | None:
     """The offset, in bytes of UTF-8, at which Go's decoder gives up; None if the text is base64."""
     source = text.encode(errors="replace")
     at = _past(_ALPHABET, source, 0)

@@ -32,7 +32,7 @@ _ZONE_HOURS: Final = 24
 _ZONE_MINUTES: Final = 60
 
 
-def timestamp_mistake(text: str) -> str | None:
+def timestamp_error(text: str) -> str | None:
     """What Go says of a text that is no RFC 3339 timestamp; None if it is one."""
     at = 0
     found: dict[str, str] = {}

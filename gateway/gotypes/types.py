@@ -11,7 +11,7 @@ laxer than a schema's:
 * ``[]byte`` is a string in base64, in which line breaks are ignored, or an array of small integers.
 
 A type is a value, built from the classes below; a struct is a table of its fields. There are two ways in: ``read`` is
-for what another program answers, and stops at the first mistake; ``gateway.policies.decoding.strict`` is for manifests,
+for what another program answers, and stops at the first error; ``gateway.policies.decoding.strict`` is for manifests,
 strict, and tells all of them, each at its line.
 """
 
@@ -23,9 +23,9 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from gateway.gotypes.base64_text import base64_mistake
+from gateway.gotypes.base64_text import base64_error
 from gateway.gotypes.places import DecodeError, Place
-from gateway.gotypes.timestamps import timestamp_mistake
+from gateway.gotypes.timestamps import timestamp_error
 from gateway.gotypes.values import again, pairs
 
 
@@ -130,9 +130,9 @@ class Bytes(GoType, msgspec.Struct, frozen=True):
             return bytes([_BYTE.read(0 if each is None else each, at.inside(at_)) for at_, each in enumerate(value)])
         if type(value) is not str:
             raise at.error("a string in base64", value, self.go)
-        mistake = base64_mistake(value)
-        if mistake is not None:
-            words = f"illegal base64 data at input byte {mistake}"
+        error = base64_error(value)
+        if error is not None:
+            words = f"illegal base64 data at input byte {error}"
             raise DecodeError(at.path, "a string in base64", "one that is not base64", words)
         return base64.b64decode(value)
 
@@ -146,9 +146,9 @@ class Time(GoType, msgspec.Struct, frozen=True):
         """The text of the time, unchanged."""
         if type(value) is not str:
             raise at.error("a time (RFC 3339)", value, self.go)
-        mistake = timestamp_mistake(value)
-        if mistake is not None:
-            raise DecodeError(at.path, "a time (RFC 3339)", "a string that is none", mistake)
+        error = timestamp_error(value)
+        if error is not None:
+            raise DecodeError(at.path, "a time (RFC 3339)", "a string that is none", error)
         return value
 
 

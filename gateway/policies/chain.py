@@ -1,6 +1,6 @@
 """A configuration document, ours or a native one: a name, and policies in their order.
 
-A mistake in the document itself leaves open who is in the chain, and so refuses the whole source; a mistake within one
+An error in the document itself makes the chain unknown, and so refuses the whole source; an error within one
 entry is that policy's alone. Hence two lists of findings: the document's, and one for each entry.
 """
 
@@ -42,7 +42,7 @@ class ChainDocument(Struct, frozen=True, kw_only=True):
         return replace(self, document=decode(self.document, CONFIGURATIONS[self.phase, self.version], Place()))
 
     def read_name(self) -> str | None:
-        """The configuration's name, which decides its place in the chain; mistakes around it are reported."""
+        """The configuration's name, which decides its place in the chain; errors around it are reported."""
         if not self.version:
             self.document.mapping(_DOCUMENT)
         return read_name(self.document)
@@ -50,7 +50,7 @@ class ChainDocument(Struct, frozen=True, kw_only=True):
     def read_policies(
         self, name: str, workers: Workers, warnings: Findings
     ) -> Iterator[tuple[Policy, Worker | None, Findings]]:
-        """The policies in their order, each with the worker that it brings along and the mistakes in it.
+        """The policies in their order, each with the worker that it defines and the errors in it.
 
         What is no list of policies at all is reported to the document's findings, and gives none.
         """

@@ -1,12 +1,12 @@
-"""All texts of a source -> one Configuration, with all its mistakes at once. "Not knowing is not allowing":
+"""All texts of a source -> one Configuration, with all its errors at once. "Not knowing is not allowing":
 
-* Whatever leaves open who is in the chain, or in which order, is fatal: a text that cannot be read, an object of an
-  unknown kind, a configuration that has no name, no list of policies, or a field of its own that nobody knows, two
-  configurations of one name, two Workers of one name. Such a Configuration must not be served. So is whatever leaves
-  open what hooks are told of the cluster.
-* A mistake within one policy is that policy's fault; it stands in the chain all the same.
-* A Worker with a mistake is left out, and each policy that names it has a fault which says so.
-* A Namespace with a mistake, or one that is there twice, is left out: its labels are unknown, not empty, and a policy
+* What makes the chain or its order unknown is fatal: a text that cannot be read, an object of an unknown kind, a
+  configuration that has no name, no list of policies, or an unknown field of its own, two configurations of one name,
+  two Workers of one name. Such a Configuration must not be served. What makes the snapshots of hooks unknown is fatal
+  too.
+* An error within one policy is that policy's fault; the policy stays in the chain.
+* A Worker with an error is left out, and each policy that names it has a fault that says so.
+* A Namespace with an error, or one that is there twice, is left out: its labels are unknown, not empty, and a policy
   whose namespaceSelector needs them fails (``NAMESPACE_UNKNOWN``).
 
 Chain order is Kubernetes': by configuration name, then by place in the list. The order of the texts means nothing.
@@ -111,13 +111,13 @@ def _namespaces(objects: Iterable[SourceObject]) -> dict[str, dict[str, str]]:
 
 
 class _Chain(Struct, kw_only=True):
-    """The policies of one phase in chain order, and the workers that native ones bring along."""
+    """The policies of one phase in chain order, and the workers that native ones define."""
 
     policies: list[Policy] = field(default_factory=list)
     workers: dict[str, Worker] = field(default_factory=dict)
 
     def read(self, objects: Iterable[SourceObject], phase: Phase, workers: Workers, hints: Findings) -> None:
-        """A configuration without a name is read for its mistakes only."""
+        """A configuration without a name is read only for its errors."""
         named: dict[str, tuple[ChainDocument, Section]] = {}
         nameless: list[tuple[ChainDocument, Section]] = []
         for item in objects:
@@ -146,8 +146,8 @@ class _Chain(Struct, kw_only=True):
 def _read(
     document: ChainDocument, section: Section, name: str, workers: Workers, hints: Findings
 ) -> Iterator[tuple[Policy, Worker | None]]:
-    for policy, worker, mistakes in document.read_policies(name, workers, hints):
-        section.faults.extend(mistakes)
+    for policy, worker, errors in document.read_policies(name, workers, hints):
+        section.faults.extend(errors)
         yield policy, worker
 
 

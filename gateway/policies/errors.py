@@ -21,7 +21,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class ConfigurationError(Struct, frozen=True, kw_only=True):
-    """One mistake: where, and what in Kubernetes' words (``policies[0].rules[0].operations: Required value``).
+    """One error: where, and what in Kubernetes' words (``policies[0].rules[0].operations: Required value``).
 
     ``hint`` is what Kubernetes does not say: what was probably meant, or where the first of two stands.
     """
@@ -65,7 +65,7 @@ MAX_MISTAKE: Final = 1000
 
 def summary(findings: Findings) -> str:
     """``PATH: MESSAGE`` of each on one line, joined by ``; ``; empty if there are none."""
-    mistakes = [one_line(finding.text[:MAX_MISTAKE]) for finding in findings[:MAX_SUMMARIZED]]
+    errors = [one_line(finding.text[:MAX_MISTAKE]) for finding in findings[:MAX_SUMMARIZED]]
     if len(findings) > MAX_SUMMARIZED:
-        mistakes.append(f"and {len(findings) - MAX_SUMMARIZED} more mistakes")
-    return "; ".join(mistakes)
+        errors.append(f"and {len(findings) - MAX_SUMMARIZED} more errors")
+    return "; ".join(errors)

@@ -102,7 +102,7 @@ def wrong_type(found: str, expected: str, advice: str = "") -> str:
 
 
 def unsupported(value: str, supported: Iterable[str]) -> str:
-    """``Unsupported value``: not one of the words that the field knows, which are told in alphabetical order."""
+    """``Unsupported value``: not one of the words that the field knows, in alphabetical order."""
     return _detailed(
         f"Unsupported value: {go_json(value)}", "supported values: " + ", ".join(map(quote, sorted(supported)))
     )

@@ -19,7 +19,7 @@ from gateway.policies.decoding.field import Field
 from gateway.policies.errors import Place
 from gateway.policies.fields.policy import Workers
 from gateway.policies.fields.settings import canonical
-from gateway.policies.objects import CONFIGURATION_KINDS, WORKER, Objects, SourceObject, refuse_stranger
+from gateway.policies.objects import CONFIGURATION_KINDS, WORKER, Objects, SourceObject, refuse_unknown
 from gateway.policies.workers.hook_target import is_named
 from gateway.policies.workers.targets import HookTarget, Worker
 
@@ -69,9 +69,9 @@ def with_snapshots(workers: Workers, found: Objects) -> Workers:
     for item in found.known:
         if item.kind not in _OURS:
             _assign(item, needing.values(), seen)
-    for item in found.strangers:
+    for item in found.unknown:
         if not _assign(item, needing.values(), seen):
-            refuse_stranger(item)
+            refuse_unknown(item)
     return replace(workers, sound={**workers.sound, **{name: each.complete() for name, each in needing.items()}})
 
 

@@ -32,7 +32,7 @@ _FOREGROUND: Final = "foregroundDeletion"
 
 
 def read_name(document: Field, syntax: Callable[[str], list[str]] = dns_subdomain) -> str | None:
-    """The name of a cluster-scoped object, or None where there is no usable one; mistakes around it are reported."""
+    """The name of a cluster-scoped object, or None where there is no usable one; errors around it are reported."""
     metadata = document.get("metadata")
     if not metadata.absent and not metadata.mapping(OBJECT_META.fields):
         return None
@@ -56,7 +56,7 @@ def _check_annotations(field: Field) -> None:
     field.mapping()
     for key, member in sorted(field.members(), key=lambda pair: pair[0]):
         size += len(key.encode()) + len((member.text() or "").encode())
-        member.told_at(field).refuse_each(key, annotation_key(key))
+        member.reported_at(field).refuse_each(key, annotation_key(key))
     if size > MAX_ANNOTATIONS:
         field.refuse(field_errors.too_long(MAX_ANNOTATIONS))
 
@@ -65,7 +65,7 @@ def _check_owners(field: Field) -> None:
     owners = [owner for owner in field.items() or [] if owner.mapping(OWNER_REFERENCE.fields)]
     controllers = []
     for owner in owners:
-        kind = _check_owner(owner.told_at(field))
+        kind = _check_owner(owner.reported_at(field))
         if _member(owner, "controller") is not True:
             continue
         controllers.append(f"{kind}/{owner.get('name').said or ''}")
@@ -78,7 +78,7 @@ def _check_owners(field: Field) -> None:
 
 
 def _check_owner(owner: Field) -> str:
-    """validateOwnerReference, of an owner at its list's path: Kubernetes tells no index. Its kind."""
+    """validateOwnerReference, of an owner at its list's path: Kubernetes reports no index. Its kind."""
     version, kind = owner.get("apiVersion").text("") or "", owner.get("kind").text("") or ""
     group, _, rest = version.rpartition("/")
     parsed = "" if "/" in group else rest
@@ -149,7 +149,7 @@ value of the label is the namespace name." """
 
 
 def read_namespace(document: Field) -> tuple[str | None, dict[str, str] | None]:
-    """The Namespace's name (None: it has no usable one), and its labels if there is no mistake in it."""
+    """The Namespace's name (None: it has no usable one), and its labels if there is no error in it."""
     before = len(document.findings)
     metadata = document.get("metadata")
     if not metadata.absent and not metadata.mapping():

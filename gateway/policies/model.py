@@ -1,6 +1,6 @@
 """What a policy, a worker and a namespace are, once read. Values only: frozen, keyword-only, without behaviour.
 
-A policy that has a mistake does not disappear ("not knowing is not allowing"): it stands in the chain with its
+A policy that has an error does not disappear ("not knowing is not allowing"): it stands in the chain with its
 ``fault``, as a failure ``CONFIGURATION`` under its failurePolicy. Whatever of it could not be read takes the
 strictest meaning: rules that match everything, selectors that select everything, failurePolicy Fail; nothing to see,
 nothing to change, nothing kept.
@@ -76,7 +76,7 @@ class Mode(StrEnum):
     """A denial becomes a warning to the user; a change is not applied."""
 
     AUDIT = "audit"
-    """Verdict and change are recorded, and nobody else hears of them."""
+    """Verdict and change are recorded only."""
 
 
 class OnConflict(StrEnum):
@@ -86,7 +86,7 @@ class OnConflict(StrEnum):
     """
 
     ALLOW = "allow"
-    """Nobody is told but the record and the metrics."""
+    """Only the record and the metrics show it."""
 
     WARN = "warn"
     """The user is warned, and the audit log says so."""
@@ -149,7 +149,7 @@ class Cache(Struct, frozen=True, kw_only=True):
 
 
 class Shadow(Struct, frozen=True, kw_only=True):
-    """Who is asked besides, and never obeyed: another worker, another policy of a worker, other settings.
+    """A second call whose result is never applied: another worker, another policy of a worker, other settings.
 
     ``policy`` and ``settings`` are as those of Policy. What it sees, and may change, are the policy's.
     """
@@ -168,7 +168,7 @@ class Policy(Struct, frozen=True, kw_only=True, dict=True):
     ``inputs`` and ``writes`` are what the operator grants. ``isolate``: it has a registration entry of its own.
     ``is_existing``: its worker is an existing webhook or a hook, whose refusals go out as it wrote them.
     ``namesake``: a webhook before it in the same configuration has the same name (v1beta1 permits that).
-    ``shadow`` changes nothing of all that; a mistake in it is no ``fault``, and leaves None.
+    ``shadow`` changes nothing of all that; an error in it is no ``fault``, and leaves None.
     """
 
     phase: Phase
@@ -212,7 +212,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """Everything that a source said, at one moment: complete or not at all.
 
     ``mutating`` and ``validating`` are in chain order: by configuration name, then by place in its list.
-    ``namespaces`` maps a namespace's name to its labels (from Namespace documents). ``errors`` are all mistakes
+    ``namespaces`` maps a namespace's name to its labels (from Namespace documents). ``errors`` are all errors
     found; those of a policy stand in its ``fault`` too, but for those in its shadow. ``fatal`` says that the chain
     itself could not be known (an unreadable file, an unknown kind, a configuration without a name): such a
     configuration must not be served.

@@ -1,7 +1,7 @@
 """Which names and labels Kubernetes accepts, in its own words (k8s.io/apimachinery/pkg/util/validation).
 
 Each function returns what is wrong, nothing where the value is fine. Lengths are of the UTF-8 bytes, as in Go; names in
-DNS are told them in "characters", labels in "bytes" (pkg/api/validate/content has the newer words).
+DNS are reported in "characters", labels in "bytes" (pkg/api/validate/content has the newer words).
 """
 
 import re

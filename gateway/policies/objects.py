@@ -1,8 +1,8 @@
 """The objects in a source's texts: which kinds there are, and what is none of them.
 
 A v1 List, as ``kubectl get -o yaml`` prints it, stands for its items, and so does the list of a native kind, as the
-API server answers it. Objects of any other kind are strangers: the snapshots of hooks may be made of them
-(``snapshots``); if they are not, they are refused by name, so that nobody believes them to be in force.
+API server answers it. Objects of any other kind are unknown: the snapshots of hooks may be made of them
+(``snapshots``); if they are not, they are refused by name, since an ignored object would seem to be in force.
 """
 
 from collections.abc import Iterable, Mapping
@@ -64,7 +64,7 @@ class Section(Struct, frozen=True, kw_only=True):
 
 
 class SourceObject(Struct, frozen=True, kw_only=True):
-    """One object, and where commands in it are started. Its mistakes go to ``section``.
+    """One object, and where commands in it are started. Its errors go to ``section``.
 
     ``api_version`` is as it is written; ``version`` is a native kind's, without its group, and "" for the others.
     """
@@ -83,7 +83,7 @@ class Objects(Struct, frozen=True, kw_only=True):
     """
 
     known: list[SourceObject] = field(default_factory=list)
-    strangers: list[SourceObject] = field(default_factory=list)
+    unknown: list[SourceObject] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
 
 
@@ -92,15 +92,15 @@ def read_objects(texts: Iterable[SourceText], warnings: Findings) -> Objects:
     reader = _Reader()
     empty: list[Place] = []
     for text in texts:
-        warnings.extend(text.remarks)
-        for mistake in text.mistakes:
-            reader.refuse(mistake.place, mistake.message)
+        warnings.extend(text.warnings)
+        for found in text.errors:
+            reader.refuse(found.place, found.message)
         nodes, error = read_documents(text)
         if error is not None:
             reader.refuse(Place(file=text.name, line=error.line), f"cannot be read as YAML or JSON: {error}")
         elif not text.content.strip():
-            # Comments alone are somebody's intention; nothing at all is what a write that was cut off leaves behind.
-            message = "the file is empty; remove it, or write a comment into it if that is meant"
+            # Comments alone are deliberate; an empty file is what an interrupted write leaves behind.
+            message = "the file is empty; remove it, or write a comment into it if it is empty on purpose"
             reader.refuse(Place(file=text.name, line=1), message)
         elif not nodes:
             empty.append(Place(file=text.name, line=1))
@@ -117,10 +117,10 @@ def read_objects(texts: Iterable[SourceText], warnings: Findings) -> Objects:
     return reader.found
 
 
-def refuse_stranger(item: SourceObject) -> None:
-    """Report an object that nobody has a use for."""
+def refuse_unknown(item: SourceObject) -> None:
+    """Report an object of a kind that is not used."""
     kinds = sorted({kind for _, kind in _KNOWN})
-    item.document.get("kind").refuse(_stranger(item.api_version, item.kind), did_you_mean(item.kind, kinds))
+    item.document.get("kind").refuse(_unknown(item.api_version, item.kind), did_you_mean(item.kind, kinds))
 
 
 class _Reader:
@@ -140,7 +140,7 @@ class _Reader:
             return
         if identity not in _LISTS:
             version, kind = identity
-            whose = self.found.known if identity in _KNOWN else self.found.strangers
+            whose = self.found.known if identity in _KNOWN else self.found.unknown
             whose.append(
                 SourceObject(
                     kind=kind,
@@ -179,7 +179,7 @@ def _identity(document: Field) -> tuple[str, str] | None:
     return (version, kind) if version and kind else None
 
 
-def _stranger(version: str, kind: str) -> str:
+def _unknown(version: str, kind: str) -> str:
     if version.startswith(f"{_NATIVE_GROUP}/") and kind not in NATIVE_KINDS:
         named = field_errors.quote(kind)[1:-1]
         return f"{named} objects are configuration of the API server and cannot be loaded; {_KNOWN_WORDS}"

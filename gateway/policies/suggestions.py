@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a name that nobody knows."""
+"""Suggestions for an unknown name: did you mean ...?"""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

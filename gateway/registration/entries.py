@@ -10,13 +10,12 @@ An entry is one webhook in the configuration that registers the gateway, and one
 * An isolated policy is an entry by itself: its rules, selectors and conditions are registered as they are, and the API
   server judges them. Between two mutating policies it ends the run.
 
-A policy with a fault is in an entry like any other, in its strictest reading; so a mistake never takes a policy out of
+A policy with a fault is in an entry like any other, in its strictest reading; so an error never takes a policy out of
 the chain. Only a policy without rules is in none: it matches nothing, and would be a call, or split a run, for nothing.
 
-How long an entry may take. In a mutating one, policies are asked one after another, and again if a reinvocation is
-needed, hence twice the sum (once where it has one policy, which nobody after it makes wrong); in a validating one all
-at once. The API server rounds what is left of its time *up* to whole seconds before it tells us, so one second is paid
-for that.
+How long an entry may take. A mutating entry calls its policies one after another, and again if a reinvocation is
+needed, hence twice the sum (once where it has one policy, which no later one can invalidate); a validating entry calls
+all at once. The API server rounds its remaining time *up* to whole seconds before it sends it, so one second is added.
 """
 
 import math
@@ -189,7 +188,7 @@ def _runs(policies: Iterable[Policy]) -> list[_Draft]:
 
 
 def _behind(policy: Policy, before: _Draft) -> Difference:
-    """A policy after an isolated one, which nobody can share an entry with."""
+    """Why a policy after an isolated one begins an entry."""
     other = before.group.policies[0]
     return Difference(field=ISOLATE, policy=policy, other=other, value="false", other_value="true")
 

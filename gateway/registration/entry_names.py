@@ -15,7 +15,7 @@ an isolated policy    ``POLICY``            a webhook that moved here keeps its 
 
 Where entries would be called the same, each of them is qualified: if they are in both phases, ``mutate.`` or
 ``validate.`` is put in front; if in one, ``.CONFIGURATION`` at the end, and where that is not enough (v1beta1 permits
-one name twice in one configuration, where only the place in its list tells them apart), a digest of the qualified name.
+one name twice in one configuration, where only the place in its list differs), a digest of the qualified name.
 All of them and not the later ones only: were the first to keep the plain name, its removal would hand that name to the
 second.
 

@@ -4,8 +4,8 @@
 excluded                   because
 =========================  ==================================================================================
 admission-gateway.dev      the gateway's own policies: a wrong one must remain removable
-authentication.k8s.io      TokenReviews carry tokens in clear, and whoever is asked about each login can lock
-                           everybody out
+authentication.k8s.io      TokenReviews carry tokens in clear, and a failing webhook for them would stop every
+                           login
 authorization.k8s.io       SubjectAccessReviews likewise; Kubernetes 1.37 excludes both by itself
 the gateway's namespace    its own Pods must come up while it is down
 namespaces by choice       such as kube-system

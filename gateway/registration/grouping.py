@@ -8,7 +8,7 @@ whose rules name apps/v1: "a request to apps/v1beta1 or extensions/v1beta1 would
 webhook". But a rule that matches directly wins before any conversion: in one entry with a policy on apps/v1beta1, the
 policy on apps/v1 would be handed that request as it came. Two policies can match the same request if some operation,
 scope, resource and subresource is covered by rules of both; what they name for it are the (group, version) pairs of all
-their rules that cover it. A wildcard equals only a wildcard: nobody here knows which versions a cluster has. Groups
+their rules that cover it. A wildcard equals only a wildcard: the versions of a cluster are unknown here. Groups
 count as versions do, because the same resource can be served by several (events, and ingresses once).
 
 All members of an entry that cover a request name the same pairs for it, so comparing with the union of their rules is
@@ -43,7 +43,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     operation: str = ""
 
     def __str__(self) -> str:
-        """One line: who, what, and against whom."""
+        """One line: the policy, its value, and the other policy with its own."""
         where = f" for {self.operation} of {self.resource}" if self.resource else ""
         return (
             f"{self.policy.qualified_name}: {self.field}: {self.value}{where}, where {self.other.qualified_name} has "
@@ -52,7 +52,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class _Question(Struct, frozen=True):
-    """What rules are compared for: one operation, scope, resource and subresource. ``*`` is one that nobody names."""
+    """What rules are compared for: one operation, scope, resource and subresource. ``*`` is one that no rule names."""
 
     operation: str
     namespaced: bool

@@ -8,7 +8,7 @@ five do. Hence two steps that change no set of requests, repeated until neither 
 
 Within a list, what another element covers is dropped too (``pods/log`` beside ``pods/*``): the API server refuses
 overlapping wildcards. The order of what comes out is that of what went in; no list is sorted, so that a rule that
-cannot be narrowed stays as somebody wrote it.
+cannot be narrowed stays as it was written.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

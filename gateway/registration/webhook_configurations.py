@@ -15,7 +15,7 @@ timeoutSeconds         what it may take, and the second that the API server roun
 =====================  ====================================  ===============================================
 
 To all of them the exclusions are added (``exclusions``). An isolated policy's path does not check again what is
-registered, so whatever cannot be registered with an older API server is told, never dropped silently.
+registered, so whatever cannot be registered with an older API server is reported, never dropped silently.
 
 Both objects are always made, one without webhooks if there is nothing to call: applied over an older one, it takes the
 place of what must no longer be called.
@@ -114,7 +114,7 @@ def register(entries: Entries, registrar: Registrar) -> Registration:
 
 
 class _Clerk(Struct, frozen=True, kw_only=True):
-    """Registers for somebody, and notes what he has to be told."""
+    """Collects the warnings of one registration."""
 
     registrar: Registrar
     warnings: list[str] = field(default_factory=list)

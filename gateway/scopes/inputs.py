@@ -20,7 +20,7 @@ from gateway.scopes.pointer import Pointer, format_pointer
 from gateway.scopes.pointer_set import ANY, PointerSet
 
 UID: Final = "uid"
-"""The member that nobody is shown: "UID is an identifier for the individual request/response", so no verdict may
+"""The member that no policy is shown: "UID is an identifier for the individual request/response", so no verdict may
 depend on it."""
 
 ALWAYS: Final = frozenset({"kind", "resource", "subResource", "operation", "dryRun"})
@@ -73,7 +73,7 @@ class Inputs(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def needs_namespace(self) -> bool:
-        """Whether anything of ``namespaceObject`` is shown: then somebody must look the namespace up."""
+        """Whether anything of ``namespaceObject`` is shown: then the namespace must be looked up."""
         return self.shown(NAMESPACE) is not None
 
     @cached_property

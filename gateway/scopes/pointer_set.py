@@ -1,16 +1,16 @@
 """A set of places in a JSON value, each of them with everything below it.
 
 A place is a JSON Pointer (RFC 6901) in which a token ``*`` stands for every member of an object and every element of an
-array. (A member that is really called ``*`` cannot be told apart; ``*`` reaches it too.)
+array. (A member that is really called ``*`` cannot be distinguished; ``*`` reaches it too.)
 
 * Overlaps: the wider wins. ``/a`` and ``/a/b`` together are ``/a``, and ``/*/b`` and ``/a/b`` are ``/*/b``.
-* ``below(token)`` goes one step down, as somebody does who walks a value; None: nothing below is in the set. An element
+* ``below(token)`` goes one step down, as a walk over a value does; None: nothing below is in the set. An element
   of an array is asked for by ``str(index)``, so ``00``, ``+0`` and ``-`` reach none.
 * Going down with ``*`` itself asks what holds for *every* child: only what was said with ``*`` does. (A child may have
-  any name, one that nobody wrote among them; so this is exact, and not a guess on the safe side.)
+  any name, also one that was never written; so this is exact, and not a guess on the safe side.)
 
 It is kept as a tree, and a set of places that is reached by several ways (``/*/a`` and ``/b/c``, at ``/b``) as the
-several branches: merging them beforehand would take exponential room for pointers that somebody chose to that end. No
+several branches: merging them beforehand would take exponential room for adversarial pointers. No
 step looks at a branch twice, so none takes longer than there are pointers. Nothing here recurses.
 """
 
@@ -26,7 +26,7 @@ ANY: Final = "*"
 class _Branch:
     """What is said below one pointer: everything, if ``pointer`` says which; else something below these tokens.
 
-    ``places`` are those of this branch alone, once somebody came by: nearly every step ends at one branch.
+    ``places`` are those of this branch alone, once they were needed: nearly every step ends at one branch.
     """
 
     __slots__ = ("children", "places", "pointer")
@@ -43,7 +43,7 @@ class PointerSet:
     ``pointers`` are the widest places that were named, sorted. ``whole``: the place that was gone down to lies in the
     set with everything below it. A set is false if it is empty. ``named`` are the children of which more is said than
     of ``every`` one: for each other child, ``below`` is ``every``. ``known`` are the steps that were taken before, by
-    token; whoever takes many looks there first.
+    token; a caller that takes many looks there first.
     """
 
     __slots__ = ("_branches", "_depth", "_hash", "_pointers", "known", "named", "whole")
@@ -107,7 +107,7 @@ class PointerSet:
             return self
         found = _step(self._branches, token)
         if len(found) > 1:
-            # Not kept: there can be more such sets than anybody has room for.
+            # Not kept: there can be more such sets than fit in memory.
             return PointerSet._at(tuple(found), self._depth + 1)
         places = self.known[token] = self._alone(found[0]) if found else None
         return places

@@ -49,7 +49,7 @@ class Writes(Struct, frozen=True, kw_only=True):
     """PointerSet over the object that may be changed (None: all), less those of ``protected``.
 
     ``granted``: those of the configuration. ``narrowed``: what the worker claims, where it claims less. ``protects``:
-    nothing was granted by name, so what nobody changes without being told to is not.
+    nothing was granted by name, so what a policy changes only on purpose is not.
     """
 
     granted: PointerSet | None = None

@@ -155,7 +155,7 @@ def _read_file(path: Path) -> SourceText:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Without O_NONBLOCK, opening a named pipe that nobody writes to would wait for ever."""
+    """Without O_NONBLOCK, opening a named pipe without a writer would block."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

@@ -1,4 +1,4 @@
-"""What the commands that serve nothing are told: all texts of a source, loaded once."""
+"""The configuration for commands that do not serve: all texts of a source, loaded once."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ def load_configuration(
     """What the files, directories and hooks say together; ``-`` is ``stdin``, if that may be read.
 
     Raises:
-        SourceError: something cannot be read. Mistakes *in* the files are in the Configuration's ``errors``.
+        SourceError: something cannot be read. Errors *in* the files are in the Configuration's ``errors``.
     """
     texts: list[SourceText] = []
     others = [path for path in paths if stdin is None or path != STDIN]

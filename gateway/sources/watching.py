@@ -1,10 +1,10 @@
 """Has a source changed since it was read? By looking again and again, at nothing but names, links and times.
 
 A timer, and not the kernel's notifications: a mounted ConfigMap is swapped by the rename of a link two links away from
-the files, network file systems notify nobody, and a second is soon enough.
+the files, network file systems send no notifications, and a second is soon enough.
 
-A change is taken up when two looks in a row find the same: whoever writes into a file instead of putting a new one in
-its place is still writing at the first, and half a file may well be a whole configuration. (For the same reason equal
+A change is loaded when two looks in a row find the same: a writer that does not replace the file at once is still
+writing at the first, and half a file may be a valid configuration. (For the same reason equal
 states are equal texts: what was read has rested since the look before, so a later write has a later time.)
 """
 
@@ -116,7 +116,7 @@ class PollTimer:
         self._asked.set()
 
     async def pause(self, interval: float) -> bool:
-        """Wait until the next look; whether somebody has asked for it.
+        """Wait until the next look; whether it was requested.
 
         Args:
             interval: seconds; 0: only when asked to.

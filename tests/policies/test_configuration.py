@@ -33,7 +33,7 @@ def test_empty_file(worker, text):
     )
     assert loaded.fatal
     assert [str(error) for error in loaded.errors] == [
-        "a:1: the file is empty; remove it, or write a comment into it if that is meant"
+        "a:1: the file is empty; remove it, or write a comment into it if it is empty on purpose"
     ]
 
 

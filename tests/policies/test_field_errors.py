@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.gotypes.base64_text import base64_mistake
-from gateway.gotypes.timestamps import timestamp_mistake
+from gateway.gotypes.base64_text import base64_error
+from gateway.gotypes.timestamps import timestamp_error
 from gateway.policies import field_errors
 from gateway.policies.workers.urls import Url, UrlError, parse_url
 from gateway.scopes.pointer import parse_pointer
@@ -132,7 +132,7 @@ def test_urls_never_raise_anything_else(text):
 )
 def test_base64(text, offset):
     """The offset is where Go's decoder stops."""
-    assert base64_mistake(text) == offset
+    assert base64_error(text) == offset
 
 
 @pytest.mark.property
@@ -140,8 +140,8 @@ def test_base64(text, offset):
 def test_base64_round_trip(content, at):
     """Whatever is written as base64 is base64, with a line end anywhere too."""
     text = base64.b64encode(content).decode()
-    assert base64_mistake(text) is None
-    assert base64_mistake(text[:at] + "\n" + text[at:]) is None
+    assert base64_error(text) is None
+    assert base64_error(text[:at] + "\n" + text[at:]) is None
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_base64_round_trip(content, at):
 )
 def test_timestamps(text, mistake):
     """A timestamp that is none is told where Go strays."""
-    assert timestamp_mistake(text) == (None if mistake is None else f'parsing time "{text}"{mistake}')
+    assert timestamp_error(text) == (None if mistake is None else f'parsing time "{text}"{mistake}')
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,7 @@ def test_bounded_fault(one_policy):
     """A fault ends in the messages of requests: it names twenty mistakes at most, and says how many more there are."""
     policy, loaded = one_policy({f"x{i}": 1 for i in range(30)})
     assert len(loaded.errors) == 30
-    assert policy.fault.endswith("; and 10 more mistakes")
+    assert policy.fault.endswith("; and 10 more errors")
 
 
 def test_canonical_settings(one_policy):

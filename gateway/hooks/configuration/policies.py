@@ -63,8 +63,8 @@ def hooks_text(
         name=name,
         content=_content(valid, configuration),
         directory=directory,
-        mistakes=(*errors, *(error for _, found in validated for error in found), *duplicates),
-        remarks=(*warnings, *shared),
+        errors=(*errors, *(error for _, found in validated for error in found), *duplicates),
+        warnings=(*warnings, *shared),
     )
 
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.depth import most_values, too_deep
-from gateway.gotypes.base64_text import base64_mistake
+from gateway.gotypes.base64_text import base64_error
 from gateway.gotypes.places import DecodeError
 from gateway.gotypes.types import (
     ANYTHING,
@@ -175,7 +175,7 @@ def _status(status: Any, name: str, kind: GoType) -> Any:
 
 
 def _patch(text: str) -> bytes:
-    if base64_mistake(text) is not None:
+    if base64_error(text) is not None:
         raise AnswerError("patch is not base64; it must be the base64 of a JSON Patch, an array of operations")
     return base64.b64decode(text)
 

@@ -1,10 +1,10 @@
-"""A typed look at one place of a document, which collects the mistakes instead of stopping at the first.
+"""Typed access to one place of a document; errors are collected, and reading goes on.
 
 * Every reader returns None for a value that is absent (or null, which Kubernetes takes for absent) and for one that is
   wrong; a wrong one has been reported by then, at its path and line. Defaults are the caller's, and so is what is
   strictest.
 * A field is to be read once: reading it again would report it again.
-* ``advice`` is what to say of a value of the wrong type, besides which type is right: what is wanted, by an example.
+* ``advice`` is added to the message about a wrong type: an example of what is expected.
 * An element of an array, or of an object whose names are data, is never absent: null is wrong there.
 * ``Field.get`` works on whatever is there: what is absent has only absent members.
 """
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from gateway.enums import StrEnum
 from gateway.policies import field_errors
-from gateway.policies.decoding.nodes import TOLD, Broken, Duplicate, Node, type_name
+from gateway.policies.decoding.nodes import REPORTED, Broken, Duplicate, Node, type_name
 from gateway.policies.errors import ConfigurationError, Findings, Place
 from gateway.policies.field_errors import field_path
 from gateway.policies.suggestions import did_you_mean
@@ -26,7 +26,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """One value or its absence, its place (its owner's if it is absent), and where mistakes about it go."""
+    """One value or its absence, its place (its owner's if it is absent), and where errors about it go."""
 
     node: Node | None
     place: Place
@@ -48,14 +48,14 @@ class Field(Struct, frozen=True, kw_only=True):
         return self.node.value if self.node is not None and isinstance(self.node.value, str) else None
 
     def refuse(self, message: str, hint: str = "") -> None:
-        """Report a mistake at this place; ``hint`` is what Kubernetes would not say."""
+        """Report an error at this place; ``hint`` is what Kubernetes would not say."""
         self.findings.append(ConfigurationError(place=self.place, message=message, hint=hint))
 
     def refuse_broken(self, value: Broken) -> None:
-        """Report a value that cannot be taken, if nobody has done so yet."""
+        """Report a value that cannot be taken, unless it has been reported already."""
         if isinstance(value, Duplicate):
             self.refuse(field_errors.duplicate_field(self.place.path), value.hint)
-        elif value is not TOLD:
+        elif value is not REPORTED:
             self.refuse(value.message)
 
     def refuse_each(self, value: str, details: Collection[str]) -> None:
@@ -63,8 +63,8 @@ class Field(Struct, frozen=True, kw_only=True):
         for detail in details:
             self.refuse(field_errors.invalid(value, detail))
 
-    def told_at(self, owner: "Field") -> "Field":
-        """The same, for mistakes that Kubernetes tells at the path of the owner; the line stays its own."""
+    def reported_at(self, owner: "Field") -> "Field":
+        """The same, for errors that Kubernetes reports at the path of the owner; the line stays its own."""
         return replace(self, place=replace(self.place, path=owner.place.path))
 
     def get(self, name: str) -> "Field":
@@ -86,11 +86,11 @@ class Field(Struct, frozen=True, kw_only=True):
             return False
         if known is not None and isinstance(self.node.value, dict):
             for name, node in self.node.value.items():
-                if name not in known and node.value is not TOLD:
-                    self.get(name).refuse(*_stranger(self.strict_path(name), name, node, known))
+                if name not in known and node.value is not REPORTED:
+                    self.get(name).refuse(*_unknown(self.strict_path(name), name, node, known))
         return True
 
-    def has_stranger(self, known: Collection[str]) -> bool:
+    def has_unknown(self, known: Collection[str]) -> bool:
         """Whether an object with a member of any other name stands here; reports nothing."""
         return self.node is not None and isinstance(self.node.value, dict) and not self.node.value.keys() <= set(known)
 
@@ -212,7 +212,7 @@ def _solid(node: Node) -> Node:
     )
 
 
-def _stranger(path: str, name: str, node: Node, known: Collection[str]) -> tuple[str, str]:
+def _unknown(path: str, name: str, node: Node, known: Collection[str]) -> tuple[str, str]:
     """What is wrong with a member of an unknown name, and what was probably meant."""
     if isinstance(node.value, Broken) and not isinstance(node.value, Duplicate):
         return node.value.message, ""

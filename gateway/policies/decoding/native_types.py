@@ -57,7 +57,7 @@ WEBHOOKS: Final = {(phase, version): _webhook(phase, version) for phase in Phase
 
 
 def _configuration(phase: Phase, version: str) -> Struct:
-    # The webhooks are decoded one by one: a mistake in one of them is its own.
+    # The webhooks are decoded one by one: an error in one of them is its own.
     fields: _Fields = {"metadata": OBJECT_META, "webhooks": ListOf(Deferred(WEBHOOKS[phase, version].go))}
     return Struct(f"{version}.{phase.capitalize()}WebhookConfiguration", fields, "TypeMeta", TYPE_META)
 

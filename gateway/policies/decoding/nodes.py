@@ -3,7 +3,7 @@
 The rules, for YAML and JSON alike:
 
 * A value that cannot be taken is no reason to lose the rest of the text: it becomes ``Broken`` where it stands, and
-  whoever reads that place reports it. So a mistake within one policy stays within that policy. A text that is not YAML
+  the reader of that place reports it. So an error within one policy stays within that policy. A text that is not YAML
   or JSON at all is a ``TextError``, and nothing after it is known.
 * Broken are: the second of two members with the same name (kubectl is strict as well), a member whose name is not a
   string, a tag that JSON has no value for, a number that no reader would agree on, a string that is not Unicode.
@@ -71,8 +71,8 @@ class Duplicate(Broken, frozen=True, kw_only=True):
         return f"the first is in line {self.first}"
 
 
-TOLD: Final = Broken(message="")
-"""What cannot be taken and has been reported: whoever reads that place keeps silent."""
+REPORTED: Final = Broken(message="")
+"""An invalid value that has been reported: the reader of that place does not report it again."""
 
 MERGE: Final = Broken(message="a merge key (<<) can only be the name of a member; quote it to mean the text")
 """What a plain ``<<`` is read as: as a name it merges, anywhere else it is an error."""

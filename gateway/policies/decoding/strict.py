@@ -1,12 +1,12 @@
 """Strict decoding, as the API server does it before anything is validated (sigs.k8s.io/json, fieldValidation=Strict).
 
-A document and a Go type go in; what comes out is the document as the type takes it, with every mistake reported, in the
-API server's words. It stops at the first value of a wrong type; here all of them are told.
+A document and a Go type go in; what comes out is the document as the type takes it, with every error reported, in the
+API server's words. The API server stops at the first value of a wrong type; here all are reported.
 
 * Names are case-sensitive. A name that the type does not have is ``unknown field "PATH"``, one that stands twice in an
   object ``duplicate field "PATH"``, where PATH joins names by dots.
 * null is the same as nothing: as an element of a list, or as the value of a label, it is the empty value of its type.
-* A value that cannot be taken becomes ``TOLD``: it has been reported, and whoever reads it takes the strictest meaning.
+* A value that cannot be taken becomes ``REPORTED``: it has been reported; its reader takes the strictest meaning.
 * A number that is whole is an integer however it is written (``10.0``): kubectl makes ``10`` of it.
 """
 
@@ -20,12 +20,12 @@ from gateway.gotypes.types import Anything, Deferred, GoType, ListOf, MapOf, Str
 from gateway.gotypes.values import Fraction
 from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
-from gateway.policies.decoding.nodes import TOLD, Broken, Duplicate, Node, Value
+from gateway.policies.decoding.nodes import REPORTED, Broken, Duplicate, Node, Value
 from gateway.policies.suggestions import did_you_mean
 
 
 def decode(field: Field, kind: GoType, at: Place) -> Field:
-    """What stands in ``field``, as a value of ``kind``; mistakes are reported to its findings.
+    """What stands in ``field``, as a value of ``kind``; errors are reported to its findings.
 
     ``at`` is the place that the messages about wrong types name.
     """
@@ -35,7 +35,7 @@ def decode(field: Field, kind: GoType, at: Place) -> Field:
 def _value(field: Field, node: Node, kind: GoType, at: Place) -> Node:
     value = node.value
     if isinstance(value, Broken) and not isinstance(kind, Deferred):
-        return _told(field, node, value.message)
+        return _reported(field, node, value.message)
     if value is None or isinstance(kind, Anything):
         return node
     if isinstance(kind, Struct) and isinstance(value, dict):
@@ -53,7 +53,7 @@ def _plain_value(field: Field, node: Node, kind: GoType, at: Place) -> Node:
     try:
         read = kind.read(_plain(node.value), at)
     except DecodeError as error:
-        return _told(field, node, error.go)
+        return _reported(field, node, error.go)
     return Node(base64.b64encode(read).decode() if isinstance(read, bytes) else read, node.line)
 
 
@@ -75,12 +75,12 @@ def _struct(field: Field, node: Node, kind: Struct, at: Place) -> Node:
         member = field.get(name)
         value = child.value
         if isinstance(value, Duplicate) and known is not None:
-            members[name] = _told(member, child, field_errors.duplicate_field(field.strict_path(name)), value.hint)
+            members[name] = _reported(member, child, field_errors.duplicate_field(field.strict_path(name)), value.hint)
         elif known is None and isinstance(value, Broken) and not isinstance(value, Duplicate):
-            members[name] = _told(member, child, value.message)
+            members[name] = _reported(member, child, value.message)
         elif known is None:
             hint = did_you_mean(name, (*kind.fields, *kind.embedded))
-            members[name] = _told(member, child, field_errors.unknown_field(field.strict_path(name)), hint)
+            members[name] = _reported(member, child, field_errors.unknown_field(field.strict_path(name)), hint)
         else:
             members[name] = _value(member, child, *known)
     return Node(members, node.line)
@@ -91,7 +91,7 @@ def _map(field: Field, node: Node, kind: MapOf, at: Place) -> Node:
     for name, child in field.named_members():
         if isinstance(child.value, Duplicate):
             message = field_errors.duplicate_field(field.strict_path(name))
-            members[name] = _told(field.get(name), child, message, child.value.hint)
+            members[name] = _reported(field.get(name), child, message, child.value.hint)
         else:
             members[name] = _element(field.get(name), child, kind.item, at)
     return Node(members, node.line)
@@ -101,6 +101,6 @@ def _element(field: Field, node: Node, kind: GoType, at: Place) -> Node:
     return Node(kind.zero, node.line) if node.value is None else _value(field, node, kind, at)
 
 
-def _told(field: Field, node: Node, message: str, hint: str = "") -> Node:
+def _reported(field: Field, node: Node, message: str, hint: str = "") -> Node:
     field.refuse(message, hint)
-    return Node(TOLD, node.line)
+    return Node(REPORTED, node.line)

@@ -13,15 +13,15 @@ from gateway.policies.errors import ConfigurationError
 class SourceText(Struct, frozen=True, kw_only=True):
     """One file as it was found: its name for messages, its bytes, and where its workers' commands are started.
 
-    A text that a source has made of something else brings what was wrong with that: ``mistakes``, each of them fatal,
-    and ``remarks``, which are warnings.
+    A text that a source has made of something else brings what was wrong with that: ``errors``, each of them fatal,
+    and ``warnings``, which are warnings.
     """
 
     name: str
     content: bytes
     directory: str = ""
-    mistakes: tuple[ConfigurationError, ...] = ()
-    remarks: tuple[ConfigurationError, ...] = ()
+    errors: tuple[ConfigurationError, ...] = ()
+    warnings: tuple[ConfigurationError, ...] = ()
 
 
 def read_documents(source: SourceText) -> tuple[list[Node], TextError | None]:
@@ -35,7 +35,7 @@ def read_documents(source: SourceText) -> tuple[list[Node], TextError | None]:
     as_json = _collect(read_json, text)
     if as_json[1] is None or source.name.lower().endswith(".json"):
         return as_json
-    # "{" begins YAML in flow style as well. Of two errors, the one that was met later tells more.
+    # "{" begins YAML in flow style as well. Of two errors, the later one is the more precise.
     as_yaml = _collect(read_yaml, text)
     return as_json if as_yaml[1] is not None and as_yaml[1].line < as_json[1].line else as_yaml
 

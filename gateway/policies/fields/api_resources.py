@@ -109,7 +109,7 @@ _GROUPS, _PLURALS = _read(_TABLE)
 _BUILT_IN: Final = frozenset(group for groups in _GROUPS.values() for group in groups)
 
 
-def resource_mistake(text: str, groups: Sequence[str]) -> str | None:
+def resource_error(text: str, groups: Sequence[str]) -> str | None:
     """Why an entry of a rule's ``resources`` probably matches nothing in these API groups, and what was meant.
 
     Returns:

@@ -1,7 +1,7 @@
 """``cache``: for how long a verdict is reused for other requests that put the same document to the policy.
 
 Durations are written as Kubernetes writes them (metav1.Duration: ``5m``, ``1h30m``, ``500ms``), never as plain numbers:
-nobody should have to know whether 300 means seconds.
+a bare 300 would leave its unit open.
 
 * ``ttl`` is required: no length of time is right for every policy.
 * ``staleIfError`` counts from the end of ``ttl``; without it, a failing worker is a failure at once.

@@ -20,7 +20,7 @@ from gateway.policies.workers.targets import Worker
 
 
 class _NativeTarget(Struct, frozen=True, kw_only=True):
-    """What a webhook has besides (a Target)."""
+    """The fields that only a webhook has (a Target)."""
 
     fields: tuple[str, ...]
     kind: str
@@ -38,14 +38,14 @@ class _NativeTarget(Struct, frozen=True, kw_only=True):
 
 
 def read_native(entry: Field, seat: Seat, kind: str, version: str, warnings: Findings) -> tuple[Policy, Worker | None]:
-    """The policy of one webhook, and the worker that it asks (None if there is a mistake in the webhook).
+    """The policy of one webhook, and the worker that it asks (None if there is an error in the webhook).
 
     Args:
         entry: the element of ``webhooks``, not decoded yet, with findings of its own.
-        seat: where in the chain it stands.
+        seat: its place in the chain.
         kind: of the configuration.
         version: of the configuration, without its group.
-        warnings: where it goes what is no mistake.
+        warnings: takes what is no error.
     """
     struct = WEBHOOKS[seat.phase, version]
     decoded = decode(entry, struct, Place(struct=kind, names=("webhooks",)))

@@ -1,9 +1,9 @@
 """A list of JSON Pointers (RFC 6901), as ``inputs`` and ``writes`` are written.
 
-A list with any mistake in it grants nothing at all: with one place misspelt, nobody knows what the others were to be
+A list with any error in it grants nothing at all: with one place misspelt, it is unknown what the others were to be
 granted with. (Its policy has a fault, and is not asked.)
 
-Overlaps are no mistake, "the wider wins"; but whoever wrote the narrower one thought that it mattered, and is warned.
+Overlaps are no error, "the wider wins"; but the narrower one has no effect, so there is a warning.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,10 +42,10 @@ Judge = Callable[[Named], str | None]
 
 
 def read_pointers(field: Field, judge: Judge, warnings: Findings, *, example: str) -> Sequence[Named] | None:
-    """The pointers that stand here; none if there is a mistake in any of them, None if the field is absent.
+    """The pointers that stand here; none if there is an error in any of them, None if the field is absent.
 
-    ``[]`` is not absent: it grants nothing. Overlaps and what looks mistyped are told to ``warnings``. ``example`` is
-    a pointer as it could stand here.
+    ``[]`` is not absent: it grants nothing. Overlaps and what looks mistyped are reported to ``warnings``.
+    ``example`` is a valid pointer, for messages.
     """
     if field.absent:
         _warn_of_null(field, warnings)
@@ -83,9 +83,9 @@ def _read(field: Field, text: str, judge: Judge, example: str) -> Named | None:
         field.refuse(field_errors.invalid(text, detail))
         return None
     named = Named(field=field, text=text, pointer=pointer)
-    mistake = judge(named)
-    if mistake is not None:
-        field.refuse(mistake)
+    error = judge(named)
+    if error is not None:
+        field.refuse(error)
         return None
     return named
 

@@ -2,9 +2,8 @@
 
 It is judged as a webhook of admissionregistration.k8s.io/v1 is, at ``policies[0]…``, and has a few fields of its own.
 
-A mistake in any of them is the policy's fault, but for ``shadow``: what is asked besides, and never obeyed, must not
-take the policy down. It is an error like all others (``check`` ends with 1, a reload is refused); a start serves the
-policy without its shadow.
+An error in any of them is the policy's fault, but for ``shadow``: a shadow must never take the policy down. It is an
+error like all others (``check`` exits with 1, a reload is refused); a start serves the policy without its shadow.
 """
 
 from collections.abc import Mapping
@@ -31,7 +30,7 @@ _OF_CHANGES: Final[Mapping[str, str]] = {
     "writes": "a validating policy changes nothing, so there is nothing to grant; remove the field",
     "onConflict": "a validating policy changes nothing, so it cannot conflict with another one; remove the field",
 }
-"""Fields that only a mutating policy has, and why. They are known in both phases, to be told from misspelt ones."""
+"""Fields that only a mutating policy has, and why. They are known in both phases: they are not misspelt."""
 
 _OF_WEBHOOKS: Final[Mapping[str, str]] = {
     "clientConfig": "a policy has no address of its own; remove the field, and name a worker instead",
@@ -61,9 +60,9 @@ class Workers(Struct, frozen=True, kw_only=True):
 
 
 class OwnTarget(Struct, frozen=True, kw_only=True):
-    """What a policy of ours has besides (a Target): ``workers`` are those that it may name.
+    """The fields that only a policy of ours has (a Target): ``workers`` are those that it may name.
 
-    ``warnings`` is where it goes what is no mistake, and ``asides`` where mistakes go that are not the policy's fault.
+    ``warnings`` takes what is no error, ``asides`` the errors that are not the policy's fault.
     """
 
     phase: Phase
@@ -106,7 +105,7 @@ class OwnTarget(Struct, frozen=True, kw_only=True):
         refuse_fields(entry, _OF_WEBHOOKS)
 
     def _shadow(self, entry: Field, seat: Seat, own: Shadow) -> Shadow | None:
-        """Who is asked besides ``own``, which is what the policy itself asks."""
+        """The shadow; ``own`` is what the policy itself calls."""
         if not entry.mapping(_SHADOW, advice="such as {worker: labels-next}"):
             return None
         name = self._worker(entry.get("worker"))

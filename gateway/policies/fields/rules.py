@@ -1,7 +1,7 @@
 """RuleWithOperations (admissionregistration.k8s.io/v1): read, with Kubernetes' validation.
 
-What of a rule cannot be read takes the widest meaning: a field with any mistake in it matches everything, the others
-stay as they are written. So a rule with a mistake matches what it was meant for, and more; never less.
+What of a rule cannot be read takes the widest meaning: a field with any error in it matches everything, the others
+stay as they are written. So a rule with an error matches what it was meant for, and more; never less.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from typing import Final
 from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.errors import ConfigurationError, Findings
-from gateway.policies.fields.api_resources import resource_mistake
+from gateway.policies.fields.api_resources import resource_error
 from gateway.policies.model import EVERYTHING, Rule, Scope
 from gateway.policies.suggestions import did_you_mean
 
@@ -25,7 +25,7 @@ _Texts = Sequence[tuple[Field, str]]
 def read_rules(field: Field, warnings: Findings) -> tuple[Rule, ...]:
     """The rules that stand here. None at all match nothing, as in Kubernetes; what is no list matches everything.
 
-    Resources that are named as none is are told to ``warnings``: Kubernetes takes any name.
+    Names that no resource has are reported to ``warnings``: Kubernetes takes any name.
     """
     items = field.items()
     return (EVERYTHING,) if items is None else tuple(_rule(item, warnings) for item in items)
@@ -42,9 +42,9 @@ def _rule(field: Field, warnings: Findings) -> Rule:
         scope=field.get("scope").word(Scope) or Scope.ALL,
     )
     for item in field.get("resources").items() or [] if rule.resources != (_ANYTHING,) else []:
-        mistake = resource_mistake(item.said or "", rule.api_groups)
-        if mistake is not None:
-            warnings.append(ConfigurationError(place=item.place, message=mistake))
+        error = resource_error(item.said or "", rule.api_groups)
+        if error is not None:
+            warnings.append(ConfigurationError(place=item.place, message=error))
     return rule
 
 

@@ -33,7 +33,7 @@ def read_labels(field: Field) -> dict[str, str]:
         value = member.text()
         if value is None:
             continue
-        at = member.told_at(field)
+        at = member.reported_at(field)
         key_errors, value_errors = label_key(key), label_value(value)
         at.refuse_each(key, key_errors)
         at.refuse_each(value, value_errors)

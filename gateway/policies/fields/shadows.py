@@ -1,4 +1,4 @@
-"""``shadow``: who is asked besides a policy's worker, after the answer has left; compared, and never obeyed.
+"""``shadow``: a second call after the answer has left, whose result is compared and never applied.
 
 A shadow is put the policy's own question: the same phase, inputs and writes. So it is a policy itself, which stands in
 no chain, and differs in who is asked, in which policy of theirs, with which settings. What becomes of its verdict is
@@ -14,7 +14,7 @@ _MARK = " (shadow)"
 
 
 def shadow_of(policy: Policy) -> Policy | None:
-    """The policy as its shadow is asked; None if it has no shadow, or a mistake, with which nobody is asked."""
+    """The policy as its shadow is called; None if it has no shadow, or an error, with which it is not called."""
     shadow = policy.shadow
     if shadow is None or policy.fault is not None:
         return None

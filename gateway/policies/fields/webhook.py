@@ -3,8 +3,8 @@
 They differ in who that is: a webhook has a clientConfig and admissionReviewVersions, a policy of ours names a worker.
 That part is the caller's, a Target.
 
-Whatever stands in the list becomes a Policy, with all its mistakes in ``fault``: one that disappeared would be a rule
-that nobody enforces. What is absent has the version's default. What cannot be read takes the strictest meaning
+Each element of the list becomes a Policy, with all its errors in ``fault``: a policy that disappeared would be a rule
+that is not enforced. What is absent has the version's default. What cannot be read takes the strictest meaning
 (failurePolicy Fail, matchPolicy Equivalent, selectors that select everything, nothing to see and nothing to change);
 and where a name of the entry is not known, absent rules may be misspelt ones, and match everything, instead of nothing.
 """
@@ -79,7 +79,7 @@ class Seat(Struct, frozen=True, kw_only=True):
 
 class Asked(Struct, frozen=True, kw_only=True):
     """Who is asked, and how: the worker's name, its policy, the settings; what it may see and change, and what becomes
-    of the verdict. The defaults are a webhook's, which nobody limits.
+    of the verdict. The defaults are a webhook's, which has no limits.
     """
 
     worker: str = ""
@@ -141,7 +141,7 @@ def _named_place(entry: Field) -> str:
 
 
 def _stand_in(place: str, names: dict[str, bool]) -> str:
-    """A legal name that nobody has, for a policy without one. RFC 2606 keeps ``invalid`` for such things."""
+    """An unused legal name, for a policy without one. RFC 2606 keeps ``invalid`` for such things."""
     name = f"{place}.name.invalid"
     while name in names:
         name = "x" + name
@@ -156,7 +156,7 @@ def read_webhook(entry: Field, seat: Seat, version: Version, target: Target, war
         seat: where in the chain it stands.
         version: whose defaults and rules hold.
         target: what its kind adds.
-        warnings: where it goes what is no mistake.
+        warnings: takes what is no error.
     """
     policy = Policy(
         phase=seat.phase,
@@ -174,13 +174,13 @@ def read_webhook(entry: Field, seat: Seat, version: Version, target: Target, war
     )
     if entry.mapping(target.fields):
         policy = _read(entry, policy, seat, version, target, warnings)
-    if entry.has_stranger(target.fields) and entry.get("rules").absent:
+    if entry.has_unknown(target.fields) and entry.get("rules").absent:
         policy = replace(policy, rules=(EVERYTHING,))
     return replace(policy, fault=summary(entry.findings) or None)
 
 
 def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Target, warnings: Findings) -> Policy:
-    """The fields in the order in which Kubernetes judges them (validateMutatingWebhook): its mistakes come in it."""
+    """The fields in the order in which Kubernetes validates them (validateMutatingWebhook), which is that of errors."""
     entry.get("name").name(fully_qualified)
     rules = read_rules(entry.get("rules"), warnings)
     failure_policy = _failure_policy(entry.get("failurePolicy"), version)

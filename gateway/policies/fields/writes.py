@@ -30,7 +30,7 @@ _OF_REQUESTS: Final[Mapping[str, str]] = {
     "object": "writes are places in the object itself",
     "oldObject": "the old object cannot be changed, and writes are places in the object itself",
 }
-"""First tokens that look like an input's. Some kinds do have such members, so they are no mistakes."""
+"""First tokens that look like an input's. Some kinds do have such members, so they are no errors."""
 
 
 def read_writes(field: Field, warnings: Findings) -> Writes:

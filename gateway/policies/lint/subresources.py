@@ -5,7 +5,7 @@ A rule for ``pods`` matches none of their subresources. Two of them carry the wh
 * ``pods/ephemeralcontainers`` adds a container to a running pod (``kubectl debug``), whatever its image or rights;
 * ``pods/resize`` changes what running containers ask for.
 
-So a policy about containers that matches ``pods`` alone is passed by. This is told of what concerns the policy:
+So a policy about containers that matches ``pods`` alone is bypassed. A warning covers what concerns the policy:
 
 ===========  ====================================================  ==================================================
              ephemeralcontainers                                   resize

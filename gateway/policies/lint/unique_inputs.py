@@ -8,7 +8,7 @@ whatever else is in them:
 * ``uid`` and ``creationTimestamp``, which each object has of its own. (Mutating policies do not see them on CREATE:
   kube-apiserver fills them in between the phases. So a policy there that reads them has nothing to read.)
 * Names made by ``generateName``, as the pods of a ReplicaSet have. kube-apiserver makes them between the phases too:
-  only a validating policy sees them on CREATE. On UPDATE a name tells the object, whose changes may well repeat.
+  only a validating policy sees them on CREATE. On UPDATE a name identifies the object, whose changes may well repeat.
 * ``userInfo.extra``, which holds the id of the credential (``authentication.kubernetes.io/credential-id``): each token
   of a service account has its own, and a new one is issued every hour. (Other names in it do repeat.)
 * The volume ``kube-api-access-xxxxx`` that kube-apiserver's ServiceAccount plugin adds to a new pod, before any webhook
@@ -120,7 +120,7 @@ def named_uniques(policy: Policy) -> Iterator[str]:
 def spoiled_cache(policy: Policy) -> str | None:
     """Why the policy's cache will hardly ever hit, and what to do; None if nothing is known against it.
 
-    Inputs that ``named_uniques`` tells are left out: they have been told.
+    Inputs that ``named_uniques`` reports are left out: they have been reported.
     """
     for pointer in _shown(policy):
         for unique in _UNIQUE:

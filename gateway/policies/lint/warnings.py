@@ -43,7 +43,7 @@ def _in_plain_text(workers: Iterable[Worker]) -> Iterator[ConfigurationError]:
 
 
 def _without_authorities(workers: Iterable[Worker]) -> Iterator[ConfigurationError]:
-    """Of native webhooks: in a Worker document it is a mistake."""
+    """Of native webhooks: in a Worker document it is an error."""
     for worker in workers:
         bundle = b"" if worker.webhook is None else worker.webhook.ca_bundle
         if bundle and not holds_certificate(bundle):

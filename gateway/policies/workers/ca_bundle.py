@@ -10,7 +10,7 @@ import binascii
 import re
 from typing import Final
 
-from gateway.gotypes.base64_text import base64_mistake
+from gateway.gotypes.base64_text import base64_error
 from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 
@@ -23,7 +23,7 @@ beginning), and one of a thousand lines is no message."""
 
 
 def read_ca_bundle(field: Field) -> bytes:
-    """The bundle's bytes; empty if there is none, or none that is base64. Mistakes are reported."""
+    """The bundle's bytes; empty if there is none, or none that is base64. Errors are reported."""
     if field.absent:
         return b""
     text = field.text()
@@ -34,23 +34,23 @@ def read_ca_bundle(field: Field) -> bytes:
             field_errors.required("must hold the PEM certificates of the authorities in base64, or be left out")
         )
         return b""
-    at = base64_mistake(text)
+    at = base64_error(text)
     if at is not None:
         field.refuse(field_errors.invalid(_cut(text), f"illegal base64 data at input byte {at}"))
         return b""
     bundle = base64.b64decode(text)
-    mistake = _bundle_mistake(bundle)
-    if mistake:
-        field.refuse(field_errors.invalid(_cut(text), f"unable to load root certificates: {mistake}"))
+    error = _bundle_error(bundle)
+    if error:
+        field.refuse(field_errors.invalid(_cut(text), f"unable to load root certificates: {error}"))
     return bundle
 
 
 def holds_certificate(bundle: bytes) -> bool:
     """Whether there is one at least: that is all that Go's AppendCertsFromPEM, and so Kubernetes, asks for."""
-    return any(not _certificate_mistake(block["base64"]) for block in _BLOCK.finditer(bundle))
+    return any(not _certificate_error(block["base64"]) for block in _BLOCK.finditer(bundle))
 
 
-def _bundle_mistake(bundle: bytes) -> str:
+def _bundle_error(bundle: bytes) -> str:
     """What keeps a text from being PEM certificates, or nothing."""
     blocks = list(_BLOCK.finditer(bundle))
     if not blocks:
@@ -58,13 +58,13 @@ def _bundle_mistake(bundle: bytes) -> str:
     if len(blocks) < bundle.count(_BEGIN):
         return "a PEM block does not end, or holds what is no base64"
     for number, block in enumerate(blocks, 1):
-        mistake = _certificate_mistake(block["base64"])
-        if mistake:
-            return f"certificate {number} {mistake}"
+        error = _certificate_error(block["base64"])
+        if error:
+            return f"certificate {number} {error}"
     return ""
 
 
-def _certificate_mistake(text: bytes) -> str:
+def _certificate_error(text: bytes) -> str:
     """What keeps a block's content from being a certificate, or nothing."""
     try:
         content = binascii.a2b_base64(b"".join(text.split()), strict_mode=True)

@@ -25,7 +25,7 @@ _FORM: Final = "; desired format: https://host[/path]"
 
 
 def read_client_config(config: Field, *, native: bool = True) -> WebhookTarget:
-    """Exactly one of url and service, and whom to trust there.
+    """Exactly one of url and service, and the authorities to trust there.
 
     ``native``: as Kubernetes has it, also where that is lax or misleading; else as it is meant.
     """
@@ -98,7 +98,7 @@ def read_service(field: Field, *, native: bool = True) -> ServiceReference | Non
     before = len(field.findings)
     namespace, name = field.get("namespace").text(""), field.get("name").text("")
     # ValidateWebhookService takes namespace and name; Kubernetes' own call hands it name and namespace. So an empty
-    # namespace is told at the name, and an empty name at the namespace, since 2018.
+    # namespace is reported at the name, and an empty name at the namespace, since 2018.
     if namespace == "":
         field.get("name" if native else "namespace").refuse(field_errors.required())
     if name == "":
@@ -110,29 +110,29 @@ def read_service(field: Field, *, native: bool = True) -> ServiceReference | Non
             field_errors.invalid(port, f"port is not valid: must be between 1 and {MAX_PORT}, inclusive")
         )
     path = field.get("path").text("")
-    mistakes = _path_mistakes(path or "")[:MAX_SEGMENT_MISTAKES]
-    field.get("path").refuse_each(path or "", mistakes)
+    errors = _path_errors(path or "")[:MAX_SEGMENT_MISTAKES]
+    field.get("path").refuse_each(path or "", errors)
     if len(field.findings) > before or not namespace or not name or path is None:
         return None
     return ServiceReference(namespace=namespace, name=name, path=path, port=port)
 
 
-def _path_mistakes(path: str) -> list[str]:
+def _path_errors(path: str) -> list[str]:
     if path in {"", "/"}:
         return []
     if path == "//":
         return ["segment[0] may not be empty"]
-    mistakes = [] if path.startswith("/") else ["must start with a '/'"]
+    errors = [] if path.startswith("/") else ["must start with a '/'"]
     # Go cuts the first byte off, whatever it is: of another character than "/", the rest stays.
     checked = path.encode()[1:].decode("latin-1").removesuffix("/")
     for index, segment in enumerate(checked.split("/")):
-        if len(mistakes) >= MAX_SEGMENT_MISTAKES:
+        if len(errors) >= MAX_SEGMENT_MISTAKES:
             break
         if not segment:
-            mistakes.append(f"segment[{index}] may not be empty")
+            errors.append(f"segment[{index}] may not be empty")
         else:
-            mistakes += [f"segment[{index}]: {mistake}" for mistake in dns_subdomain(segment)]
-    return mistakes
+            errors += [f"segment[{index}]: {error}" for error in dns_subdomain(segment)]
+    return errors
 
 
 def _decoded_bundle(field: Field) -> bytes:

@@ -45,7 +45,7 @@ def target_hosts(target: str) -> tuple[str, ...] | None:
 
 
 def is_local(target: str) -> bool:
-    """Whether a worker can be told to listen on this target, and only this machine can reach it there."""
+    """Whether a worker can listen on this target, and only this machine can reach it there."""
     hosts = target_hosts(target)
     return hosts is not None and len(hosts) <= 1 and stays_here(target)
 

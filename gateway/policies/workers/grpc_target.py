@@ -1,8 +1,8 @@
 """``spec.grpc`` of a Worker: where it is, how the connection is secured, and how the gateway starts it, if it does.
 
-A worker that the gateway starts (``command``) is told the target as the address to listen on. So it has to be one
-address of this machine, and one that nobody else can reach: a Unix socket, or a port on the loopback interface. It may
-be left out: then the gateway makes a socket of its own for it, in a directory that only it can enter.
+A worker that the gateway starts (``command``) gets the target as the address to listen on. So it has to be one
+address of this machine that no other machine can reach: a Unix socket, or a port on the loopback interface. Without
+one, the gateway makes a socket for the worker, in a directory that only the gateway can enter.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ _GRPC: Final = ("target", "command", "tls", "connections")
 
 
 def read_grpc(grpc: Field, directory: str, name: str) -> GrpcTarget | None:
-    """How the worker of this name is reached; None if no object stands here. Mistakes are reported.
+    """How the worker of this name is reached; None if no object stands here. Errors are reported.
 
     ``directory`` is where its command is started: that of the file it stands in.
     """

@@ -1,7 +1,7 @@
 """``spec.queue`` of a Worker: the name of its queue in Redis, and the keys with which everything in it is sealed.
 
 Which Redis it is, is the gateway's to know (``--queue-redis``): an address holds a password. The key file is required:
-whoever can write to an unsealed queue decides what is admitted.
+a client that can write to an unsealed queue decides what is admitted.
 """
 
 import re
@@ -20,7 +20,7 @@ _EXPECTED: Final = f"must be 1 to {MAX_STREAM} printable ASCII characters withou
 
 
 def read_queue(field: Field, directory: str) -> QueueTarget | None:
-    """The queue; None if no object stands here. Mistakes are reported.
+    """The queue; None if no object stands here. Errors are reported.
 
     ``directory`` is where a relative path begins: that of the file it stands in.
     """

@@ -1,14 +1,14 @@
-"""``spec.grpc.tls`` of a Worker: whom the gateway trusts at the target, and how it proves who it is itself.
+"""``spec.grpc.tls`` of a Worker: the authorities that the gateway trusts, and its client certificate.
 
 The rules:
 
 * ``tls: {}`` is TLS, with the system's authorities. What is absent is plain text; so null, which would be the same, is
-  refused: whoever writes ``tls:`` and nothing behind it means the opposite.
+  refused: ``tls:`` with nothing behind it is meant as the opposite.
 * A worker proves one name, as a DNS name in its certificate: ``serverName``; else the host of a target that is a DNS
   name; else (addresses, sockets) the Worker's own name. So a Worker's name is bound to its certificate, and the
   certificate of another worker of the same authority does not do.
 * Files are named here and read when a connection is made: one that is not there yet, or is being renewed, is no
-  mistake in the configuration. What stands in the configuration itself, ``caBundle``, is looked into at once.
+  error in the configuration. What stands in the configuration itself, ``caBundle``, is looked into at once.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ _TLS: Final = ("caFile", "caBundle", "certFile", "keyFile", "serverName")
 
 
 def read_tls(field: Field, target: str, worker: str) -> GrpcTls | None:
-    """How a connection is secured; None: it is not, or there is a mistake, which has been reported.
+    """How a connection is secured; None: it is not, or there is an error, which has been reported.
 
     Args:
         field: ``spec.grpc.tls``.

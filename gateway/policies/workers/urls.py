@@ -1,7 +1,7 @@
 """A URL as Go's net/url takes it apart (RFC 3986, with its exceptions), as far as a webhook's url is judged by that.
 
 Kubernetes hands the url to ``url.Parse`` and repeats its error word for word, so what is an error, and which of several
-is told, is decided here in Go's order. Go works on bytes: within this module a text is UTF-8 read as Latin-1.
+is reported, is decided here in Go's order. Go works on bytes: within this module a text is UTF-8 read as Latin-1.
 """
 
 import ipaddress

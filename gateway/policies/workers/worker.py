@@ -26,7 +26,7 @@ does."""
 
 
 def read_worker(document: Field, directory: str) -> tuple[str | None, Worker | None]:
-    """The Worker's name (None: it has no usable one), and the Worker itself if there is no mistake in it.
+    """The Worker's name (None: it has no usable one), and the Worker itself if there is no error in it.
 
     ``directory`` is that of the file it stands in: relative paths begin there, and its command is started there.
     """

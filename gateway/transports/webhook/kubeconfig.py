@@ -9,7 +9,7 @@ import base64
 from pathlib import Path
 from typing import Final
 
-from gateway.gotypes.base64_text import base64_mistake
+from gateway.gotypes.base64_text import base64_error
 from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.decoding.texts import SourceText, read_documents
@@ -95,7 +95,7 @@ def _credentials(user: Field, directory: Path) -> Credentials:
 
 def _data(field: Field) -> bytes:
     text = field.text("") or ""
-    mistake = base64_mistake(text)
+    mistake = base64_error(text)
     if mistake is not None:
         # The text is not repeated: it may be half of a key.
         field.refuse(f"illegal base64 data at input byte {mistake}")

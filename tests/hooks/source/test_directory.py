@@ -71,7 +71,7 @@ def read(folder, **options):
 
 def errors_of(folder, **options):
     """The errors of its hooks."""
-    return [str(error) for error in read(folder, **options).mistakes]
+    return [str(error) for error in read(folder, **options).errors]
 
 
 def running(word):
@@ -120,13 +120,13 @@ def test_files_that_are_no_hooks_are_warnings(folder):
     (folder / "nowhere").symlink_to("gone")
     os.mkfifo(folder / "pipe")
     text = read(folder)
-    remarks = [str(remark) for remark in text.remarks]
-    assert remarks[0].startswith(f"{idle}:1: is not executable")
-    assert f"chmod +x {idle}" in remarks[0]
-    assert "cannot be read" in remarks[1]
-    assert "not a regular file" in remarks[2]
-    assert text.mistakes == ()
-    assert set(remarks) <= {str(warning) for warning in load([text]).warnings}
+    warnings = [str(remark) for remark in text.warnings]
+    assert warnings[0].startswith(f"{idle}:1: is not executable")
+    assert f"chmod +x {idle}" in warnings[0]
+    assert "cannot be read" in warnings[1]
+    assert "not a regular file" in warnings[2]
+    assert text.errors == ()
+    assert set(warnings) <= {str(warning) for warning in load([text]).warnings}
 
 
 def test_a_mounted_config_map(folder):
