@@ -212,12 +212,12 @@ _FIXED: Final = (
         module="gateway.policies.fields.match_conditions",
         names=("MAX_CONDITIONS", "MAX_COMPILED"),
     ),
-    _Fixed(title="Mistakes in messages", module="gateway.policies.errors", names=("MAX_SUMMARIZED", "MAX_MISTAKE")),
+    _Fixed(title="Errors in messages", module="gateway.policies.errors", names=("MAX_SUMMARIZED", "MAX_ERROR")),
     _Fixed(title="Values in messages", module="gateway.policies.field_errors", names=("MAX_QUOTED",)),
     _Fixed(
-        title="Mistakes in a Service's path",
+        title="Errors in a Service's path",
         module="gateway.policies.workers.client_config",
-        names=("MAX_SEGMENT_MISTAKES",),
+        names=("MAX_SEGMENT_ERRORS",),
     ),
     _Fixed(
         title="Metadata of a native configuration",

@@ -57,15 +57,15 @@ def _saying(path: str) -> tuple[str, ...]:
 Findings = list[ConfigurationError]
 
 MAX_SUMMARIZED: Final = 20
-"""Mistakes in a summary: it ends in the message of every request that the policy matches; ``errors`` has them all."""
+"""Errors in a summary, which ends in the message of every request that the policy matches; ``errors`` has them all."""
 
-MAX_MISTAKE: Final = 1000
+MAX_ERROR: Final = 1000
 """Characters of each there: 20 of them stay below the 64 KiB that any log takes as one line."""
 
 
 def summary(findings: Findings) -> str:
     """``PATH: MESSAGE`` of each on one line, joined by ``; ``; empty if there are none."""
-    errors = [one_line(finding.text[:MAX_MISTAKE]) for finding in findings[:MAX_SUMMARIZED]]
+    errors = [one_line(finding.text[:MAX_ERROR]) for finding in findings[:MAX_SUMMARIZED]]
     if len(findings) > MAX_SUMMARIZED:
         errors.append(f"and {len(findings) - MAX_SUMMARIZED} more errors")
     return "; ".join(errors)

@@ -22,7 +22,7 @@ MAX_MANAGER: Final = 128
 MAX_SUBRESOURCE: Final = 256
 
 MAX_REPEATED: Final = 10
-"""Mistakes told that each repeat the whole value (of a manager's characters, of several controllers): more of them
+"""Reported errors that each repeat the whole value (of a manager's characters, of several controllers): more of them
 would grow with its square."""
 
 _UNNAMED: Final = "name or generateName is required"

@@ -12,8 +12,8 @@ from gateway.policies.workers.ca_bundle import read_ca_bundle
 from gateway.policies.workers.targets import ServiceReference, WebhookTarget
 from gateway.policies.workers.urls import UrlError, parse_url
 
-MAX_SEGMENT_MISTAKES: Final = 20
-"""Mistakes told of one path: each repeats the path, so that a path of slashes would grow with its square."""
+MAX_SEGMENT_ERRORS: Final = 20
+"""Reported errors of one path: each repeats the path, so that a path of slashes would grow with its square."""
 
 REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 """AcceptedAdmissionReviewVersions: those that the API server, and so the gateway, speaks."""
@@ -110,7 +110,7 @@ def read_service(field: Field, *, native: bool = True) -> ServiceReference | Non
             field_errors.invalid(port, f"port is not valid: must be between 1 and {MAX_PORT}, inclusive")
         )
     path = field.get("path").text("")
-    errors = _path_errors(path or "")[:MAX_SEGMENT_MISTAKES]
+    errors = _path_errors(path or "")[:MAX_SEGMENT_ERRORS]
     field.get("path").refuse_each(path or "", errors)
     if len(field.findings) > before or not namespace or not name or path is None:
         return None
@@ -126,7 +126,7 @@ def _path_errors(path: str) -> list[str]:
     # Go cuts the first byte off, whatever it is: of another character than "/", the rest stays.
     checked = path.encode()[1:].decode("latin-1").removesuffix("/")
     for index, segment in enumerate(checked.split("/")):
-        if len(errors) >= MAX_SEGMENT_MISTAKES:
+        if len(errors) >= MAX_SEGMENT_ERRORS:
             break
         if not segment:
             errors.append(f"segment[{index}] may not be empty")
