@@ -107,7 +107,7 @@ _FIXED: Final = (
     _Fixed(
         title="Replicas of workers",
         module="gateway.transports.grpc.endpoint",
-        names=("TURN_SECONDS", "MOST_BREAKERS", "PATIENCE"),
+        names=("TURN_SECONDS", "MOST_BREAKERS", "WAIT_SECONDS"),
     ),
     _Fixed(
         title="Streams to workers",
@@ -125,7 +125,7 @@ _FIXED: Final = (
     _Fixed(
         title="Queues, seen from a gateway",
         module="gateway.transports.queue.request_exchange",
-        names=("BEAT_SECONDS", "BLOCK_SECONDS", "READ", "GATHER", "SWEEP_SECONDS", "COMPLAIN_SECONDS"),
+        names=("HEARTBEAT_SECONDS", "BLOCK_SECONDS", "READ", "GATHER", "SWEEP_SECONDS", "COMPLAIN_SECONDS"),
     ),
     _Fixed(
         title="What a gateway keeps in Redis",
@@ -148,7 +148,7 @@ _FIXED: Final = (
     _Fixed(
         title="Bridges",
         module="gateway.transports.queue.heartbeat",
-        names=("BEAT_SECONDS", "TIDY_SECONDS", "GONE_SECONDS"),
+        names=("HEARTBEAT_SECONDS", "TIDY_SECONDS", "GONE_SECONDS"),
     ),
     _Fixed(
         title="What bridges put to their workers",

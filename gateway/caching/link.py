@@ -65,7 +65,7 @@ class CacheLink:
             connect=self._connect,
             opened=self._probe,
             work=self._stay_up,
-            lost=self._told_lost,
+            lost=self._reported_lost,
             seconds=limits.redis_answer_seconds,
             named={"scheme": address.shown},
         )
@@ -215,7 +215,7 @@ class CacheLink:
         is_late = self._failures >= self._limits.redis_failures
         raise BrokenError("late or lost too often" if is_late else "a connection was lost")
 
-    def _told_lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
+    def _reported_lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
         self._events.set(CACHE_REDIS_SKIPPED, 1)
         if was_up:
             self._came_up.clear()

@@ -65,16 +65,16 @@ class Memory:
             evicted += 1
         if evicted:
             self._events.count(CACHE_ENTRIES, CacheEvent.EVICTED, amount=evicted)
-        self._tell_size()
+        self._report_size()
 
     def remove(self, cache_key: bytes) -> None:
         """Forget what is kept for a question."""
         content = self._entries.pop(cache_key, None)
         if content is not None:
             self._bytes -= len(content) + ENTRY_OVERHEAD
-            self._tell_size()
+            self._report_size()
 
-    def _tell_size(self) -> None:
+    def _report_size(self) -> None:
         self._events.set(CACHE_MEMORY_BYTES, self._bytes)
         self._events.set(CACHE_MEMORY_ENTRIES, len(self._entries))
 

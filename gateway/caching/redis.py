@@ -78,7 +78,7 @@ class RedisStore:
         self._writes = Writes(self._link, limits, events, self._sealed)
         self._deletions = Deletions(self._link)
         self._purges = Purges(limits)
-        self._heard: Callable[[frozenset[bytes]], object] = lambda _: None
+        self._received: Callable[[frozenset[bytes]], object] = lambda _: None
         self._watched: dict[bytes, None] = {}
         self._current: set[bytes] = set()
         self._untold: dict[bytes, float] = {}
@@ -98,17 +98,17 @@ class RedisStore:
         return self._link.refused
 
     async def start(
-        self, purges: Purges, heard: Callable[[frozenset[bytes]], object], *, wait_seconds: float = 0.0
+        self, purges: Purges, received: Callable[[frozenset[bytes]], object], *, wait_seconds: float = 0.0
     ) -> bool:
         """Connect in the background; wait for it so long at most. Whether Redis can be used already.
 
         Args:
             purges: where purges by others are noted.
-            heard: hears of those that were news.
+            received: hears of those that were news.
             wait_seconds: 0 does not wait.
         """
         self._purges = purges
-        self._heard = heard
+        self._received = received
         self._link.start()
         self._task = asyncio.create_task(self._poll())
         return await self._link.wait(wait_seconds) if wait_seconds > 0 else False
@@ -152,11 +152,11 @@ class RedisStore:
         self._writes.drop(lambda cache_key: prefix_of(cache_key) not in marks)
         async with self._turn:
             self._untold |= dict.fromkeys(marks, when)
-            await self._tell()
+            await self._report()
             # Who may write markers but not read them has told nobody: the others log in as the same user.
-            told = not marks & self._untold.keys() and _READING not in self.refused
+            reported = not marks & self._untold.keys() and _READING not in self.refused
         self._deletions.put(entries_pattern(key, mark) for mark in marks for key in self._seals.keys)
-        return told
+        return reported
 
     # ----------------------------------------------------------------------------------------------- entries
 
@@ -174,7 +174,7 @@ class RedisStore:
         entries = [self._entry(*each) for each in zip(keys, names, values, strict=False)]
         markers = values[len(keys) :]
         if self._note(mark, keys, names[len(keys) :], markers):
-            self._heard(frozenset((mark,)))
+            self._received(frozenset((mark,)))
         if _unread(markers):
             # Redis has entries, and does not say whether they were purged: of a cluster, the other node may be away.
             found(None)
@@ -187,14 +187,14 @@ class RedisStore:
             return None
         entry = unpacked(content)
         if entry is None:
-            self._events.count(CACHE_REDIS_ERRORS, RedisFault.GARBAGE)
+            self._events.count(CACHE_REDIS_ERRORS, RedisFault.UNREADABLE)
         return entry
 
     def _opened(self, key: SealKey, name: str, value: Any, longest: int) -> bytes | None:
         if isinstance(value, BaseException) or value == b"":
             return None
         if not isinstance(value, bytes) or len(value) > longest:
-            self._events.count(CACHE_REDIS_ERRORS, RedisFault.GARBAGE)
+            self._events.count(CACHE_REDIS_ERRORS, RedisFault.UNREADABLE)
             return None
         content = key.open(named(name), value)
         if content is None:
@@ -227,7 +227,7 @@ class RedisStore:
             try:
                 if self._link.up:
                     async with self._turn:
-                        await self._tell()
+                        await self._report()
                         read = await self._listen(list(self._watched))
                     if self._link.up:
                         self._current = read
@@ -243,21 +243,21 @@ class RedisStore:
         if not commands:
             return set()
         values = await self._link.execute(commands)
-        heard, read = set(), set()
+        received, read = set(), set()
         for number, mark in enumerate(marks):
             names = [marker_name(key, mark) for key in keys]
             markers = values[number * len(keys) : (number + 1) * len(keys)]
             if self._note(mark, keys, names, markers):
-                heard.add(mark)
+                received.add(mark)
             if not _unread(markers):
                 read.add(mark)
-        if heard:
-            self._heard(frozenset(heard))
+        if received:
+            self._received(frozenset(received))
         return read
 
     def _note(self, mark: bytes, keys: tuple[SealKey, ...], names: list[str], values: list[Any]) -> bool:
         """Read what stands in a policy's markers. Whether it was news."""
-        news = False
+        changes = False
         for key, name, value in zip(keys, names, values, strict=False):
             content = self._opened(key, name, value, _MARKER_BYTES)
             if content is None:
@@ -265,23 +265,25 @@ class RedisStore:
             try:
                 when = _decode_moment(content)
             except msgspec.MsgspecError:
-                self._events.count(CACHE_REDIS_ERRORS, RedisFault.GARBAGE)
+                self._events.count(CACHE_REDIS_ERRORS, RedisFault.UNREADABLE)
                 continue
-            news = self._purges.note(mark, when, self._now()) or news
-        return news
+            changes = self._purges.note(mark, when, self._now()) or changes
+        return changes
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         """Write the markers that Redis does not have yet, under all keys: some replicas may have only an old one."""
         untold = dict(self._untold)
         try:
             # Another replica may have purged after us, while we could not tell: its moment must not be set back.
             await self._listen(list(untold))
             latest = {mark: max(when, self._purges.latest(mark)) for mark, when in untold.items()}
-            told = [(mark, self._marker(key, mark, latest[mark])) for mark in untold for key in self._seals.keys]
-            answers = await self._link.execute([command for _, command in told]) if told else []
+            reported = [(mark, self._marker(key, mark, latest[mark])) for mark in untold for key in self._seals.keys]
+            answers = await self._link.execute([command for _, command in reported]) if reported else []
         except LinkError:
             return
-        failed = {mark for (mark, _), answer in zip(told, answers, strict=True) if isinstance(answer, BaseException)}
+        failed = {
+            mark for (mark, _), answer in zip(reported, answers, strict=True) if isinstance(answer, BaseException)
+        }
         for mark, when in untold.items():
             if mark not in failed and self._untold.get(mark) == when:
                 del self._untold[mark]

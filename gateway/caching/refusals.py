@@ -24,12 +24,12 @@ class Refusals:
         shown: what may be said of its address.
     """
 
-    __slots__ = ("_now", "_shown", "_told")
+    __slots__ = ("_now", "_reported", "_shown")
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
         self._now: dict[str, str] = {}
-        self._told: set[tuple[str, type[BaseException]]] = set()
+        self._reported: set[tuple[str, type[BaseException]]] = set()
 
     @property
     def now(self) -> Mapping[str, str]:
@@ -38,7 +38,7 @@ class Refusals:
 
     def renew(self) -> None:
         """The link came up: what is refused from now on is said again."""
-        self._told.clear()
+        self._reported.clear()
 
     def note(self, commands: Sequence[Command], answers: Sequence[Any]) -> None:
         """Commands were answered; an exception in the place of an answer is an error of that command."""
@@ -53,9 +53,9 @@ class Refusals:
             self._now.pop(name, None)
         for name, error in refused.items():
             self._now[name] = reason_of(error)
-            self._tell(name, error)
+            self._report(name, error)
 
-    def _tell(self, name: str, error: exceptions.ResponseError) -> None:
-        if (name, type(error)) not in self._told:
-            self._told.add((name, type(error)))
+    def _report(self, name: str, error: exceptions.ResponseError) -> None:
+        if (name, type(error)) not in self._reported:
+            self._reported.add((name, type(error)))
             _LOG.warning("Redis refuses commands", command=name, why=reason_of(error), scheme=self._shown)

@@ -47,7 +47,7 @@ import click
 from msgspec.structs import replace
 
 from gateway.cli.hook_options import chosen_hooks, require_policies
-from gateway.cli.named_files import command_mistakes, file_warnings
+from gateway.cli.named_files import command_errors, file_warnings
 from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.gotypes.meta import group_version
 from gateway.policies.errors import ConfigurationError
@@ -77,7 +77,7 @@ def run(paths: tuple[Path, ...], output: str, *, with_workers: bool, **values: A
         configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
     except SourceError as error:
         fail(str(error), COULD_NOT)
-    commands = command_mistakes(configuration)
+    commands = command_errors(configuration)
     workers: tuple[WorkerReport, ...] | None = None
     if with_workers and not configuration.fatal:
         # Imported here: ``check`` alone needs nothing of what calls workers.
@@ -95,7 +95,7 @@ def run(paths: tuple[Path, ...], output: str, *, with_workers: bool, **values: A
     if output == "json":
         click.echo(json.dumps(_document(configuration, entries, workers), indent=2, ensure_ascii=False))
     else:
-        _tell(configuration, entries, workers or ())
+        _report(configuration, entries, workers or ())
     if configuration.errors:
         sys.exit(WRONG_CONFIGURATION)
     sys.exit(COULD_NOT if any(worker.why for worker in workers or ()) else 0)
@@ -215,27 +215,27 @@ def _apart(split: Difference) -> dict[str, str]:
     }
 
 
-def _tell(configuration: Configuration, entries: Entries, workers: "tuple[WorkerReport, ...]") -> None:
+def _report(configuration: Configuration, entries: Entries, workers: "tuple[WorkerReport, ...]") -> None:
     for error in configuration.errors:
-        click.secho(_told_finding(error), fg="red")
+        click.secho(_finding_report(error), fg="red")
     for warning in configuration.warnings:
-        click.secho(f"warning: {_told_finding(warning)}", fg="yellow")
+        click.secho(f"warning: {_finding_report(warning)}", fg="yellow")
     if configuration.fatal:
         click.secho(f"{_count(configuration)}; who judges cannot be known, so nothing would be served", bold=True)
         return
     click.secho(_count(configuration), bold=True)
     for phase in Phase:
-        for line in _told(entries, phase):
+        for line in _reported(entries, phase):
             click.echo(line)
     for policy in entries.idle:
         click.echo(f"\nNever called, because it has no rules: {policy.qualified_name}")
     if workers:
         click.secho(f"\nWorkers: {_number(len(workers), 'worker')}", bold=True)
     for worker in workers:
-        click.echo(f"  {click.style(one_line(worker.worker.name), fg='cyan')}  {_told_worker(worker)}")
+        click.echo(f"  {click.style(one_line(worker.worker.name), fg='cyan')}  {_worker_report(worker)}")
 
 
-def _told_worker(report: "WorkerReport") -> str:
+def _worker_report(report: "WorkerReport") -> str:
     if report.why:
         return click.style(f"not reached: {one_line(report.why)} ({report.worker.place})", fg="red")
     versions = f"version {', '.join(report.versions)}; " if any(report.versions) else ""
@@ -243,7 +243,7 @@ def _told_worker(report: "WorkerReport") -> str:
     return f"{versions}{_number(len(report.policies), 'policy', 'policies')}{unused}"
 
 
-def _told_finding(finding: ConfigurationError) -> str:
+def _finding_report(finding: ConfigurationError) -> str:
     """On as many lines as it has: what a compiler of expressions says shows the place in the expression below it."""
     return "\n    ".join(finding.lines)
 
@@ -257,19 +257,19 @@ def _number(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
 
 
-def _told(entries: Entries, phase: Phase) -> Iterator[str]:
+def _reported(entries: Entries, phase: Phase) -> Iterator[str]:
     calls = entries.of(phase)
     order = f", {_HOW[phase]}" if len(calls) > 1 else ""
     yield ""
     yield click.style(f"{phase.value.capitalize()}: {_number(len(calls), 'call')}{order}", bold=True)
     for entry in calls:
-        yield from _told_entry(entry)
+        yield from _entry_report(entry)
     if calls:
         worst, wait = entries.worst_seconds(phase), entries.wait_seconds(phase)
         yield f"  worst case {worst:g} s; kube-apiserver waits up to {wait} s"
 
 
-def _told_entry(entry: Entry) -> Iterator[str]:
+def _entry_report(entry: Entry) -> Iterator[str]:
     words = [entry.failure_policy.value, entry.match_policy.value]
     if entry.phase is Phase.MUTATING:
         words.append(f"reinvocation {entry.reinvocation_policy.value}")
@@ -281,14 +281,14 @@ def _told_entry(entry: Entry) -> Iterator[str]:
     for label, policy in zip(_labels("policies"), entry.policies, strict=False):
         fault = click.style("  has mistakes, so it fails", fg="red") if policy.fault else ""
         yield f"      {label}{policy.qualified_name}{fault}"
-        scope = "" if policy.fault else "; ".join(_told_scope(policy))
+        scope = "" if policy.fault else "; ".join(_scope_report(policy))
         if scope:
             yield f"                  {scope}"
     if entry.split is not None:
         yield f"      apart     {entry.split}"
 
 
-def _told_scope(policy: Policy) -> Iterator[str]:
+def _scope_report(policy: Policy) -> Iterator[str]:
     """What is said of the policy's document and its changes; nothing of what has its default."""
     if policy.inputs.places is not None:
         yield f"sees {_named(policy.inputs.places)}"

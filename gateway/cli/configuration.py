@@ -20,7 +20,7 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION, s
     configuration = load(texts)
     for warning in configuration.warnings:
         note(f"warning: {warning}", fg="yellow")
-    tell_errors(configuration.errors)
+    report_errors(configuration.errors)
     if configuration.fatal:
         fail(
             f"{counted(len(configuration.errors))}, and who judges cannot be known: nothing is served",
@@ -35,12 +35,12 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION, s
     return configuration
 
 
-def tell_errors(errors: Iterable[ConfigurationError]) -> None:
+def report_errors(errors: Iterable[ConfigurationError]) -> None:
     """Mistakes, in the words of ``check``, a line each."""
     for error in errors:
         note(f"error: {error}", fg="red")
 
 
-def counted(mistakes: int) -> str:
+def counted(faults: int) -> str:
     """How many there are, in words."""
-    return "1 mistake" if mistakes == 1 else f"{mistakes} mistakes"
+    return "1 mistake" if faults == 1 else f"{faults} mistakes"

@@ -22,7 +22,7 @@ import uvloop
 from msgspec.structs import replace
 
 from gateway.cli.configuration import loaded
-from gateway.cli.narration import closing, farewell, opening, story
+from gateway.cli.narration import closing, farewell, narrate, opening
 from gateway.cli.streams import COULD_NOT, fail, note
 from gateway.engine.decision import Decision
 from gateway.policies.model import Configuration
@@ -134,7 +134,7 @@ async def _send_all(session: aiohttp.ClientSession, url: str, reviews: list[Path
     for number, path in enumerate(reviews, 1):
         decisions = [decision async for decision in _both_phases(session, url, path.read_bytes(), listener)]
         answered = answered and bool(decisions)
-        for line in story(number, path, decisions):
+        for line in narrate(number, path, decisions):
             click.echo(line)
     return answered
 

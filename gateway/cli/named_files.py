@@ -24,10 +24,10 @@ def file_warnings(configuration: Configuration) -> tuple[ConfigurationError, ...
     return tuple(warning for worker in configuration.workers.values() for warning in _about(worker))
 
 
-def command_mistakes(configuration: Configuration) -> dict[str, ConfigurationError]:
+def command_errors(configuration: Configuration) -> dict[str, ConfigurationError]:
     """Which workers cannot be started, since there is no such program, and why, by their names."""
     found = {
-        name: _command_mistake(worker.grpc.command[0], worker.grpc.directory)
+        name: _command_error(worker.grpc.command[0], worker.grpc.directory)
         for name, worker in configuration.workers.items()
         if worker.grpc is not None and worker.grpc.command
     }
@@ -38,7 +38,7 @@ def command_mistakes(configuration: Configuration) -> dict[str, ConfigurationErr
 
 def _about(worker: Worker) -> Iterator[ConfigurationError]:
     if worker.queue is not None:
-        why = _key_file_mistake(Path(worker.queue.directory) / worker.queue.key_file)
+        why = _key_file_error(Path(worker.queue.directory) / worker.queue.key_file)
         if why:
             yield _warning(worker, "spec.queue.keyFile", f"{why}; until it is right, nobody can be asked by this queue")
     if worker.hook is not None:
@@ -47,7 +47,7 @@ def _about(worker: Worker) -> Iterator[ConfigurationError]:
             yield _warning(worker, "spec.hook.path", why)
 
 
-def _command_mistake(word: str, directory: str) -> str:
+def _command_error(word: str, directory: str) -> str:
     """As the supervisor finds a program: a path from the file's directory, a name on its PATH."""
     if "/" in word:
         return _program_mistake("program", Path(directory) / word, "build it")
@@ -58,7 +58,7 @@ def _command_mistake(word: str, directory: str) -> str:
     return ""
 
 
-def _key_file_mistake(path: Path) -> str:
+def _key_file_error(path: Path) -> str:
     why = _no_file(path)
     if why:
         return f"queue key file {path}: {why}; make it with `openssl rand -base64 32`, or correct the path"

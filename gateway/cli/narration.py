@@ -42,7 +42,7 @@ def opening(configuration: Configuration, gateway: Gateway, url: str) -> Iterato
     yield ""
 
 
-def story(number: int, path: Path, decisions: Sequence[Decision]) -> Iterator[str]:
+def narrate(number: int, path: Path, decisions: Sequence[Decision]) -> Iterator[str]:
     """One request, through both phases: the verdict, its reason, and which policy changed which field."""
     if not decisions:
         yield f"{number:>2}  {path.name}: no answer"
@@ -50,7 +50,7 @@ def story(number: int, path: Path, decisions: Sequence[Decision]) -> Iterator[st
     last = decisions[-1]
     verdict = click.style(outcome(last.outcome.value, last.response.status), fg=_COLOURS[last.outcome], bold=True)
     yield f"{number:>2}  {title(last.request):<{_TITLE_WIDTH}} {verdict}"
-    lines = [line for decision in decisions for call in decision.calls for line in _told(call)]
+    lines = [line for decision in decisions for call in decision.calls for line in _reported(call)]
     if not any(call.matched for decision in decisions for call in decision.calls):
         lines = ["    no policy is about this request"]
     yield from lines or ["    nothing to change, nothing to say against it"]
@@ -85,7 +85,7 @@ def farewell(url: str, ca: Path, admin: tuple[str, int], example: Path) -> Itera
     yield f"Metrics and health: http://{admin[0]}:{admin[1]}/metrics, 'http://{admin[0]}:{admin[1]}/readyz?verbose'"
 
 
-def _told(call: InvocationRecord) -> Iterator[str]:
+def _reported(call: InvocationRecord) -> Iterator[str]:
     name = call.policy.policy
     for verb, colour, text in sentences(call):
         yield from _said(name, click.style(f"{verb:<7}", fg=colour), text)

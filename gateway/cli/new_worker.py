@@ -41,12 +41,12 @@ _NEXT: Final = (
 def run(lang: str, directory: Path | None, namespace: str, name: str) -> None:
     """See the command."""
     where = Path(name) if directory is None else directory
-    mistakes = [*_mistakes(name, namespace)]
+    errors = [*_errors(name, namespace)]
     # A wrong name is no place to look at.
-    if not mistakes or directory is not None:
-        mistakes += _occupied(where)
-    if mistakes:
-        fail("\nadmission-gateway: ".join(mistakes), COULD_NOT)
+    if not errors or directory is not None:
+        errors += _occupied(where)
+    if errors:
+        fail("\nadmission-gateway: ".join(errors), COULD_NOT)
     try:
         project = new_project(lang, name, namespace)
     except SdkError as error:
@@ -56,11 +56,11 @@ def run(lang: str, directory: Path | None, namespace: str, name: str) -> None:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         fail(f"{error.filename or where} cannot be written: {reason}; nothing is left of the project", COULD_NOT)
-    for line in _told(project, where, lang):
+    for line in _reported(project, where, lang):
         click.echo(line)
 
 
-def _mistakes(name: str, namespace: str) -> Iterator[str]:
+def _errors(name: str, namespace: str) -> Iterator[str]:
     if len(name) > _NAME_LENGTH or not _SERVICE_NAME.fullmatch(name):
         yield (
             f"NAME: {_quoted(name)} cannot be a worker's name here, for its Service gets it: at most {_NAME_LENGTH} "
@@ -119,7 +119,7 @@ def _write(project: Project, where: Path) -> None:
         raise
 
 
-def _told(project: Project, where: Path, language: str) -> Iterator[str]:
+def _reported(project: Project, where: Path, language: str) -> Iterator[str]:
     count = len(project.own)
     yield f"{where}: {count} files of a {LANGUAGES[language]} project, and the SDK's {len(project.sdk)} in sdk/"
     yield ""

@@ -37,7 +37,7 @@ class _Purged(msgspec.Struct):
     """The answer to a purge."""
 
     purged: list[str]
-    told: bool | None = msgspec.field(name="replicasNotified")
+    reported: bool | None = msgspec.field(name="replicasNotified")
     why: str = ""
 
 
@@ -59,7 +59,7 @@ def run(policies: tuple[str, ...], admin: str) -> None:
         why = getattr(error, "reason", None) or error
         fail(f"no gateway answers at {admin}: {why}; is it running, and is that its --admin-listen?", COULD_NOT)
     names = ", ".join(dict.fromkeys(policies))
-    if done.told is False:
+    if done.reported is False:
         click.echo(f"purged in this replica only: {names}")
         said = clean(done.why) or "Redis could not be told"
         fail(

@@ -53,7 +53,7 @@ class HookWorkerFactory:
         return HookWorker(name, target, limits, events=events, runner=self._runner)
 
 
-def tell_idle_places(configuration: Configuration, transport_config: TransportConfig) -> None:
+def report_unused_hosts(configuration: Configuration, transport_config: TransportConfig) -> None:
     """Warn of each ``--resolve`` whose name is that of no webhook, as it is when its namespace is missing."""
     if not transport_config.webhooks.resolved:
         return

@@ -46,7 +46,7 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
         configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
     except SourceError as error:
         fail(str(error), COULD_NOT)
-    _refuse_mistakes(configuration)
+    _refuse_errors(configuration)
     registration = register(make_entries(configuration), registrar)
     for warning in registration.warnings:
         _warn(warning)
@@ -71,7 +71,7 @@ def _certificates(path: Path) -> bytes:
     return content
 
 
-def _refuse_mistakes(configuration: Configuration) -> None:
+def _refuse_errors(configuration: Configuration) -> None:
     for warning in configuration.warnings:
         _warn(str(warning))
     for error in configuration.errors:

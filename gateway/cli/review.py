@@ -30,9 +30,9 @@ from gateway.cli.configuration import loaded
 from gateway.cli.decision_document import decision_document
 from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.options import chosen_limits
-from gateway.cli.reaching import chosen_transport_config, tell_idle_places
+from gateway.cli.reaching import chosen_transport_config, report_unused_hosts
 from gateway.cli.review_files import FileError, documents
-from gateway.cli.review_text import told
+from gateway.cli.review_text import reported
 from gateway.cli.streams import COULD_NOT, fail, note
 from gateway.patching.limits import PatchLimits
 from gateway.policies.model import Configuration, Phase
@@ -56,7 +56,7 @@ _PHASES: Final = {
     "both": (Phase.MUTATING, Phase.VALIDATING),
 }
 
-_PATIENCE_SECONDS: Final = 1.0
+_WAIT_SECONDS: Final = 1.0
 """After this long somebody at a terminal wants to know what is waited for."""
 
 
@@ -68,7 +68,7 @@ def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> No
     stop_logs = configure_logs(level=values["log_level"], form="text")
     try:
         configuration = loaded(Source(policies, hooks).read(), unknown=COULD_NOT)
-        tell_idle_places(configuration, transport_config)
+        report_unused_hosts(configuration, transport_config)
         deciding = _Deciding(
             configuration,
             phases=_PHASES[values["phase"]],
@@ -143,16 +143,16 @@ class _Deciding:
         pool = WorkerPool(self._transport_limits, config=self._transport_config)
         loaded = LoadedConfiguration(self._configuration, pool, limits=self._transport_limits)
         names = ", ".join(sorted(self._configuration.workers))
-        patience = asyncio.get_running_loop().call_later(
-            _PATIENCE_SECONDS,
+        wait_time = asyncio.get_running_loop().call_later(
+            _WAIT_SECONDS,
             lambda: note(f"waiting for the workers: {names} (--log-level info shows what they print)"),
         )
         try:
             await loaded.start(wait_seconds=self._wait_seconds)
-            patience.cancel()
+            wait_time.cancel()
             yield loaded
         finally:
-            patience.cancel()
+            wait_time.cancel()
             await loaded.close()
             await pool.close()
 
@@ -182,7 +182,7 @@ class _Deciding:
         if self._as_json:
             click.echo(decision_document(source, walk))
         else:
-            for line in told(source, walk, first=walk.phase is self._phases[0]):
+            for line in reported(source, walk, first=walk.phase is self._phases[0]):
                 click.echo(line)
 
     def _could_not(self, source: str, why: str) -> None:

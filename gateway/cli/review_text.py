@@ -24,7 +24,7 @@ _CHANGES_SHOWN: Final = 20
 _VERBS: Final = {Phase.MUTATING: "mutate", Phase.VALIDATING: "validate"}
 
 
-def told(source: str, walk: Simulation, *, first: bool) -> Iterator[str]:
+def reported(source: str, walk: Simulation, *, first: bool) -> Iterator[str]:
     """The lines about one phase of a review; with ``first``, what the review is about goes before."""
     if first:
         yield click.style(f"{clean(source)}: {title(walk.request)}", bold=True)

@@ -12,12 +12,12 @@ import uvloop
 from click.core import ParameterSource
 
 from gateway.caching.limits import CacheLimits
-from gateway.cli.configuration import counted, loaded, tell_errors
+from gateway.cli.configuration import counted, loaded, report_errors
 from gateway.cli.hook_options import Server, chosen_hooks, chosen_server, require_policies
 from gateway.cli.options import (
     chosen_limits,
 )
-from gateway.cli.reaching import chosen_transport_config, tell_idle_places
+from gateway.cli.reaching import chosen_transport_config, report_unused_hosts
 from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.patching.limits import PatchLimits
 from gateway.serving.app import Gateway, StrictError, WatchedSource, serve_until, start_unless
@@ -64,7 +64,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
         source = Source(policies, hooks)
         watched = WatchedSource(source=source, texts=source.read())
         configuration = loaded(watched.texts, strict=values["strict"])
-        tell_idle_places(configuration, transport_config)
+        report_unused_hosts(configuration, transport_config)
         settings = Settings(
             listen=_listen(values, server),
             admin_listen=values["admin_listen"],
@@ -92,7 +92,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
         )
         uvloop.run(_serve(Gateway(configuration, settings, metrics, watched=watched)))
     except StrictError as error:
-        tell_errors(each for each in error.errors if each not in configuration.errors)
+        report_errors(each for each in error.errors if each not in configuration.errors)
         fail(f"{counted(len(error.errors))}, and --strict was given: nothing is served", WRONG_CONFIGURATION)
     except (SourceError, CacheError, TlsError, CertificateError, ListenError) as error:
         fail(str(error), COULD_NOT)

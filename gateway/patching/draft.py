@@ -94,11 +94,11 @@ class Draft:
 
     def _disown(self, value: Value) -> None:
         """From now on ``value`` stands in two places. Only what hangs under an owned container can be owned itself."""
-        suspects = [value]
-        while suspects:
-            node = self._owned.pop(id(suspects.pop()), None)
+        candidates = [value]
+        while candidates:
+            node = self._owned.pop(id(candidates.pop()), None)
             if node is not None:
-                suspects.extend(node.values() if type(node) is dict else node)
+                candidates.extend(node.values() if type(node) is dict else node)
 
     def put(self, value: Value, target: Pointer) -> None:
         """``add``: set a member, insert before an element, or become the document."""

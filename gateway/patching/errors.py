@@ -31,8 +31,8 @@ class ScopeError(PatchError):
 
 def prefixed(error: PatchError, where: str) -> PatchError:
     """The same fault, said with where in the change it is."""
-    told = f"{where}: {error}"
-    return ScopeError(told) if isinstance(error, ScopeError) else PatchError(told)
+    reported = f"{where}: {error}"
+    return ScopeError(reported) if isinstance(error, ScopeError) else PatchError(reported)
 
 
 def kind(value: Any) -> str:

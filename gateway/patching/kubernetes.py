@@ -64,7 +64,7 @@ def apply_kubernetes_patch(
         for operation in operations:
             number += 1
             if guard is not None:
-                _check_sight(target, guard, operation or {})
+                _check_visibility(target, guard, operation or {})
             _apply(target, operation or {})
         return target.root.value() if operations else Node(document).value()
     except PatchError as error:
@@ -156,7 +156,7 @@ def _apply(target: _Target, operation: Operation) -> None:
     apply(target, operation)
 
 
-def _check_sight(target: _Target, visibility: Visibility, operation: Operation) -> None:
+def _check_visibility(target: _Target, visibility: Visibility, operation: Operation) -> None:
     """Refuse an operation that would read, lose or shift what is hidden."""
     name = _text(operation, "op")
     if name not in _OPERATIONS:

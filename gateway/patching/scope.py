@@ -51,8 +51,8 @@ def out_of_scope(
         The first place that lies outside, and what is granted; never a value. See DESIGN.md, "Configuration": writes.
     """
     scopes = [
-        (places, *told)
-        for places, told in ((writes.granted, _GRANTED), (writes.narrowed, _CLAIMED))
+        (places, *reported)
+        for places, reported in ((writes.granted, _GRANTED), (writes.narrowed, _CLAIMED))
         if places is not None and not places.whole
     ]
     protected = writes.protected(subresource)
@@ -60,10 +60,10 @@ def out_of_scope(
         # Nearly always: then nobody needs to know what stood there.
         return None
     changes = list(placed(before, operations))
-    for places, told, remedy in scopes:
+    for places, reported, remedy in scopes:
         outside = next((at for each in changes if (at := _outside(each, places)) is not None), None)
         if outside is not None and not _stays_in(before, after, places):
-            return f"the policy may not change {place(outside)}: {told} {_listed(places)}; {remedy}"
+            return f"the policy may not change {place(outside)}: {reported} {_listed(places)}; {remedy}"
     touched = None
     if protected is not None:
         touched = next((at for each in changes if (at := _touched(each, protected)) is not None), None)

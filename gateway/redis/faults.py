@@ -21,7 +21,7 @@ class RedisFault(StrEnum):
     RESPONSE = "response"
     """Redis answered with an error: out of memory, wrong type, no permission."""
 
-    GARBAGE = "garbage"
+    UNREADABLE = "garbage"
     """Redis answered with something that cannot be an answer, or holds something that cannot be one of ours."""
 
 
@@ -61,7 +61,7 @@ def fault_of(error: BaseException) -> RedisFault:
     if isinstance(error, _CONNECTION):
         return RedisFault.CONNECTION
     # Whatever else redis-py raises, it could not make sense of what it got.
-    return RedisFault.RESPONSE if isinstance(error, exceptions.ResponseError) else RedisFault.GARBAGE
+    return RedisFault.RESPONSE if isinstance(error, exceptions.ResponseError) else RedisFault.UNREADABLE
 
 
 def reason_of(error: BaseException, *, has_worked: bool = False) -> str:

@@ -148,7 +148,7 @@ class Link(Generic[_S]):
                         raise asyncio.CancelledError from error
                     if self.is_settled():
                         pause = PAUSE_SECONDS[0]
-                    self._told_down(error)
+                    self._reported_down(error)
                 else:
                     return
                 if not self._is_ended:
@@ -165,7 +165,7 @@ class Link(Generic[_S]):
             opened = await self._opened(client)
             # redis-py may have swallowed the cancellation (see ``make_client``).
             if not self._is_ended:
-                self._told_up()
+                self._reported_up()
                 await self._work(opened)
         finally:
             if client is not None:
@@ -174,14 +174,14 @@ class Link(Generic[_S]):
                 self._disposals.add(disposal)
                 disposal.add_done_callback(self._disposals.discard)
 
-    def _told_up(self) -> None:
+    def _reported_up(self) -> None:
         self.is_up = self._has_worked = True
         self.why = ""
         self._since = monotonic()
         if self._named is not None:
             _LOG.info("Redis is used", **self._named)
 
-    def _told_down(self, error: Exception) -> None:
+    def _reported_down(self, error: Exception) -> None:
         was_up, self.is_up = self.is_up, False
         first: BaseException = error
         while isinstance(first, BaseExceptionGroup):

@@ -133,14 +133,14 @@ class SealKeys:
         now: seconds since 1970.
     """
 
-    __slots__ = ("_kind", "_now", "_path", "_secrets", "_told", "keys", "why")
+    __slots__ = ("_kind", "_now", "_path", "_reported", "_secrets", "keys", "why")
 
     def __init__(self, path: Path | None, kind: str = "seal key file", now: Callable[[], float] = time) -> None:
         self._path = path
         self._kind = kind
         self._now = now
         self._secrets: tuple[bytes, ...] = ()
-        self._told = ""
+        self._reported = ""
         self.keys: tuple[SealKey, ...] = ()
         self.why = ""
         """Why nothing can be sealed; empty if it can."""
@@ -159,13 +159,13 @@ class SealKeys:
         try:
             secrets = secrets_of(self._path, self._kind)
         except ValueError as error:
-            if str(error) != self._told:
-                self._told = str(error)
+            if str(error) != self._reported:
+                self._reported = str(error)
                 _LOG.error("seal keys cannot be read; those in use stay", error=str(error), keys=len(self.keys))
             self.why = "" if self.keys else str(error)
             return False
-        recovered, changed = bool(self._told), secrets != self._secrets
-        self.why = self._told = ""
+        recovered, changed = bool(self._reported), secrets != self._secrets
+        self.why = self._reported = ""
         if changed:
             known = dict(zip(self._secrets, self.keys, strict=True))
             self.keys = tuple(known.get(secret) or SealKey(secret, self._now) for secret in secrets)

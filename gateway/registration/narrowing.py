@@ -118,11 +118,11 @@ def _without_covered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return tuple(
         rule
         for rule in rules
-        if not any(other is not rule and covers(other, rule) for other in _rivals(rule, by_resource))
+        if not any(other is not rule and covers(other, rule) for other in _competing(rule, by_resource))
     )
 
 
-def _rivals(rule: Rule, by_resource: Mapping[str, list[Rule]]) -> Iterator[Rule]:
+def _competing(rule: Rule, by_resource: Mapping[str, list[Rule]]) -> Iterator[Rule]:
     """The rules that cover one of the rule's resources at least; all others cannot cover the rule."""
     return chain.from_iterable(by_resource.get(text, ()) for text in _covering(rule.resources[0]))
 

@@ -182,12 +182,12 @@ class Gateway:
         context = server_context(cert, key, self.settings.client_cas)
         self._report.loaded(self._loaded)
         for error in self.configuration.errors:
-            _LOG.error("a mistake in the configuration", place=str(error.place), mistake=error.message)
+            _LOG.error("a mistake in the configuration", place=str(error.place), fault=error.message)
         try:
             admin = await self.admin.start(*self.settings.admin_listen)
             await self.cache.start()
             await self._rollout.start()
-            self._refuse_mistakes_if_strict()
+            self._refuse_errors_if_strict()
             front = await self.front.start(*self.settings.listen, context)
         except BaseException:
             await self._close()
@@ -198,7 +198,7 @@ class Gateway:
         self._background.append(asyncio.create_task(self.cache.watch(self.settings.reload_interval_seconds)))
         return front, admin
 
-    def _refuse_mistakes_if_strict(self) -> None:
+    def _refuse_errors_if_strict(self) -> None:
         answers = (error for each in self._loaded.unavailable() if each.answered for error in each.errors)
         errors = (*self.configuration.errors, *answers)
         if self.settings.strict and errors:
@@ -289,14 +289,14 @@ async def serve_until(stop: asyncio.Event, gateway: Gateway) -> None:
     stop.clear()
     _LOG.info("stopping: serving on until nobody is connected", seconds=gateway.settings.drain_seconds)
     draining = asyncio.create_task(gateway.stop())
-    impatience = asyncio.create_task(stop.wait())
-    await asyncio.wait((draining, impatience), return_when=asyncio.FIRST_COMPLETED)
+    timeout = asyncio.create_task(stop.wait())
+    await asyncio.wait((draining, timeout), return_when=asyncio.FIRST_COMPLETED)
     if not draining.done():
         draining.cancel()
         await asyncio.gather(draining, return_exceptions=True)
         await gateway.stop(drain=False)
-    impatience.cancel()
-    await asyncio.gather(impatience, return_exceptions=True)
+    timeout.cancel()
+    await asyncio.gather(timeout, return_exceptions=True)
     if not draining.cancelled():
         # Raises what went wrong while stopping: it must not end as exit code 0.
         draining.result()

@@ -77,7 +77,7 @@ class ConfigurationSwitch:
         """Reach the workers of the first generation."""
         await self.current.start(wait_seconds=self._wait_seconds)
         self._report.availability(self.current)
-        self._watch = asyncio.create_task(self._watch_standings())
+        self._watch = asyncio.create_task(self._watch_availabilities())
 
     async def propose(self, configuration: Configuration, texts: Sequence[SourceText]) -> None:
         """Try a configuration, in the background, instead of the candidate that there may be."""
@@ -160,7 +160,7 @@ class ConfigurationSwitch:
         if candidate.configuration is not before.configuration:
             self._report.adopted(candidate)
 
-    async def _watch_standings(self) -> None:
+    async def _watch_availabilities(self) -> None:
         """Tell what becomes of the policies in force, and renew what is in force when that frees a version."""
         while True:
             await self._availabilities_changed.wait()

@@ -115,8 +115,8 @@ class IdempotencyCheck:
             policy=call.policy.qualified_name,
             worker=call.policy.worker,
             version=call.version,
-            first=self._lines.told(decision.request, [call], call.changes),
-            again=self._lines.told(decision.request, again.calls, again.patch) + _denials(again),
+            first=self._lines.reported(decision.request, [call], call.changes),
+            again=self._lines.reported(decision.request, again.calls, again.patch) + _denials(again),
             **about(decision.request),
         )
 
@@ -125,8 +125,8 @@ class IdempotencyCheck:
         _LOG.warning(
             "policies, each of which leaves its own result alone, change theirs as a set: they are not idempotent",
             policies=list(dict.fromkeys(call.policy.qualified_name for call in again.calls if _disturbs(call))),
-            first=self._lines.told(decision.request, decision.calls, decision.patch),
-            again=self._lines.told(decision.request, again.calls, again.patch) + _denials(again),
+            first=self._lines.reported(decision.request, decision.calls, decision.patch),
+            again=self._lines.reported(decision.request, again.calls, again.patch) + _denials(again),
             **about(decision.request),
         )
 

@@ -101,8 +101,8 @@ class _Callers:
 
     __slots__ = ("_callers", "_others")
 
-    def __init__(self, askers: dict[int, PolicyCaller], others: PolicyCaller) -> None:
-        self._callers: Final = askers
+    def __init__(self, callers: dict[int, PolicyCaller], others: PolicyCaller) -> None:
+        self._callers: Final = callers
         self._others: Final = others
 
     def known(self, call: PolicyCall) -> tuple[Verdict, Origin] | None:

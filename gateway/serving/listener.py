@@ -57,7 +57,7 @@ class Listener:
         self._note = note
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
-        self._welcomes: set[asyncio.Task[None]] = set()
+        self._accepts: set[asyncio.Task[None]] = set()
 
     async def open(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
         """Listen on every address of ``host``; port 0 takes a free one. The first address and the port.
@@ -76,9 +76,9 @@ class Listener:
             self._loop.remove_reader(listening.fileno())
             listening.close()
         self._sockets = []
-        for task in self._welcomes:
+        for task in self._accepts:
             task.cancel()
-        await asyncio.gather(*self._welcomes, return_exceptions=True)
+        await asyncio.gather(*self._accepts, return_exceptions=True)
 
     def _accept(self, listening: socket.socket, context: ssl.SSLContext) -> None:
         for _ in range(_ACCEPTS_A_WAKE):
@@ -93,8 +93,8 @@ class Listener:
                 return
             connected.setblocking(False)
             task = self._loop.create_task(self._welcome(connected, context, f"{address[0]}:{address[1]}"))
-            self._welcomes.add(task)
-            task.add_done_callback(self._welcomes.discard)
+            self._accepts.add(task)
+            task.add_done_callback(self._accepts.discard)
 
     def _pause(self, listening: socket.socket, context: ssl.SSLContext, error: OSError) -> None:
         _LOG.error("no more connections can be accepted for now", why=error.strerror, pause_seconds=_PAUSE_SECONDS)
@@ -121,18 +121,18 @@ class Listener:
     async def _receive(self, connected: socket.socket, context: ssl.SSLContext, peer: str, first: bytes) -> None:
         """Do with a connection what its first byte asks for."""
         if first and first[0] == _HANDSHAKE_RECORD:
-            await self._shake_hands(connected, context, peer)
+            await self._handshake(connected, context, peer)
             return
         try:
             if first.isupper():
                 self._note(Refusal.PLAIN_HTTP, peer=peer, why=_PLAIN_HTTP)
-                await self._say_goodbye(connected)
+                await self._close_notify(connected)
             elif first:
                 self._note(Refusal.TLS, peer=peer, why=f"no TLS: the first byte is 0x{first[0]:02x}")
         finally:
             connected.close()
 
-    async def _shake_hands(self, connected: socket.socket, context: ssl.SSLContext, peer: str) -> None:
+    async def _handshake(self, connected: socket.socket, context: ssl.SSLContext, peer: str) -> None:
         try:
             await self._loop.connect_accepted_socket(
                 self._factory,
@@ -163,7 +163,7 @@ class Listener:
         finally:
             self._loop.remove_reader(connected.fileno())
 
-    async def _say_goodbye(self, connected: socket.socket) -> None:
+    async def _close_notify(self, connected: socket.socket) -> None:
         """Answer plain HTTP, then read on for a moment: a close with bytes unread is a reset, and loses the answer."""
         try:
             async with asyncio.timeout(self._limits.linger_seconds):

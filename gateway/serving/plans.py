@@ -75,7 +75,7 @@ class Plans:
             for policy in configuration.policies(phase)
             if (shadow := shadow_of(policy)) is not None
         }
-        self._shadow_standings = shadows
+        self._shadow_availabilities = shadows
         self._known: dict[Phase, PoliciesInForce] = {}
         self.made: dict[Target, Plan] = {}
         """Those that hold as they are."""
@@ -105,7 +105,7 @@ class Plans:
         plan, shadow = self._shadow_plans.get(id(policy)), self._shadows.get(id(policy))
         if plan is None and shadow is not None:
             # Whatever its policy judges it judges: nobody asks again whether it is meant.
-            plan = make_plan(policy.phase, (shadow,), self._shadow_standings(policy.phase), registered=True)
+            plan = make_plan(policy.phase, (shadow,), self._shadow_availabilities(policy.phase), registered=True)
             self._shadow_plans[id(policy)] = plan
         return plan
 

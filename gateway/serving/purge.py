@@ -78,10 +78,10 @@ class PurgePage:
         unknown = [name for name in names if name not in {policy.qualified_name for policy in cached}]
         if unknown:
             return _refusal(HTTPStatus.NOT_FOUND, _no_such(unknown[0], cached))
-        told = await self._purge(names)
-        _LOG.warning("the cache was purged", policies=names, peer=request.remote, replicas_told=told)
-        said: dict[str, object] = {"purged": names, "replicasNotified": told}
-        if told is False:
+        reported = await self._purge(names)
+        _LOG.warning("the cache was purged", policies=names, peer=request.remote, replicas_told=reported)
+        said: dict[str, object] = {"purged": names, "replicasNotified": reported}
+        if reported is False:
             said["why"] = self._why() or "Redis could not be told in time"
         return web.Response(
             body=msgspec.json.encode(said),

@@ -51,9 +51,9 @@ class Report:
     def invalid(self, configuration: Configuration) -> None:
         """There are mistakes in it."""
         for error in configuration.errors:
-            _LOG.error("a mistake in the new configuration", place=str(error.place), mistake=error.message)
+            _LOG.error("a mistake in the new configuration", place=str(error.place), fault=error.message)
         first, *more = configuration.errors
-        _LOG.error("the new configuration is not loaded; the last good one stays", mistakes=len(configuration.errors))
+        _LOG.error("the new configuration is not loaded; the last good one stays", errors=len(configuration.errors))
         others = f" (and {len(more)} more, see the log)" if more else ""
         self._stays("invalid", f"the new one has a mistake: {first}{others}", errors=len(configuration.errors))
 

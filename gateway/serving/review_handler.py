@@ -140,9 +140,9 @@ class ReviewHandler:
             configuration.end()
         consumers = self._consumers_with_shadows if configuration.has_shadows else self._consumers
         if target.entry is None:
-            self._tell(decision, consumers)
+            self._report(decision, consumers)
         else:
-            self._tell_of_entry(target.entry, decision, consumers)
+            self._report_entry(target.entry, decision, consumers)
         return HttpReply(status=200, body=content)
 
     def _driver(
@@ -176,18 +176,18 @@ class ReviewHandler:
         self._events.count(HTTP_REQUESTS_REJECTED, NOT_A_REVIEW)
         return HttpReply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
 
-    def _tell(self, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
+    def _report(self, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
         for consumer in consumers:
             try:
                 consumer.decided(decision)
             except Exception:  # noqa: BLE001 - logged: who looks on must not change the answer
                 _LOG.exception("a consumer of decisions failed", consumer=type(consumer).__name__)
 
-    def _tell_of_entry(self, entry: str, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
+    def _report_entry(self, entry: str, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
         self._events.count(ENTRY_REVIEWS, decision.phase, entry, decision.outcome)
         # Who logs a decision logs with it through which entry it came, without knowing of entries.
         with structlog.contextvars.bound_contextvars(entry=entry):
-            self._tell(decision, consumers)
+            self._report(decision, consumers)
 
 
 _INTERNAL: Final = f"{Reason.INTERNAL}: the gateway could not decide this review; see its log"

@@ -141,7 +141,7 @@ class ShadowComparison:
         answer = call.answer
         assert answer is not None  # noqa: S101 - whoever is compared has judged
         verdict = f"denies ({denial_code(answer.code)}): {answer.message}" if isinstance(answer, Deny) else "allows"
-        changes = self._lines.told(request, [call], call.changes or call.would_change)
+        changes = self._lines.reported(request, [call], call.changes or call.would_change)
         warnings = [cut(f"warns: {text}") for text in answer.warnings[:LOGGED_OPERATIONS]]
         return [cut(verdict), *changes, *warnings]
 

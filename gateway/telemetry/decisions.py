@@ -108,8 +108,8 @@ def _policy(call: InvocationRecord) -> dict[str, Any]:
         case Deny(message=message):
             fields |= {"reason": Reason.DENIED.value, "message": _cut(message)}
         case Failure(reason=reason, message=message, hint=hint):
-            told = f"{message}; {hint}" if hint else message
-            fields |= {"reason": reason.value, "message": _cut(told), "failed_open": call.failed_open}
+            reported = f"{message}; {hint}" if hint else message
+            fields |= {"reason": reason.value, "message": _cut(reported), "failed_open": call.failed_open}
         case _:
             # Paths say what was touched; values may be secret.
             changes, word = (call.changes, "changed") if call.enforced else (call.would_change, "would_change")

@@ -44,15 +44,15 @@ class PolicyAvailabilities:
         availability = self.get(policy)
         return availability if isinstance(availability, Described) else None
 
-    def set(self, policy: Policy, availability: PolicyAvailability, *, told: bool = True) -> None:
-        """Take down that of a policy; ``told``: in the log."""
+    def set(self, policy: Policy, availability: PolicyAvailability, *, reported: bool = True) -> None:
+        """Take down that of a policy; ``reported``: in the log."""
         before = self.get(policy)
         if availability == before:
             return
         self._availabilities[policy.phase][policy.qualified_name] = availability
         if isinstance(availability, Described):
             self._log_described(policy, availability)
-        elif self._warns and before is not None and told:
+        elif self._warns and before is not None and reported:
             # Before the first contact nobody can be asked: that is no news.
             _LOG.warning(
                 "a policy cannot be asked",

@@ -141,8 +141,8 @@ def _read(policy: Policy, name: str, claim: pb.Claim, read: Callable[[Field, Fin
     overlaps: Findings = []  # no mistake, and not the operator's to mend
     scope = read(Field(node=node, place=Place(file="", line=0, path=name), findings=findings), overlaps)
     if findings:
-        mistakes = one_line(summary(findings), EXPLAINED)
-        raise ClaimError(name, f"what it claims for policy {policy.policy!r} is no set of places: {mistakes}")
+        faults = one_line(summary(findings), EXPLAINED)
+        raise ClaimError(name, f"what it claims for policy {policy.policy!r} is no set of places: {faults}")
     return scope
 
 

@@ -73,7 +73,7 @@ class WorkerCredentials:
         self._directory = directory
         self._now = now
         self._loaded: Loaded | None = None
-        self._told: bytes | None = None
+        self._reported: bytes | None = None
         self._seen = b""
         self._states: _States | None = None
         self._begins: datetime | None = None
@@ -89,8 +89,8 @@ class WorkerCredentials:
         paths = self._paths()
         contents = {label: file_content(path) for label, path in paths.items()}
         digest = _digest(contents)
-        if self._told is None:
-            self._told = self._seen = digest
+        if self._reported is None:
+            self._reported = self._seen = digest
         self._begins = None
         reading = Reading(self.worker, paths, contents, self._now())
         try:
@@ -107,13 +107,13 @@ class WorkerCredentials:
 
         A certificate that was too early is another one when its time has come. Never raises.
         """
-        if self.tls is None or self._told is None:
+        if self.tls is None or self._reported is None:
             return False
         before, self._seen = self._seen, self._look()
         has_begun = self._begins is not None and self._now() >= self._begins
-        if not has_begun and (self._seen != before or self._seen == self._told):
+        if not has_begun and (self._seen != before or self._seen == self._reported):
             return False
-        self._told, self._begins = self._seen, None
+        self._reported, self._begins = self._seen, None
         return True
 
     def _look(self) -> bytes:

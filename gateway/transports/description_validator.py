@@ -24,7 +24,7 @@ from gateway.transports.worker_channel import SettingsValidator
 
 _LOG: Final = structlog.get_logger(__name__)
 
-MOST_TOLD: Final = 20
+MOST_REPORTED: Final = 20
 """Warnings of one policy's settings that are logged, and errors that its message repeats."""
 
 AT_ONCE: Final = 16
@@ -36,7 +36,7 @@ WEBHOOK_VERSION: Final = "webhook"
 verdicts are kept as long as the operator says (``cache``)."""
 
 
-def webhook_standing(policy: Policy, worker: Worker) -> Described:
+def webhook_availability(policy: Policy, worker: Worker) -> Described:
     """The standing of a policy that is put to a webhook, which sees and changes all that is granted."""
     timeout_failure = None
     if worker.webhook is not None:
@@ -98,7 +98,7 @@ class DescriptionValidator:
 
         async def work() -> None:
             for number, policy in to_do:
-                found[number] = await self._standing(policy)
+                found[number] = await self._availability(policy)
 
         tasks = [asyncio.ensure_future(work()) for _ in range(min(AT_ONCE, len(policies)))]
         try:
@@ -108,7 +108,7 @@ class DescriptionValidator:
                 task.cancel()
         return [found[number] for number in range(len(policies))]
 
-    async def _standing(self, policy: Policy) -> PolicyAvailability:
+    async def _availability(self, policy: Policy) -> PolicyAvailability:
         described = self._held.get(policy.policy)
         if described is None:
             return self._unknown(policy.policy)
@@ -150,7 +150,7 @@ class DescriptionValidator:
         if question not in self._validated:
             self._validated[question] = asyncio.ensure_future(self._judge.validate_settings(*question))
         said = await self._validated[question]
-        for warning in islice(said.warnings, MOST_TOLD):
+        for warning in islice(said.warnings, MOST_REPORTED):
             _LOG.warning(
                 "a worker warns of settings",
                 policy=policy.qualified_name,
@@ -159,7 +159,7 @@ class DescriptionValidator:
             )
         if not said.errors:
             return None
-        refused = tuple((error.pointer, error.message) for error in islice(said.errors, MOST_TOLD))
+        refused = tuple((error.pointer, error.message) for error in islice(said.errors, MOST_REPORTED))
         texts = "; ".join(f"settings{pointer}: {message}" for pointer, message in refused)
         return Unavailable(
             why=UnavailableReason.SETTINGS,

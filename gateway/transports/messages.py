@@ -36,11 +36,11 @@ is 10,000 years."""
 _NANOS: Final = 1_000_000_000
 """In a second; a Duration's nanos are fewer."""
 
-MOST_SAYINGS: Final = 1000
+MOST_STATEMENTS: Final = 1000
 """Warnings, audit annotations and causes of one outcome. kubectl shows 4 KiB of warnings at most; ten million empty
 ones fit a message, and would keep the gateway from everything else for seconds."""
 
-MOST_FIELDS: Final = 5 * MOST_SAYINGS
+MOST_FIELDS: Final = 5 * MOST_STATEMENTS
 """Of a ReviewResponse that is so large that it is counted before it is parsed. A saying has four at most: a cause and
 its three texts. What they stand in has a dozen."""
 
@@ -111,10 +111,10 @@ def outcome_answer(
     ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard
 ) -> Answer:
     """What an ``Outcome`` says; ``characters`` and ``meaningless`` as for ``review_answer``."""
-    sayings = len(outcome.warnings) + len(outcome.audit_annotations) + len(outcome.deny.details.causes)
-    if sayings > MOST_SAYINGS:
+    statements = len(outcome.warnings) + len(outcome.audit_annotations) + len(outcome.deny.details.causes)
+    if statements > MOST_STATEMENTS:
         return _invalid(
-            ask, f"{sayings} warnings, audit annotations and causes together, and at most {MOST_SAYINGS} are read"
+            ask, f"{statements} warnings, audit annotations and causes together, and at most {MOST_STATEMENTS} are read"
         )
     match outcome.WhichOneof("verdict"):
         case "allow":

@@ -43,7 +43,7 @@ class Outcomes:
         self._internal = internal
         self._reading = reading
         self._verdicts: dict[bytes, Allow] = {}
-        self._told_of: set[str] = set()
+        self._reported_on: set[str] = set()
 
     def read(self, ask: PolicyCall, outcome: pb.Outcome) -> Answer:
         """The answer that an outcome is."""
@@ -64,8 +64,8 @@ class Outcomes:
 
     def meaningless(self, ask: PolicyCall, observed: str) -> None:
         """A cache hint means nothing. Told once for each policy: one that says so once says so with every answer."""
-        if ask.policy.policy not in self._told_of:
-            self._told_of.add(ask.policy.policy)
+        if ask.policy.policy not in self._reported_on:
+            self._reported_on.add(ask.policy.policy)
             _LOG.warning(
                 "a worker's cache hint means nothing; the verdict is not kept",
                 worker=self._worker,

@@ -74,7 +74,7 @@ class WorkerOutput:
         finally:
             self._take([rest])
             self._flush()
-            self._tell_left_out()
+            self._report_left_out()
 
     def _take(self, lines: list[bytes]) -> None:
         """Log the records that these lines complete, and the last one if nothing follows for a while."""
@@ -106,7 +106,7 @@ class WorkerOutput:
 
     def _log(self, record: list[bytes]) -> None:
         if self._loop.time() - self._second >= 1.0:
-            self._tell_left_out()
+            self._report_left_out()
             self._second, self._room = self._loop.time(), LINES_A_SECOND
         texts = [line.decode(errors="replace").rstrip() for line in record]
         self._last.extend(text[:LAST_CHARACTERS] for text in texts[-LAST_LINES:])
@@ -116,7 +116,7 @@ class WorkerOutput:
         _LOG.info("worker output", worker=self._worker, line="\n".join(texts))
         self._room = max(self._room - len(record), 0)
 
-    def _tell_left_out(self) -> None:
+    def _report_left_out(self) -> None:
         if self._left_out:
             _LOG.warning(
                 "a worker writes too much; the rest of its lines were left out",

@@ -97,7 +97,7 @@ class WorkerPool:
         key = _key(worker)
         reached = self._reached.get(key)
         if reached is None:
-            if self._occupant(key) is not None:
+            if self._owner(key) is not None:
                 return None
             reached = self._reached[key] = self._reach(worker, key)
         reached.holders += 1
@@ -106,9 +106,9 @@ class WorkerPool:
     async def wait_for(self, worker: Worker) -> PooledWorker:
         """The same, as soon as its target is free."""
         while (reached := self.take(worker)) is None:
-            occupant = self._occupant(_key(worker))
-            if occupant is not None:
-                await occupant.gone.wait()
+            owner = self._owner(_key(worker))
+            if owner is not None:
+                await owner.gone.wait()
         return reached
 
     def release(self, reached: PooledWorker) -> None:
@@ -124,9 +124,9 @@ class WorkerPool:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        everybody = {*self._reached.values(), *self._leaving}
+        everyone = {*self._reached.values(), *self._leaving}
         self._reached.clear()
-        await asyncio.gather(*(self._end(reached) for reached in everybody), return_exceptions=True)
+        await asyncio.gather(*(self._end(reached) for reached in everyone), return_exceptions=True)
         if self._sockets is not None:
             self._sockets.cleanup()
             self._sockets = None
@@ -184,13 +184,13 @@ class WorkerPool:
         # Numbered, not named: a Worker's name may have 253 characters, a socket's path 107.
         return Path(self._sockets.name) / f"{next(self._numbers)}.sock"
 
-    def _occupant(self, key: _Key) -> PooledWorker | None:
+    def _owner(self, key: _Key) -> PooledWorker | None:
         """Whose process is at the target at which this one would listen."""
         _, target, how = key
         if not isinstance(how, GrpcTarget) or not how.command or not target:
             return None
-        everybody = (*self._reached.values(), *self._leaving)
-        return next((each for each in everybody if each.supervisor and each.connection.target == target), None)
+        everyone = (*self._reached.values(), *self._leaving)
+        return next((each for each in everyone if each.supervisor and each.connection.target == target), None)
 
     async def _leave(self, reached: PooledWorker) -> None:
         await reached.connection.idle()

@@ -20,7 +20,7 @@ from gateway.policies.fields.shadows import shadow_of
 from gateway.policies.model import Phase, Policy
 from gateway.policies.workers.targets import Worker
 from gateway.transports.availability import PolicyAvailabilities
-from gateway.transports.description_validator import undescribed, webhook_standing
+from gateway.transports.description_validator import undescribed, webhook_availability
 from gateway.transports.worker_descriptions import WorkerDescriptions, known_before
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Shadows:
         self._held[worker.name] = reached
         if worker.webhook is not None:
             for policy in policies:
-                self._told(policy, webhook_standing(policy, worker))
+                self._reported(policy, webhook_availability(policy, worker))
             self._changed()
             return
         worker_descriptions = self._acquaintances[worker.name] = WorkerDescriptions(
@@ -93,7 +93,7 @@ class Shadows:
             configured=worker,
             policies=policies,
             characters=self._characters,
-            told=self._told,
+            reported=self._reported,
             known=lambda: None,
             changed=self._changed,
             failed=lambda why: self._undescribed(policies, why),
@@ -120,12 +120,12 @@ class Shadows:
         self._acquaintances.clear()
         self._held.clear()
 
-    def _told(self, policy: Policy, availability: PolicyAvailability) -> None:
+    def _reported(self, policy: Policy, availability: PolicyAvailability) -> None:
         self._availabilities.set(policy, availability)
 
     def _undescribed(self, policies: Iterable[Policy], why: str) -> None:
         """None of them can be asked, but for those that could be before."""
         for policy in policies:
             if self._availabilities.described(policy) is None:
-                self._availabilities.set(policy, undescribed(why), told=False)
+                self._availabilities.set(policy, undescribed(why), reported=False)
         self._changed()

@@ -42,7 +42,7 @@ LAST_WORDS_SECONDS: Final = 1.0
 """How long a dead worker's output is waited for: all of it is in the pipe, unless somebody else still writes to it."""
 
 
-TOLD: Final = 1_000
+REPORTED: Final = 1_000
 """Characters of a command, and of what it wrote last, that are repeated where its policies cannot be asked."""
 
 
@@ -66,16 +66,16 @@ class Supervisor:
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self._started = 0.0
-        self._trouble: Unavailable | None = None
+        self._problem: Unavailable | None = None
         self._listeners: list[Callable[[], object]] = []
 
     @property
-    def trouble(self) -> Unavailable | None:
+    def problem(self) -> Unavailable | None:
         """Why its policies cannot be asked, as their standing: it does not start, or ended and has not run for long
         since. None: there is nothing to say of its process.
         """
         settled = self.pid is not None and asyncio.get_running_loop().time() - self._started > HEALTHY_SECONDS
-        return None if settled else self._trouble
+        return None if settled else self._problem
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever there is another trouble."""
@@ -135,15 +135,15 @@ class Supervisor:
         """One life of the worker, from its start until nothing of it is left."""
         # Pipes of our own: a process with asyncio's has ended only when they are closed, and a child of the worker may
         # hold them open for ever.
-        with _pipe() as (life, _held), _pipe() as (heard, output):
+        with _pipe() as (life, _held), _pipe() as (received, output):
             process = await self._born(life, output)
             self._process = process
             _LOG.info("a worker is started", worker=self._worker.name, pid=process.pid, listens=self._target)
             for theirs in (life, output):
                 theirs.close()
-            os.set_blocking(heard.fileno(), False)
-            told = WorkerOutput(self._worker.name, heard)
-            log = asyncio.create_task(told.log())
+            os.set_blocking(received.fileno(), False)
+            reported = WorkerOutput(self._worker.name, received)
+            log = asyncio.create_task(reported.log())
             try:
                 await process.wait()
             finally:
@@ -159,7 +159,7 @@ class Supervisor:
                     await asyncio.gather(log, return_exceptions=True)
             self._log_end(process.pid, code)
             if not self._stopping:
-                self._failed(f"ended {_how(code)}", told.last_lines)
+                self._failed(f"ended {_how(code)}", reported.last_lines)
 
     async def _born(self, life: BinaryIO, output: BinaryIO) -> asyncio.subprocess.Process:
         """The process, just started. Who is stopped meanwhile leaves none: a start that is broken off is nobody's."""
@@ -191,9 +191,9 @@ class Supervisor:
 
     def _failed(self, what: str, lines: Iterable[str]) -> None:
         """Tell what became of the process: users that it does not run, operators also what it wrote last."""
-        command = one_line(shlex.join(self._grpc.command), TOLD)
-        wrote = one_line(" | ".join(lines), TOLD) or "nothing"
-        self._trouble = Unavailable(
+        command = one_line(shlex.join(self._grpc.command), REPORTED)
+        wrote = one_line(" | ".join(lines), REPORTED) or "nothing"
+        self._problem = Unavailable(
             why=UnavailableReason.UNDESCRIBED,
             message=f"worker {self._worker.name!r} does not run",
             hint=f"its command {what}: {command}; it wrote last: {wrote}",

@@ -27,7 +27,7 @@ class VersionSkew:
         self._seconds = seconds
         self._clock = clock
         self._last: float | None = None
-        self._told = asyncio.Event()
+        self._reported = asyncio.Event()
         self.disagreements = 0
 
     @property
@@ -41,11 +41,11 @@ class VersionSkew:
         self._last = self._clock()
         self.disagreements += 1
         # Whoever waits is woken, and the next one waits for the next: several configurations wait for the same.
-        self._told.set()
-        self._told = asyncio.Event()
+        self._reported.set()
+        self._reported = asyncio.Event()
         return was_settled
 
     async def beyond(self, seen: int) -> None:
         """Return when there are more than ``seen`` disagreements."""
         while self.disagreements <= seen:
-            await self._told.wait()
+            await self._reported.wait()

@@ -53,7 +53,7 @@ class WorkerDescriptions:
         configured: the same worker as the configuration has it.
         policies: which are put to it.
         characters: how much of the worker's own words is kept in one message.
-        told: takes a policy's standing.
+        reported: takes a policy's standing.
         known: called when there is a standing for each policy.
         changed: called after the standings of some policies were told.
         failed: told, in one sentence, why it cannot be described.
@@ -67,7 +67,7 @@ class WorkerDescriptions:
         configured: Worker,
         policies: Sequence[Policy],
         characters: int,
-        told: Callable[[Policy, PolicyAvailability], object],
+        reported: Callable[[Policy, PolicyAvailability], object],
         known: Callable[[], object],
         changed: Callable[[], object],
         failed: Callable[[str], object],
@@ -77,7 +77,7 @@ class WorkerDescriptions:
         self._configured = configured
         self._policies = policies
         self._characters = characters
-        self._told = told
+        self._reported = reported
         self._known = known
         self._changed = changed
         self._failed = failed
@@ -211,7 +211,7 @@ class WorkerDescriptions:
                 availability = _most(said, before)
                 if availability != before:
                     self._elected[named] = availability
-                    self._told(policy, availability)
+                    self._reported(policy, availability)
                     elected_anew = True
             self._find_fits(policy)
         if counted and all((policy.phase, policy.qualified_name) in self._elected for policy in self._policies):
@@ -257,7 +257,7 @@ class WorkerDescriptions:
             availability = old.get(_question(policy))
             if availability is not None:
                 self._elected[policy.phase, policy.qualified_name] = availability
-                self._told(policy, availability)
+                self._reported(policy, availability)
                 self._find_fits(policy)
             else:
                 missing = True

@@ -27,7 +27,7 @@ from gateway.engine.policy_caller import CallWaiter
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.workers.targets import Worker
 from gateway.transports.availability import PolicyAvailabilities
-from gateway.transports.description_validator import undescribed, webhook_standing
+from gateway.transports.description_validator import undescribed, webhook_availability
 from gateway.transports.descriptions import Description
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
@@ -78,7 +78,7 @@ class Workers:
         self._described: dict[str, asyncio.Event] = {name: asyncio.Event() for name in configuration.workers}
         self._availabilities = PolicyAvailabilities(self._limits.message_characters)
         policies = (*configuration.mutating, *configuration.validating)
-        self.shadows = Shadows(policies, self._limits.message_characters, self._tell_changed)
+        self.shadows = Shadows(policies, self._limits.message_characters, self._report_changed)
 
     def availabilities(self, phase: Phase) -> Mapping[str, PolicyAvailability]:
         """The standing of each policy of a phase, by qualified name. Policies that are missing are not described
@@ -194,16 +194,16 @@ class Workers:
             self._know_webhook(worker)
             return
         if reached.supervisor is not None:
-            heard = self._process_listeners[name] = lambda: self._not_described(name, "")
-            reached.supervisor.listen(heard)
+            received = self._process_listeners[name] = lambda: self._not_described(name, "")
+            reached.supervisor.listen(received)
         self._acquaintances[name] = WorkerDescriptions(
             worker=cast("DescribableChannel", reached.connection),
             configured=worker,
             policies=self._policies[name],
             characters=self._limits.message_characters,
-            told=self._availabilities.set,
+            reported=self._availabilities.set,
             known=self._described[name].set,
-            changed=self._tell_changed,
+            changed=self._report_changed,
             failed=lambda why: self._not_described(name, why),
             before=known_before(each.worker_descriptions(reached) for each in before),
         )
@@ -211,11 +211,11 @@ class Workers:
     def _know_webhook(self, worker: Worker) -> None:
         """It can be asked about whatever it is configured for, and sees and changes all that is granted."""
         for policy in self._policies[worker.name]:
-            self._availabilities.set(policy, webhook_standing(policy, worker))
+            self._availabilities.set(policy, webhook_availability(policy, worker))
         self._described[worker.name].set()
         self._changed()
 
-    def _tell_changed(self) -> None:
+    def _report_changed(self) -> None:
         self._changed()
 
     async def _wait(self, seconds: float) -> None:
@@ -234,9 +234,9 @@ class Workers:
                 task.cancel()
         for name, described in awaited.items():
             if not described.is_set():
-                self._tell_undescribed(name, seconds)
+                self._report_undescribed(name, seconds)
 
-    def _tell_undescribed(self, name: str, waited: float) -> None:
+    def _report_undescribed(self, name: str, waited: float) -> None:
         why = self._why(name)
         _LOG.warning(
             "a worker is not described yet; until it is, its policies cannot be asked",
@@ -248,13 +248,13 @@ class Workers:
 
     def _why(self, name: str) -> str:
         """Why a worker is not described yet: what it says itself, else what its policies are told."""
-        trouble = self._trouble(name)
-        if trouble is not None:
-            return f"{trouble.message}; {trouble.hint}"
+        problem = self._problem(name)
+        if problem is not None:
+            return f"{problem.message}; {problem.hint}"
         worker_descriptions, leased = self._acquaintances.get(name), self._held.get(name)
         own = "" if worker_descriptions is None or leased is None else cast("DescribableChannel", leased.connection).why
-        told = (self._availabilities.get(policy) for policy in self._policies[name])
-        return own or next((each.message for each in told if isinstance(each, Unavailable)), "")
+        reported = (self._availabilities.get(policy) for policy in self._policies[name])
+        return own or next((each.message for each in reported if isinstance(each, Unavailable)), "")
 
     # ---------------------------------------------------------------------------------------------- standing
 
@@ -271,7 +271,7 @@ class Workers:
         never = cast("DescribableChannel", connection).never
         if never:
             self._undescribed(worker.name, never)
-            self._tell_undescribed(worker.name, 0.0)
+            self._report_undescribed(worker.name, 0.0)
             self._described[worker.name].set()  # nobody need wait for it
             return
         self._undescribed(
@@ -285,14 +285,14 @@ class Workers:
         if not self._described[worker].is_set():
             self._undescribed(worker, why)
 
-    def _trouble(self, worker: str) -> Unavailable | None:
+    def _problem(self, worker: str) -> Unavailable | None:
         """What became of its process, where the gateway starts it and it does not run."""
         leased = self._held.get(worker)
-        return None if leased is None or leased.supervisor is None else leased.supervisor.trouble
+        return None if leased is None or leased.supervisor is None else leased.supervisor.problem
 
     def _undescribed(self, worker: str, why: str) -> None:
         """None of its policies can be asked, but for those that could be when the configuration changed."""
         for policy in self._policies[worker]:
             if self._availabilities.described(policy) is None:
-                self._availabilities.set(policy, self._trouble(worker) or undescribed(why), told=False)
+                self._availabilities.set(policy, self._problem(worker) or undescribed(why), reported=False)
         self._changed()

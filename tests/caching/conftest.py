@@ -10,7 +10,7 @@ from gateway.caching.redis import RedisStore
 from gateway.redis.addresses import redis_address
 from gateway.redis.sealing import SealKeys
 from tests.caching import servers
-from tests.caching.world import PATIENCE, Gateway
+from tests.caching.world import WAIT_SECONDS, Gateway
 
 PATIENT = CacheLimits(redis_seconds=10.0, redis_answer_seconds=10.0, purge_poll_seconds=0.02)
 """For tests about what Redis says, not about when: a loaded machine must not make a miss of a hit."""
@@ -54,7 +54,7 @@ async def gateway(redis, seal_file):
 
         gateway = Gateway(verdict, limits=limits, redis=store, now=now)
         made.append(gateway)
-        started = await gateway.cache.start(wait_seconds=PATIENCE if connected else 0.0)
+        started = await gateway.cache.start(wait_seconds=WAIT_SECONDS if connected else 0.0)
         assert started is connected
         return gateway
 

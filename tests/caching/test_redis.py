@@ -17,7 +17,7 @@ from gateway.redis.clients import close_client, make_client
 from gateway.redis.faults import RedisFault
 from gateway.telemetry.labels import LookupResult
 from tests.caching.conftest import IMPATIENT
-from tests.caching.world import ALLOW, PATIENCE, ask, turns, until
+from tests.caching.world import ALLOW, WAIT_SECONDS, ask, turns, until
 
 DENY = Deny(code=409, message="no", reason="Conflict", details={"causes": [{"field": "a"}]}, warnings=("w",))
 PATCHED = Allow(
@@ -125,7 +125,7 @@ async def test_paused(gateway, redis):
     redis.resume()
     await until(lambda: made.store.up)
     # On a machine that stands still for a moment, a write may be late, too: then the next one is not.
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         for number in itertools.count(10):
             await made.answer(ask(f"[{number}]"))
             await asyncio.sleep(0.01)
@@ -193,7 +193,7 @@ async def test_who_connects_while_the_link_ends_leaves_nothing_open(gateway, red
 @pytest.mark.parametrize("turn", range(1, 6))
 async def test_whoever_is_cancelled_while_he_closes_leaves_nothing_open(redis, turn):
     """At whatever moment of it."""
-    client = make_client(redis_address(redis.url), seconds=PATIENCE, connections=3)
+    client = make_client(redis_address(redis.url), seconds=WAIT_SECONDS, connections=3)
     pool = client.connection_pool
     for connection in [await pool.get_connection() for _ in range(3)]:
         await pool.release(connection)
@@ -317,7 +317,7 @@ async def test_garbage(gateway, redis, spoil, kind):
         spoil(client, names(redis)[0])
     assert await second.answer(ask()) == (ALLOW, Source.CALLED)
     assert second.events.counts["seal_failed"] == (kind == "seal")
-    assert second.events.faults[RedisFault.GARBAGE] == (kind == "garbage")
+    assert second.events.faults[RedisFault.UNREADABLE] == (kind == "garbage")
     assert second.events.faults[RedisFault.RESPONSE] == (kind == "response")
     assert second.store.up
 

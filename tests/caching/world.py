@@ -30,7 +30,7 @@ from tests.world import policy
 
 START = 1_700_000_000.0
 IDS = itertools.count(1)
-PATIENCE = 60
+WAIT_SECONDS = 60
 """Seconds. A Sentinel that has stood still for two seconds looks on for thirty, and does nothing (TILT)."""
 
 
@@ -114,7 +114,7 @@ class Reply:
 
     async def wait(self) -> tuple[Answer, Source]:
         """The one answer; a test that waits so long has failed."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await self.arrived.wait()
         return self.only
 
@@ -191,7 +191,7 @@ async def turns(count: int = 5) -> None:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait until something holds that another process brings about; a test that waits so long has failed."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not condition():  # noqa: ASYNC110 - nobody in this process could set an Event
             await asyncio.sleep(0.005)
 

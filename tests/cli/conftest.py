@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from gateway.cli.main import main
 from tests.integration.fixtures import certificates, pair, serve, trust
-from tests.integration.process import COMMAND, PATIENCE
+from tests.integration.process import COMMAND, WAIT_SECONDS
 from tests.integration.running import policy, source
 
 __all__ = ["certificates", "pair", "serve", "trust"]
@@ -50,7 +50,7 @@ def run_process():
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=WAIT_SECONDS,
             text=True,
             env=os.environ | (env or {}),
             cwd=cwd,

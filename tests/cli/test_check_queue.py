@@ -11,7 +11,7 @@ import yaml
 
 from tests.caching import servers
 from tests.integration.bridging import STREAM, Bridging, Contents
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 
 GROUP = "admission-gateway.dev/v1alpha1"
 
@@ -54,7 +54,7 @@ def bridge(redis, key_file, tmp_path):
 def checked(run_process, tmp_path, key_file):
     """Check these policies of the queue's worker: exit code, the report, and the standard error."""
 
-    def check(*policies, redis, keys=key_file, wait=PATIENCE):
+    def check(*policies, redis, keys=key_file, wait=WAIT_SECONDS):
         documents = [
             {"kind": "Worker", "metadata": {"name": "queued"}}
             | {"spec": {"queue": {"stream": STREAM, "keyFile": str(keys)}}},
@@ -83,7 +83,7 @@ def test_what_a_worker_behind_a_queue_refuses_is_told_at_its_place(checked, brid
         policy("c", policy="required-labels", settings={"labels": {"team": "a"}}),
         redis=redis,
     )
-    assert (code, told) == (1, f"asking the workers, for {PATIENCE:g} s at most: queued\n")
+    assert (code, told) == (1, f"asking the workers, for {WAIT_SECONDS:g} s at most: queued\n")
     assert [error["path"] for error in report["errors"]] == ["policies[0].policy", "policies[1].settings.extra"]
     assert report["errors"][0]["message"] == "worker 'queued' holds no policy 'required-lables'"
     assert report["errors"][0]["hint"].startswith('did you mean "required-labels"?')

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 
 GROUP = "admission-gateway.dev/v1alpha1"
 
@@ -28,7 +28,7 @@ def policy(name, **fields):
 def checked(run_process, tmp_path):
     """Check these documents and policies with the workers: exit code, report and standard error."""
 
-    def check(*workers, policies=(), wait=PATIENCE, output="json"):
+    def check(*workers, policies=(), wait=WAIT_SECONDS, output="json"):
         chain = {"kind": "ValidatingPolicyConfiguration", "metadata": {"name": "a"}, "policies": list(policies)}
         path = tmp_path / "policies.yaml"
         path.write_text(yaml.safe_dump_all([*workers, {"apiVersion": GROUP} | chain], sort_keys=False))
@@ -51,7 +51,7 @@ def test_what_workers_refuse_is_told_at_its_place(checked):
             policy("e", policy="required-labels", settings={"labels": {"team": "a"}}),
         ],
     )
-    assert (code, told) == (1, f"asking the workers, for {PATIENCE:g} s at most: samples\n")
+    assert (code, told) == (1, f"asking the workers, for {WAIT_SECONDS:g} s at most: samples\n")
     assert [error["path"] for error in report["errors"]] == [
         "policies[0].policy",
         "policies[1].settings.extra",

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.examples import EXAMPLES, patient_examples
-from tests.integration.process import COMMAND, PATIENCE, Lines
+from tests.integration.process import COMMAND, WAIT_SECONDS, Lines
 
 REVIEWS = sorted((EXAMPLES / "reviews").glob("*.json"))
 
@@ -96,4 +96,4 @@ def test_a_demonstration_serves_on_until_it_is_told_to_stop(demo_started):
     # zsh takes a question mark that is not quoted for a pattern.
     assert not [line for line in lines if "?" in re.sub(r"'[^']*'", "", line) and "http" in line]
     process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(WAIT_SECONDS) == 0

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.cli.decision_document import decision_document
-from gateway.cli.review_text import told
+from gateway.cli.review_text import reported
 from gateway.engine.origin import Source
 from gateway.engine.verdicts import Allow, Failure
 from gateway.policies.model import OnConflict, Phase
@@ -45,7 +45,7 @@ def entry_of(*arguments, **options):
 
 def text_of(*arguments, **options):
     """The text, without colours."""
-    return click.unstyle("\n".join(told("x.json", walked(*arguments, **options), first=True)))
+    return click.unstyle("\n".join(reported("x.json", walked(*arguments, **options), first=True)))
 
 
 def replacing(key, value):

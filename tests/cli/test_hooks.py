@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from gateway.cli.commands.serve import serve
 from tests.hooks.source.test_directory import bash, write
-from tests.integration.process import COMMAND, PATIENCE
+from tests.integration.process import COMMAND, WAIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -158,13 +158,13 @@ def test_a_closed_terminal_leaves_no_process(tmp_path, command):
     )
     wait_until(lambda: own.exists() and own.read_text().strip())
     process.send_signal(signal.SIGHUP)
-    _, said = process.communicate(timeout=PATIENCE)
+    _, said = process.communicate(timeout=WAIT_SECONDS)
     assert (process.returncode, "stopped while" in said) == (2, True)
     wait_until(lambda: not Path(f"/proc/{own.read_text().strip()}").exists())
 
 
 def wait_until(condition):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_SECONDS
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

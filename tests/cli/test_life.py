@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.integration.client import AsyncClient, Client, message, post
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import policy, source, until
 from tests.integration.workers import Gate, Hanging, deny, scripted
 from tests.traffic import recording
@@ -196,7 +196,7 @@ async def test_a_gateway_that_is_starting_can_be_stopped(serve, tmp_path):
         path = tmp_path / "policies.yaml"
         path.write_text(source(workers={"scripted": target}, validating=[policy("judge")]))
         process = serve("--policies", path, "--worker-startup-timeout", 600, "--limit-describe-seconds", 600)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await describe.asked.wait()
         process.terminate()
         assert await in_thread(process.exit_code) == 0
@@ -223,7 +223,7 @@ async def draining(serve, tmp_path, trust, review):
         )
         client = await AsyncClient.connect(process.port, trust)
         client.sendall(REVIEW.replace(b"timeout=10s", b"timeout=30s"))
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await review.asked.wait()
         process.terminate()
         await in_thread(process.logged, SECOND_SIGNAL)
@@ -273,7 +273,7 @@ async def test_a_second_signal_does_not_wait_for_workers(serve, tmp_path, trust)
     review = Gate()
     async with draining(serve, tmp_path, trust, review) as (process, client):
         process.terminate()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             status = (await client.answer()).response["status"]
         assert (status["code"], status["reason"]) == (500, "InternalError")
         assert "told to stop at once" in status["message"]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.examples import EXAMPLES, patient_examples
-from tests.integration.process import COMMAND, PATIENCE
+from tests.integration.process import COMMAND, WAIT_SECONDS
 from tests.integration.running import policy, source
 from tests.traffic import recording
 
@@ -24,7 +24,7 @@ CREATE = recording("pod-create.1v").body
 
 
 @pytest.fixture
-def nobody(tmp_path):
+def no_consumer(tmp_path):
     """A file with one policy on pods, whose worker never comes: fields of the policy -> path."""
 
     def write(**fields):
@@ -107,10 +107,10 @@ def test_a_queue_without_a_redis_is_not_waited_for(run_process, file, tmp_path):
 
 
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
-def test_an_object_that_the_api_server_would_convert_is_not_decided(reviewed, nobody, file, failure_policy):
+def test_an_object_that_the_api_server_would_convert_is_not_decided(reviewed, no_consumer, file, failure_policy):
     """The cluster sends the policy its own version: a WRONG_VERSION that never happens there is not foretold here."""
     rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v2"], "resources": ["pods"]}
-    done = reviewed(nobody(rules=[rule], failurePolicy=failure_policy), "--phase", "validate", file(CREATE))
+    done = reviewed(no_consumer(rules=[rule], failurePolicy=failure_policy), "--phase", "validate", file(CREATE))
     assert done.code == COULD_NOT
     assert "is about pods in v2, and the review brings it in v1: the API server would convert" in done.err
     assert "WRONG_VERSION" not in done.out + done.err
@@ -123,7 +123,7 @@ def test_an_object_that_the_api_server_would_convert_is_not_decided(reviewed, no
 def patient(tmp_path_factory):
     """Arguments of a review by the policies of the examples, which have time for a machine that is busy."""
     policies = patient_examples(tmp_path_factory.mktemp("patient")) / "policies"
-    return ("review", "--policies", policies, "--worker-startup-timeout", str(PATIENCE))
+    return ("review", "--policies", policies, "--worker-startup-timeout", str(WAIT_SECONDS))
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def examples(patient):
         [COMMAND, *patient, "-o", "json", *files],
         capture_output=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=WAIT_SECONDS,
         stdin=subprocess.DEVNULL,
     )
     documents = [json.loads(line) for line in done.stdout.splitlines()]
@@ -224,14 +224,14 @@ def test_nothing_is_left_running(run_process):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_an_interrupted_review_is_no_verdict(nobody, file, number):
+def test_an_interrupted_review_is_no_verdict(no_consumer, file, number):
     """While it waits for a worker, it says for whom; a signal ends it with exit code 2, and no traceback."""
     process = subprocess.Popen(
         [
             COMMAND,
             "review",
             "--policies",
-            nobody(inputs=["/object/metadata"]),
+            no_consumer(inputs=["/object/metadata"]),
             "--worker-startup-timeout",
             "60",
             file(CREATE),
@@ -243,7 +243,7 @@ def test_an_interrupted_review_is_no_verdict(nobody, file, number):
     )
     assert process.stderr.readline() == "waiting for the workers: scripted (--log-level info shows what they print)\n"
     process.send_signal(number)
-    out, err = process.communicate(timeout=PATIENCE)
+    out, err = process.communicate(timeout=WAIT_SECONDS)
     assert (process.returncode, out) == (COULD_NOT, "")
     assert "Traceback" not in err
 
@@ -258,40 +258,40 @@ def test_allowed_is_0(reviewed, free, file):
     assert "no policy is about this request" in done.out
 
 
-def test_a_failure_under_fail_is_1(reviewed, nobody, file):
+def test_a_failure_under_fail_is_1(reviewed, no_consumer, file):
     """A worker that cannot be asked refuses the request, as serve would."""
-    done = reviewed(nobody(), file(CREATE))
+    done = reviewed(no_consumer(), file(CREATE))
     assert done.code == DENIED
     assert "denied the request: CONFIGURATION: worker 'scripted'" in done.out
 
 
-def test_a_failure_under_ignore_is_0(reviewed, nobody, file):
+def test_a_failure_under_ignore_is_0(reviewed, no_consumer, file):
     """It is let pass, loudly."""
-    done = reviewed(nobody(failurePolicy="Ignore"), file(CREATE))
+    done = reviewed(no_consumer(failurePolicy="Ignore"), file(CREATE))
     assert done.code == ALLOWED
     assert "failed, let pass by failurePolicy Ignore" in done.out
     assert "    warning: judge.test.example.com: could not judge this request: CONFIGURATION" in done.out
 
 
-def test_what_to_do_about_a_failure_is_told(reviewed, nobody, file):
+def test_what_to_do_about_a_failure_is_told(reviewed, no_consumer, file):
     """A refusal in kube-apiserver's words is followed by what to do about it here."""
-    done = reviewed(nobody(namespaceSelector={"matchLabels": {"a": "b"}}), file(CREATE))
+    done = reviewed(no_consumer(namespaceSelector={"matchLabels": {"a": "b"}}), file(CREATE))
     assert done.code == DENIED
     (hint,) = [line.strip() for line in done.out.splitlines() if "namespaceSelector of policy" in line]
     assert hint.startswith("the namespaceSelector of policy judge.test.example.com needs the labels of namespace 't'")
     assert hint.endswith("; add a Namespace document for it")
 
 
-def test_the_mode_is_told(reviewed, nobody, file):
+def test_the_mode_is_told(reviewed, no_consumer, file):
     """What is not enforced does not refuse."""
-    done = reviewed(nobody(mode="warn"), file(CREATE))
+    done = reviewed(no_consumer(mode="warn"), file(CREATE))
     assert done.code == ALLOWED
     assert "judge.test.example.com (mode warn): failed" in done.out
 
 
-def test_what_could_not_be_decided_is_2_and_the_others_are_decided(reviewed, nobody, file, tmp_path):
+def test_what_could_not_be_decided_is_2_and_the_others_are_decided(reviewed, no_consumer, file, tmp_path):
     """A file that is missing does not keep the others from being decided."""
-    done = reviewed(nobody(), tmp_path / "none.json", file(CREATE))
+    done = reviewed(no_consumer(), tmp_path / "none.json", file(CREATE))
     assert done.code == COULD_NOT
     assert f"admission-gateway: {tmp_path}/none.json: cannot be read: No such file or directory" in done.err
     assert "refused" in done.out
@@ -304,9 +304,9 @@ def test_one_phase_only(reviewed, free, file, phase, phases):
     assert [json.loads(line)["phase"] for line in done.out.splitlines()] == phases
 
 
-def test_the_same_bytes_each_time(reviewed, nobody, file):
+def test_the_same_bytes_each_time(reviewed, no_consumer, file):
     """The JSON form depends on nothing but review, configuration and workers."""
-    arguments = (nobody(), file(CREATE), "-o", "json")
+    arguments = (no_consumer(), file(CREATE), "-o", "json")
     assert reviewed(*arguments).out == reviewed(*arguments).out
 
 
@@ -340,7 +340,7 @@ def test_standard_input(free):
         input=CREATE,
         capture_output=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=WAIT_SECONDS,
     )
     assert (done.returncode, done.stderr) == (ALLOWED, b"")
     assert done.stdout.startswith(b"<stdin>: CREATE pods t/p1\n")
@@ -370,11 +370,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_review_is_told_in_one_line(reviewed, nobody, file, name):
+def test_what_is_no_review_is_told_in_one_line(reviewed, no_consumer, file, name):
     """Which file, what is wrong; exit code 2; the next file is decided."""
     content, why = BAD[name]
     path = file(content, "bad")
-    done = reviewed(nobody(), path, file(CREATE))
+    done = reviewed(no_consumer(), path, file(CREATE))
     assert done.code == COULD_NOT
     (line,) = told(done)
     assert line.startswith(f"admission-gateway: {path}")
@@ -420,18 +420,18 @@ def test_policies_that_cannot_be_read(reviewed, file, tmp_path):
     assert "cannot be read: No such file" in done.err
 
 
-def test_a_policy_with_a_mistake_is_a_failure(reviewed, nobody, file):
+def test_a_policy_with_a_mistake_is_a_failure(reviewed, no_consumer, file):
     """As serve would start with it: the mistake is told, and the policy fails where it matches."""
-    done = reviewed(nobody(timeoutSeconds=99), file(CREATE))
+    done = reviewed(no_consumer(timeoutSeconds=99), file(CREATE))
     assert done.code == DENIED
     assert "policies[0].timeoutSeconds: Invalid value" in done.err
     assert "CONFIGURATION" in done.out
 
 
-def test_what_would_move_the_cursor_is_not_printed(reviewed, nobody, file):
+def test_what_would_move_the_cursor_is_not_printed(reviewed, no_consumer, file):
     """A request's own texts are somebody else's."""
     review = json.loads(CREATE)
     review["request"]["name"] = "a\x1b[2Jb"
-    done = reviewed(nobody(), file(json.dumps(review)))
+    done = reviewed(no_consumer(), file(json.dumps(review)))
     assert "a?[2Jb" in done.out
     assert "\x1b" not in done.out

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples import EXAMPLES, patient_examples
-from tests.integration.process import COMMAND, PATIENCE
+from tests.integration.process import COMMAND, WAIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -25,7 +25,7 @@ RENDER = ["render", str(EXAMPLES / "policies"), "--url", "https://gateway.exampl
 def review(tmp_path_factory):
     """REVIEW, by policies that have time for a machine that is busy."""
     policies = patient_examples(tmp_path_factory.mktemp("patient")) / "policies"
-    return ["review", "--policies", str(policies), "--worker-startup-timeout", str(PATIENCE), REVIEWED]
+    return ["review", "--policies", str(policies), "--worker-startup-timeout", str(WAIT_SECONDS), REVIEWED]
 
 
 def run(arguments, redirections="", environment=None, **kwargs):
@@ -33,7 +33,7 @@ def run(arguments, redirections="", environment=None, **kwargs):
     return subprocess.run(
         ["/bin/sh", "-c", f'exec "$0" "$@" {redirections}', COMMAND, *arguments],
         stderr=kwargs.pop("stderr", subprocess.PIPE),
-        timeout=PATIENCE,
+        timeout=WAIT_SECONDS,
         check=False,
         # The sample workers are started by the name of the interpreter.
         env=os.environ | {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}"} | (environment or {}),
@@ -98,7 +98,7 @@ def test_a_terminal_shows_colours_unless_it_is_told_not_to(tmp_path, environment
         stdout=terminal,
         stderr=terminal,
         env=clean | environment,
-        timeout=PATIENCE,
+        timeout=WAIT_SECONDS,
         check=False,
     )
     os.close(terminal)

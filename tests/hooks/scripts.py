@@ -10,7 +10,7 @@ import pytest
 
 from gateway.transports.limits import TransportLimits
 
-PATIENCE = 30.0
+WAIT_SECONDS = 30.0
 
 RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}]
 
@@ -59,7 +59,7 @@ def limits(**fields):
     chosen = {
         "processes": 4,
         "waiting": 100,
-        "config_seconds": PATIENCE,
+        "config_seconds": WAIT_SECONDS,
         "output_bytes": 16_000_000,
         "response_bytes": 30_000_000,
     }
@@ -73,7 +73,7 @@ LIMITS = (1.0, 4.0, 16.0)
 
 async def until(condition):
     """Wait until the condition is true, and return its value."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not (found := condition()):  # noqa: ASYNC110 - what is waited for is outside of this process
             await asyncio.sleep(0.005)
     return found

@@ -8,7 +8,7 @@ import subprocess
 import redis
 
 from gateway.transports.queue.names import GROUP, Names
-from tests.integration.process import COMMAND, PATIENCE, Lines, Serving
+from tests.integration.process import COMMAND, WAIT_SECONDS, Lines, Serving
 
 STREAM = "admission:test"
 
@@ -46,7 +46,7 @@ class Bridging(Serving):
     def kill(self):
         """As the kernel does when memory is short."""
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.wait(WAIT_SECONDS)
 
     def pause(self):
         """It does nothing, and keeps its connections."""

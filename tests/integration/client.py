@@ -6,7 +6,7 @@ import http.client
 import json
 import socket
 
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 
 NAME = "localhost"
 """What the development certificate is good for."""
@@ -79,11 +79,11 @@ class Answer:
 
 
 class Client:
-    """One kept TLS connection. It gives up, as an API server does, when an answer takes longer than ``patience``."""
+    """One kept TLS connection. It gives up, as an API server does, when an answer takes longer than ``wait_time``."""
 
-    def __init__(self, port, context, *, patience=PATIENCE):
+    def __init__(self, port, context, *, wait_time=WAIT_SECONDS):
         with contextlib.ExitStack() as stack:
-            raw = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=patience))
+            raw = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=wait_time))
             self._socket = context.wrap_socket(raw, server_hostname=NAME)
             stack.pop_all()
 
@@ -136,9 +136,9 @@ class AsyncClient:
         body = await self._reader.readexactly(int(headers["content-length"]))
         return Answer(int(head[0].split()[1]), headers, body)
 
-    async def send(self, content, *, patience=PATIENCE):
+    async def send(self, content, *, wait_time=WAIT_SECONDS):
         """One request, one answer; TimeoutError where an API server would have given up."""
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(wait_time):
             self.sendall(content)
             await self._writer.drain()
             return await self.answer()

@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-PATIENCE = 90.0
+WAIT_SECONDS = 90.0
 """Seconds after which a test gives up. Nothing that passes takes more than a fraction; shared machines do. It is more
 than gateways are told to wait for their workers."""
 
@@ -54,12 +54,12 @@ class Lines:
             return next((line for line in self._lines if wanted(line)), None)
 
         with self._changed:
-            assert self._changed.wait_for(lambda: self._closed or found(), PATIENCE), "\n".join(self._lines)
+            assert self._changed.wait_for(lambda: self._closed or found(), WAIT_SECONDS), "\n".join(self._lines)
             return found()
 
     def all(self):
         """All lines, once the output has ended."""
-        self._thread.join(PATIENCE)
+        self._thread.join(WAIT_SECONDS)
         return list(self)
 
 
@@ -103,7 +103,7 @@ class Serving:
 
     def admin(self, path):
         """The body of a page of the admin listener; HTTPError if it is not 200."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}{path}", timeout=PATIENCE) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}{path}", timeout=WAIT_SECONDS) as response:
             return response.read().decode()
 
     def page(self, path):
@@ -155,7 +155,7 @@ class Serving:
 
     def exit_code(self):
         """Its exit code, waiting for it."""
-        return self.process.wait(PATIENCE)
+        return self.process.wait(WAIT_SECONDS)
 
     def stop(self):
         """End it, whatever state it is in, and its workers with it."""

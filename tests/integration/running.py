@@ -14,7 +14,7 @@ from gateway.policies.model import Phase
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings
 from tests.integration.client import AsyncClient
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.samples import sample_value
 
 POLL_SECONDS = 0.005
@@ -74,9 +74,9 @@ class Running:
         self._clients.append(client)
         return client
 
-    async def send(self, content, *, patience=PATIENCE):
+    async def send(self, content, *, wait_time=WAIT_SECONDS):
         """One request on a connection of its own, and its answer."""
-        return await (await self.client()).send(content, patience=patience)
+        return await (await self.client()).send(content, wait_time=wait_time)
 
     def availability(self, name):
         """The standing of a policy: a version, the Failure that says why it cannot be asked, or None: not known yet."""
@@ -96,7 +96,7 @@ class Running:
         """Status and text of a page of the admin listener."""
 
         def get():
-            client = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=PATIENCE)
+            client = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=WAIT_SECONDS)
             with contextlib.closing(client):
                 client.request(method, path)
                 response = client.getresponse()
@@ -111,7 +111,7 @@ class Running:
 
 
 @asynccontextmanager
-async def running(known, certificates, context, *, wait=PATIENCE, **settings):
+async def running(known, certificates, context, *, wait=WAIT_SECONDS, **settings):
     """Serve a configuration, and stop it at the end.
 
     ``wait`` seconds at most for all workers to be described.
@@ -136,6 +136,6 @@ async def running(known, certificates, context, *, wait=PATIENCE, **settings):
 
 async def until(condition):
     """Wait until something holds."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not condition():  # noqa: ASYNC110 - what is awaited knows of no event: a metric, a process, a standing
             await asyncio.sleep(POLL_SECONDS)

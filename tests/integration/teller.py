@@ -34,13 +34,13 @@ def mark_too(request, settings):
 
 
 @worker.validating("tell", settings=Settings, validate=validate)
-def tell(request, settings):
+def report(request, settings):
     return allow(audit_annotations={"word": settings.word, "name": NAME, "pid": str(os.getpid())})
 
 
 @worker.validating("tell-labels", settings=Settings, inputs=["/object/metadata/labels"])
 def tell_labels(request, settings):
-    return tell(request, settings)
+    return report(request, settings)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.client import Answer, Client, message, post
-from tests.integration.process import PATIENCE, parsed
+from tests.integration.process import WAIT_SECONDS, parsed
 from tests.integration.running import policy, source
 from tests.traffic import recording, recordings
 
@@ -220,7 +220,7 @@ def test_what_is_no_http_is_refused(client, heard):
 
 def test_plain_http_is_told_so(process, client, heard):
     """Who forgets TLS is told in plain HTTP."""
-    with socket.create_connection(("127.0.0.1", process.port), timeout=PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", process.port), timeout=WAIT_SECONDS) as connection:
         connection.sendall(message(GOOD))
         said = b"".join(iter(lambda: connection.recv(65536), b""))
     assert said.startswith(b"HTTP/1.1 400 ")

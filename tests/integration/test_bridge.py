@@ -108,7 +108,7 @@ def judge(**fields):
 
 async def reviews(served, number=1):
     """Send so many reviews; the tasks that wait for their answers."""
-    return [asyncio.create_task(served.send(REVIEW, patience=60)) for _ in range(number)]
+    return [asyncio.create_task(served.send(REVIEW, wait_time=60)) for _ in range(number)]
 
 
 def audit(answered):
@@ -152,7 +152,7 @@ async def test_reviews_go_through_two_bridges(judged, bridge, contents, tmp_path
         async with judged(no_privileged()) as served:
 
             async def both_have_answered():
-                answers = [*await reviews(served, 8), asyncio.create_task(served.send(denied, patience=60))]
+                answers = [*await reviews(served, 8), asyncio.create_task(served.send(denied, wait_time=60))]
                 *allowed, refused = await asyncio.gather(*answers)
                 assert all(each.response["allowed"] for each in allowed)
                 assert refused.response["status"]["code"] == 403

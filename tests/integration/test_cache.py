@@ -16,7 +16,7 @@ import pytest
 from gateway.caching.limits import CacheLimits
 from gateway.engine.origin import Source
 from tests.integration.client import message
-from tests.integration.process import COMMAND, PATIENCE
+from tests.integration.process import COMMAND, WAIT_SECONDS
 from tests.integration.redis_process import RedisProcess
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import ALLOW, deny, patch, scripted
@@ -331,7 +331,7 @@ async def test_a_process_with_redis(serve, redis, keys, tmp_path):
             [COMMAND, "purge", name, "--admin", admin],
             capture_output=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=WAIT_SECONDS,
         )
         return done.returncode
 
@@ -360,7 +360,7 @@ async def test_nothing_that_happens_to_redis_fails_a_review(sharing, redis):
         async with asyncio.TaskGroup() as group:
             for number in range(8):
                 group.create_task(traffic.run(number))
-            for trouble in (
+            for problem in (
                 redis.pause,
                 redis.go_on,
                 lambda: redis.command("FLUSHALL"),
@@ -369,7 +369,7 @@ async def test_nothing_that_happens_to_redis_fails_a_review(sharing, redis):
                 redis.kill,
             ):
                 await traffic.more()
-                trouble()
+                problem()
             await traffic.more()
             await redis.start()
             await until(lambda: served.gateway.cache.note is None)

@@ -16,8 +16,8 @@ def test_a_full_disk_under_the_standard_error_keeps_nobody_from_starting(serve, 
     """With mistakes to tell, a worker that writes, and a log: what cannot be written is lost, and counted."""
     path = tmp_path / "policies.yaml"
     mistaken = policy("other", worker="teller", policy="tell", timeoutSeconds=99, rules=[])
-    tell = policy("tell", worker="teller", settings={"word": "one"})
-    path.write_text(source(workers={"teller": worker()}, validating=[tell, mistaken]))
+    report = policy("tell", worker="teller", settings={"word": "one"})
+    path.write_text(source(workers={"teller": worker()}, validating=[report, mistaken]))
     with FULL.open("wb") as full:
         process = serve("--policies", path, "--worker-startup-timeout", 30, stderr=full).ready()
     with Client(process.port, trust) as client:

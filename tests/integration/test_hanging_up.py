@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.integration.client import message
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import Gate, Hanging, deny, scripted
 from tests.traffic import recording
@@ -23,7 +23,7 @@ async def test_a_hang_up_cancels_the_workers_call(gateway, recorded):
         async with gateway(known) as served:
             client = await served.client()
             client.sendall(message(recorded))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await review.asked.wait()
                 await client.close()
                 await review.cancelled.wait()
@@ -41,7 +41,7 @@ async def test_every_open_call_is_cancelled(gateway):
         async with gateway(configuration(source(workers=workers, validating=policies))) as served:
             client = await served.client()
             client.sendall(message(VALIDATING))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 for review in reviews:
                     await review.asked.wait()
                 await client.close()
@@ -61,7 +61,7 @@ async def test_a_call_with_side_effects_is_not_broken_off(gateway):
         async with gateway(configuration(source(workers=workers, validating=policies))) as served:
             client = await served.client()
             client.sendall(message(VALIDATING))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await quiet.asked.wait()
                 await effects.asked.wait()
                 await client.close()
@@ -79,7 +79,7 @@ async def test_a_hang_up_disturbs_nobody_else(gateway):
         async with gateway(known) as served:
             gone, stays = await served.client(), await served.client()
             gone.sendall(message(VALIDATING))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await review.asked.wait()
             stays.sendall(message(VALIDATING))
             await until(lambda: len(review.asks) == 2)

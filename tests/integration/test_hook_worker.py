@@ -11,7 +11,7 @@ import pytest
 
 from tests.hooks.scripts import RULES, answering, bash_hook, gone, needs_jq, pid_in, python_hook, until
 from tests.integration.client import message
-from tests.integration.process import COMMAND, PATIENCE, Lines
+from tests.integration.process import COMMAND, WAIT_SECONDS, Lines
 from tests.integration.running import configuration, policy, source
 from tests.traffic import recording
 
@@ -52,7 +52,7 @@ def hook_worker(tmp_path):
     yield start
     for process in started:
         process.kill()
-        process.wait(PATIENCE)
+        process.wait(WAIT_SECONDS)
 
 
 def validating(workers, **fields):
@@ -222,7 +222,7 @@ async def test_the_worker_stops_when_a_hook_changes(hook_worker, tmp_path):
     bash_hook(tmp_path / "hooks", "")
     process = hook_worker(tmp_path / "hooks")
     bash_hook(tmp_path / "hooks", "echo")
-    assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+    assert await asyncio.to_thread(process.wait, WAIT_SECONDS) == 0
     why = f"a hook has changed: {tmp_path}/hooks/hook.sh; stopping, to be started again"
     assert any(why in line for line in process.log.all()), process.log.all()
 
@@ -257,7 +257,7 @@ async def test_a_stopped_worker_leaves_no_process(gateway, hook_worker, tmp_path
         pid = await pid_in(tmp_path / "hooks" / "own")
         for number in numbers:
             process.send_signal(number)
-        assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+        assert await asyncio.to_thread(process.wait, WAIT_SECONDS) == 0
         await gone(pid)
         assert (await sent).response["allowed"] is False
 
@@ -283,7 +283,7 @@ async def test_hooks_that_cannot_be_served_prevent_the_start(hook_worker, tmp_pa
     """With exit code 1 and the reason."""
     bash_hook(tmp_path / "hooks", "", config=config)
     process = hook_worker(tmp_path / "hooks", ready=False)
-    assert await asyncio.to_thread(process.wait, PATIENCE) == 1
+    assert await asyncio.to_thread(process.wait, WAIT_SECONDS) == 1
     assert any(why in line for line in process.log.all()), process.log.all()
 
 
@@ -295,7 +295,7 @@ def test_wrong_usage_is_rejected(tmp_path, flags):
     bash_hook(tmp_path, "")
     flags = [str(tmp_path) if flag == "HOOKS" else flag for flag in flags]
     done = subprocess.run(
-        [COMMAND, "hook-worker", *flags], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [COMMAND, "hook-worker", *flags], capture_output=True, text=True, timeout=WAIT_SECONDS, check=False
     )
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -348,5 +348,5 @@ async def test_a_worker_stopped_during_a_description_leaves_no_process(hook_work
     process = hook_worker(hooks, ready=False)
     pid = await pid_in(tmp_path / "own")
     process.send_signal(number)
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(WAIT_SECONDS) == 0
     await gone(pid)

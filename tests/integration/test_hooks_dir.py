@@ -209,13 +209,13 @@ async def test_a_deployment_of_shell_operator_becomes_one_of_the_gateway(serve, 
             "VALIDATING_WEBHOOK_CLIENT_CA": f"{tmp_path}/one\n{tmp_path}/two",
         },
     ).ready()
-    stranger = ssl.create_default_context(cadata=server.pem.decode())
+    unknown = ssl.create_default_context(cadata=server.pem.decode())
     for name, authority in (("one", one), ("two", two)):
         known = ssl.create_default_context(cadata=server.pem.decode())
         known.load_cert_chain(*authority.issue(subject=f"client of {name}").write(tmp_path, name))
         assert told(process, known, "/hooks/deny-example-com") == "pod is not welcome"
     with pytest.raises((OSError, http.client.HTTPException)):
-        asked(process, stranger, "/hooks/deny-example-com")
+        asked(process, unknown, "/hooks/deny-example-com")
 
 
 def test_an_error_of_a_hook_prevents_the_start(serve, folder):

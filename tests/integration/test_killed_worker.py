@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.client import AsyncClient, message
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import PODS, policy, source, until
 from tests.integration.workers import Hanging, scripted
 from tests.traffic import recording
@@ -80,7 +80,7 @@ class Traffic:
         try:
             while not self.ending:
                 for request in (MUTATE, VALIDATE):
-                    judge = judged_by(await client.send(request, patience=API_SERVER_WAITS))
+                    judge = judged_by(await client.send(request, wait_time=API_SERVER_WAITS))
                     self.judged[judge] += 1
                     self.last[number] = judge
         finally:
@@ -133,7 +133,7 @@ async def test_only_log_lines_are_logged(serve, tmp_path, trust):
         process = await asyncio.to_thread(lambda: serve("--policies", path, "--worker-startup-timeout", 30).ready())
         client = await AsyncClient.connect(process.port, trust)
         client.sendall(VALIDATE)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await review.asked.wait()
         await stack.aclose()
         answered = await client.answer()

@@ -4,7 +4,7 @@ import asyncio
 
 from gateway.serving.limits import Limits
 from tests.integration.client import message
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import Gate, scripted
 from tests.traffic import recording
@@ -20,7 +20,7 @@ async def test_one_review_too_many_goes_to_its_failure_policies(gateway):
         async with gateway(known, limits=Limits(reviews_in_flight=1)) as served:
             first = await served.client()
             first.sendall(message(VALIDATING))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await review.asked.wait()
             answered = await served.send(message(VALIDATING))
             status = answered.response["status"]
@@ -41,7 +41,7 @@ async def test_an_overloaded_gateway_fails_open_loudly(gateway):
         async with gateway(known, limits=Limits(reviews_in_flight=1)) as served:
             first = await served.client()
             first.sendall(message(VALIDATING))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await review.asked.wait()
             response = (await served.send(message(VALIDATING))).response
             assert response["allowed"]
@@ -61,7 +61,7 @@ async def test_bodies_beyond_the_memory_limit_are_refused(gateway):
         async with gateway(known, limits=limits) as served:
             first = await served.client()
             first.sendall(message(VALIDATING))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await review.asked.wait()
             refused = await served.send(message(VALIDATING))
             assert refused.status == 429

@@ -6,7 +6,7 @@ import json
 import structlog
 
 from tests.integration.client import message
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import Hanging, answer, pb, scripted
 from tests.traffic import recording
@@ -68,7 +68,7 @@ async def test_a_gateway_that_stops_waits_for_no_patrol(gateway):
         async with gateway(known, idempotency_sample_ratio=1.0) as served:
             assert (await served.send(CREATE)).response["allowed"]
             await hanging.asked.wait()
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await served.gateway.stop(drain=False)
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await hanging.cancelled.wait()

@@ -261,7 +261,7 @@ async def test_all_mistakes_are_told(started, path):
     """Each mistake of a configuration that is not loaded is a log line of its own, with its place."""
     process = started(configured("one"))
     replace(path, configured("two", timeoutSeconds=99, failurePolicy="Perhaps"))
-    process.logged("the new configuration is not loaded; the last good one stays", mistakes=2)
+    process.logged("the new configuration is not loaded; the last good one stays", errors=2)
     places = {entry["place"] for entry in process.log() if entry["message"] == "a mistake in the new configuration"}
     assert {place.rpartition(" ")[2] for place in places} == {"policies[0].timeoutSeconds", "policies[0].failurePolicy"}
     assert process.metric("configuration_errors") == 2

@@ -122,7 +122,7 @@ class Traffic:
         await waiting
 
 
-def everybody(*names):
+def everyone(*names):
     return lambda latest: all(latest[name] > CONNECTIONS for name in names)
 
 
@@ -151,16 +151,16 @@ async def test_a_replica_that_is_killed_under_load_fails_no_review(gateway, trus
         targets = [await each.__aenter__() for each in dying]
         for each in dying[1:]:
             stack.push_async_exit(each.__aexit__)
-        tell = policy("tell", **PATIENT)
-        known = configuration(source(workers={"scripted": f"ipv4:{','.join(targets)}"}, validating=[tell]))
+        report = policy("tell", **PATIENT)
+        known = configuration(source(workers={"scripted": f"ipv4:{','.join(targets)}"}, validating=[report]))
         served = await stack.enter_async_context(gateway(known, transport_limits=TransportLimits()))
         await until(lambda: len(ring(served)) == 3)
         async with Traffic(served.port, trust) as traffic:
-            await traffic.more(everybody("a", "b", "c"))
+            await traffic.more(everyone("a", "b", "c"))
             await dying[0].__aexit__(None, None, None)
             await traffic.more(nobody_but("b", "c"))
             async with scripted("tell", **doing("a"), address=targets[0]):
-                await traffic.more(everybody("a", "b", "c"))
+                await traffic.more(everyone("a", "b", "c"))
 
 
 async def test_a_replica_that_does_not_serve_drains(gateway, trust):
@@ -170,12 +170,12 @@ async def test_a_replica_that_does_not_serve_drains(gateway, trust):
         replicas(gateway, doing("a", streams) | {"health": health}, doing("b")) as served,
         Traffic(served.port, trust) as traffic,
     ):
-        await traffic.more(everybody("a", "b"))
+        await traffic.more(everyone("a", "b"))
         health.become(Health.NOT_SERVING)
         await traffic.more(nobody_but("b"))
         await until(lambda: streams.last.has_half_closed)
         health.become(Health.SERVING)
-        await traffic.more(everybody("a", "b"))
+        await traffic.more(everyone("a", "b"))
 
 
 async def test_old_connections_are_replaced_under_load(gateway, trust):
@@ -187,7 +187,7 @@ async def test_old_connections_are_replaced_under_load(gateway, trust):
         Traffic(served.port, trust) as traffic,
     ):
         await until(lambda: len(streams.conversations) >= 8)
-        await traffic.more(everybody("a"))
+        await traffic.more(everyone("a"))
         await until(lambda: sum(conversation.has_half_closed for conversation in streams.conversations) >= 4)
 
 
@@ -202,18 +202,18 @@ async def test_a_replica_that_hangs_is_left_alone_for_that_policy(gateway):
             await conversation.answer(item.id, content=named("a"))
         return True
 
-    streams = Streams(answering(named("a"), tell=hanging))
+    streams = Streams(answering(named("a"), report=hanging))
     limits = {"worker_circuit_calls": 2, "worker_circuit_open_seconds": 2.0}
     # In a second the one that is well answers on a machine that stands still for a moment, too.
     policies = [policy("other", **PATIENT), policy("tell", timeoutSeconds=1, failurePolicy="Ignore")]
     async with replicas(gateway, doing("a", streams), doing("b"), limits=limits, policies=policies) as served:
 
-        async def tell():
+        async def report():
             annotations = (await served.send(VALIDATING)).response["auditAnnotations"]
             assert "other.test.example.com_name" in annotations
             return annotations.get("tell.test.example.com_name", annotations.get("tell.test.example.com_failed-open"))
 
-        told = [await tell() for _ in range(12)]
+        told = [await report() for _ in range(12)]
         late = told.count(Reason.WORKER_TIMEOUT)
         assert 2 <= late <= 6, told
         assert set(told) == {Reason.WORKER_TIMEOUT, "b"}
@@ -221,7 +221,7 @@ async def test_a_replica_that_hangs_is_left_alone_for_that_policy(gateway):
         assert sum(others) > 2
         calm.set()
         async with asyncio.timeout(30):
-            while await tell() != "a":
+            while await report() != "a":
                 pass
 
 
@@ -359,16 +359,16 @@ async def test_a_process_that_ends_under_load_fails_no_review(gateway, trust, nu
             processes.append(await Replica.start(name, f"127.0.0.{index}:0"))
             stack.push_async_callback(processes[-1].stop)
         target = "ipv4:" + ",".join(process.address for process in processes)
-        tell = policy("tell", worker="teller", **PATIENT)
-        known = configuration(source(workers={"teller": target}, validating=[tell]))
+        report = policy("tell", worker="teller", **PATIENT)
+        known = configuration(source(workers={"teller": target}, validating=[report]))
         served = await stack.enter_async_context(gateway(known))
         await until(lambda: len(ring(served)) == 3)
         async with Traffic(served.port, trust) as traffic:
-            await traffic.more(everybody("a", "b", "c"))
+            await traffic.more(everyone("a", "b", "c"))
             processes[0].send(number)
             code = await processes[0].end()
             assert code == (0 if number is signal.SIGTERM else -signal.SIGKILL)
             await traffic.more(nobody_but("b", "c"))
             back = await Replica.start("a", processes[0].address)
             stack.push_async_callback(back.stop)
-            await traffic.more(everybody("a", "b", "c"))
+            await traffic.more(everyone("a", "b", "c"))

@@ -5,7 +5,7 @@ import json
 
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import message
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import configuration, policy, source
 from tests.integration.workers import (
     ALLOW,
@@ -26,7 +26,7 @@ async def test_validating_policies_are_asked_at_the_same_time(gateway):
     both = asyncio.Barrier(2)
 
     async def review(request, context):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await both.wait()
         return deny(pb.ReviewRequest.FromString(request).ask.policy)
 

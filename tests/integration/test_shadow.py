@@ -13,7 +13,7 @@ from gateway.engine.plan import Described
 from gateway.policies.fields.shadows import shadow_of
 from tests.authorities import Authority
 from tests.integration.client import Client, message, post
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import ALLOW, Hanging, always, answer, deny, patch, pb, scripted, status
 from tests.traffic import recording
@@ -24,7 +24,7 @@ DIFFERS = "a shadow judges otherwise than its policy"
 FAILS = "a shadow could not judge what its policy judged; told again when it fails for another reason"
 MUTATING = recording("pod-create.0m")
 VALIDATING = recording("pod-create.1v")
-NOBODY = "127.0.0.1:1"
+NO_CONSUMER = "127.0.0.1:1"
 SHADOW = {"shadow": {"worker": "next"}}
 QUICK = ("--reload-interval", 0.02, "--worker-startup-timeout", 30)
 
@@ -171,7 +171,7 @@ async def test_a_shadow_that_nobody_reaches_holds_up_no_reload(serve, tmp_path, 
     path.write_text(cached())
     process = serve("--policies", path, *QUICK).ready()
     away = source(
-        workers={"understudy": understudy("1"), "next": NOBODY},
+        workers={"understudy": understudy("1"), "next": NO_CONSUMER},
         validating=[policy("tell", worker="understudy", **SHADOW)],
     )
     put(path, away)
@@ -266,9 +266,9 @@ async def test_no_answer_waits_for_a_shadow(gateway):
             await until(lambda: described(served))
             for _ in range(3):
                 assert (await served.send(message(VALIDATING))).response["allowed"]
-            await asyncio.wait_for(hanging.asked.wait(), PATIENCE)
+            await asyncio.wait_for(hanging.asked.wait(), WAIT_SECONDS)
             assert results(served, "judge") == {}
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await served.gateway.stop(drain=False)
                 await hanging.cancelled.wait()
 
@@ -301,7 +301,7 @@ async def test_a_shadow_that_is_away_costs_nothing(gateway):
     """Nobody waits for it at the start, and the policy is asked as if there were none."""
     async with scripted("judge") as target:
         known = configuration(
-            source(workers={"scripted": target, "next": NOBODY}, validating=[policy("judge", **SHADOW)])
+            source(workers={"scripted": target, "next": NO_CONSUMER}, validating=[policy("judge", **SHADOW)])
         )
         with structlog.testing.capture_logs() as logs:
             async with asyncio.timeout(30), gateway(known, wait=1_000_000) as served:

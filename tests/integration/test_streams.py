@@ -278,8 +278,8 @@ async def test_a_worker_that_speaks_something_else(judged, content):
 
 async def test_a_worker_with_a_wrong_certificate(judged):
     """Nothing is put to it; the failure names the certificate, and another worker's policy is judged."""
-    trusted, stranger = Authority(), Authority()
-    pair = stranger.issue("labels")
+    trusted, unknown = Authority(), Authority()
+    pair = unknown.issue("labels")
     credentials = grpc.ssl_server_credentials([(pair.key, pair.certificate)])
     review = Hanging()
     async with scripted("culprit", "other", review=review, credentials=credentials) as target, good() as well:

@@ -8,7 +8,7 @@ import pytest
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import message
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import (
     Hanging,
@@ -86,20 +86,20 @@ async def test_a_worker_without_settings_needs_no_validation(ask):
         assert (await served.send(message(VALIDATING))).response["status"]["message"] == "asked"
 
 
-GARBAGE = {
+UNREADABLE = {
     "an HTTP/1.1 server": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
     "noise": bytes(range(256)),
     "silence": b"",
 }
 
 
-@pytest.mark.parametrize("name", GARBAGE)
+@pytest.mark.parametrize("name", UNREADABLE)
 async def test_whoever_speaks_no_grpc_is_not_reached(gateway, name):
     """Where something else listens at a worker's address, its policies fail, and the gateway serves and is ready."""
-    async with garbage(GARBAGE[name]) as (target, met):
+    async with garbage(UNREADABLE[name]) as (target, met):
         known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
         async with gateway(known, wait=0.0) as served:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await met.wait()
             answered = await served.send(message(VALIDATING))
             assert answered.fails_with(Reason.CONFIGURATION), answered

@@ -14,7 +14,7 @@ from gateway.serving.dispatch_simulator import DispatchSimulator, after_mutation
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.transports.pool import WorkerPool
 from tests.integration.client import post
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import ALLOW, answer, deny, pb, scripted
 from tests.traffic import recording
@@ -57,7 +57,7 @@ def walked():
             pool = WorkerPool()
             generation = LoadedConfiguration(known, pool)
             try:
-                await generation.start(wait_seconds=PATIENCE)
+                await generation.start(wait_seconds=WAIT_SECONDS)
                 phase = Phase(recorded.phase)
                 return await DispatchSimulator(generation).walk(phase, decode(recorded.body))
             finally:

@@ -18,7 +18,7 @@ from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
 from gateway.transports.webhook.host_overrides import read_places
 from tests.authorities import Authority
 from tests.integration.client import AsyncClient, Client, message, post
-from tests.integration.process import COMMAND, PATIENCE
+from tests.integration.process import COMMAND, WAIT_SECONDS
 from tests.integration.running import PODS, policy, until
 from tests.traffic import recording
 from tests.transports.webhook.servers import NAME, Hook, allows, http, json_patch, review, served, server_context
@@ -193,7 +193,7 @@ async def test_a_webhook_that_hangs_costs_other_policies_nothing(hooked, gateway
                 asyncio.ensure_future(serving.send(post(CREATE.body, "/validate/judge-0.test.example.com?timeout=30s")))
                 for _ in range(3)
             ]
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 while len(hanging.got) < 3:
                     await hanging.reached.wait()
                     hanging.reached.clear()
@@ -279,7 +279,7 @@ async def run(*arguments):
     """A command of ours; its exit code and all that it said."""
     command = [COMMAND, *map(str, arguments)]
     done = await asyncio.to_thread(
-        subprocess.run, command, capture_output=True, text=True, timeout=2 * PATIENCE, check=False
+        subprocess.run, command, capture_output=True, text=True, timeout=2 * WAIT_SECONDS, check=False
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -20,7 +20,7 @@ from gateway import __version__
 from gateway.cli.commands.new_worker import LANGUAGES
 from gateway.cli.main import main
 from tests.hooks.source.test_directory import bash
-from tests.integration.process import PATIENCE, Lines
+from tests.integration.process import WAIT_SECONDS, Lines
 
 ROOT = Path(__file__).parents[2]
 SITE = Path(sysconfig.get_path("purelib"))
@@ -86,7 +86,7 @@ def run(environment, clean, tmp_path):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=WAIT_SECONDS,
             text=True,
             cwd=tmp_path,
             env=clean | (env or {}),
@@ -184,7 +184,9 @@ def test_review_an_example(run, examples):
     review = examples / "reviews/7-pod-privileged.json"
     assert (
         "privileged containers are not allowed"
-        in run("review", "--policies", examples / "policies", "--worker-startup-timeout", PATIENCE, review, code=1).out
+        in run(
+            "review", "--policies", examples / "policies", "--worker-startup-timeout", WAIT_SECONDS, review, code=1
+        ).out
     )
 
 
@@ -200,7 +202,7 @@ def test_serve_the_examples(start, examples, tmp_path):
     process, lines = start("serve", "--policies", examples / "policies", *listen)
     assert lines.find(lambda line: line.startswith("serving https://")) is not None
     process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(WAIT_SECONDS) == 0
 
 
 def test_hook_worker_serves_a_hook(start, tmp_path):
@@ -209,7 +211,7 @@ def test_hook_worker_serves_a_hook(start, tmp_path):
     process, lines = start("hook-worker", "--hooks-dir", tmp_path / "hooks", "--listen", f"unix:{tmp_path}/w.sock")
     assert lines.find(lambda line: "w.sock" in line) is not None
     process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(WAIT_SECONDS) == 0
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

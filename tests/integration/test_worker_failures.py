@@ -9,7 +9,7 @@ from gateway.reasons import Reason
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import message
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import configuration, policy, source
 from tests.integration.workers import (
     ALLOW,
@@ -177,7 +177,7 @@ async def test_a_slow_worker_has_the_policys_timeout(ask):
         while not review.asked.is_set():  # on a machine that stood still, the time was over before the worker heard
             answered = await served.send(message(VALIDATING))
             assert answered.fails_with(Reason.WORKER_TIMEOUT), answered
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await review.cancelled.wait()
 
 

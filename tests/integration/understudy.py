@@ -35,7 +35,7 @@ def moving(request, settings):
 
 
 @worker.validating("tell", settings=Settings, validate=validate)
-def tell(request, settings):
+def report(request, settings):
     """Allows in every version, and tells which one it is."""
     return allow(audit_annotations={"version": VERSION})
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import jsonpatch
 
-PATIENCE = 30
+WAIT_SECONDS = 30
 """Seconds after which a call has failed, as kube-apiserver's own longest."""
 
 RESOURCES = {
@@ -149,9 +149,9 @@ def _post(state, webhook, body):
     host, target, port = _destination(state(), webhook["clientConfig"])
     context = ssl.create_default_context(cadata=base64.b64decode(webhook["clientConfig"]["caBundle"]).decode())
     timeout = webhook.get("timeoutSeconds", 10)
-    connection = http.client.HTTPSConnection(host, port, timeout=PATIENCE)
+    connection = http.client.HTTPSConnection(host, port, timeout=WAIT_SECONDS)
     connection.sock = context.wrap_socket(
-        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE), server_hostname=host
+        socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS), server_hostname=host
     )
     try:
         headers = {"Content-Type": "application/json", "Host": host}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.caching.servers import free_port
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 
 BUILT = Path(__file__).parent / "controller-runtime/bin"
 
@@ -53,16 +53,16 @@ def manager(folder, pair):
         yield port
     finally:
         process.kill()
-        process.wait(PATIENCE)
+        process.wait(WAIT_SECONDS)
 
 
 def _wait(process, port):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    ends = time.monotonic() + PATIENCE
+    ends = time.monotonic() + WAIT_SECONDS
     while True:
         assert process.poll() is None, f"the manager ended with {process.returncode}"
-        client = http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE, context=context)
+        client = http.client.HTTPSConnection("127.0.0.1", port, timeout=WAIT_SECONDS, context=context)
         try:
             client.request("GET", "/")
             client.getresponse().read()

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import BUNDLE, named
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import POLL_SECONDS
 from tests.migrate.admission import decoded
 from tests.migrate.objects import GATEWAY, service
@@ -73,7 +73,7 @@ def _assert_compared(gateway):
     about = {"phase": "validating", "policy": "team-labels/team-label.example.com"}
     assert gateway.metric("worker_connections", worker="labels") > 0
     # After an answer, and somebody keeps asking.
-    ends = time.monotonic() + PATIENCE
+    ends = time.monotonic() + WAIT_SECONDS
     while not gateway.metric("shadow_comparisons_total", result="same", **about):
         assert time.monotonic() < ends, "nothing was compared"
         time.sleep(POLL_SECONDS)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.docs.pages import ROOT, pages
-from tests.integration.process import PATIENCE, Serving
+from tests.integration.process import WAIT_SECONDS, Serving
 from tests.integration.running import POLL_SECONDS
 from tests.migrate.cluster import Cluster
 
@@ -127,7 +127,7 @@ class Walk:
                 cwd=self.folder,
                 capture_output=True,
                 text=True,
-                timeout=2 * PATIENCE,
+                timeout=2 * WAIT_SECONDS,
                 check=False,
             )
         output = done.stdout + done.stderr
@@ -172,7 +172,7 @@ class _TakenOver:
             return
         # Not by itself while half of the files are new: when they all are.
         self._gateway.process.send_signal(signal.SIGHUP)
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + WAIT_SECONDS
         while self._loads() == self._count:
             last = list(self._gateway.err)[-20:]
             assert time.monotonic() < ends, "\n".join(("the gateway does not take it over:", *last))

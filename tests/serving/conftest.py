@@ -29,7 +29,7 @@ from gateway.serving.tls import server_context
 from gateway.telemetry.table import HTTP_REQUESTS_REJECTED
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
-PATIENCE = 20
+WAIT_SECONDS = 20
 """Seconds after which a client or a test gives up: far beyond anything that a test waits for."""
 
 
@@ -69,7 +69,7 @@ class Loop:
         self.thread.start()
 
     def run(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(WAIT_SECONDS)
 
     def call(self, function, *args):
         async def on_the_loop():
@@ -79,7 +79,7 @@ class Loop:
 
     def close(self):
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(PATIENCE)
+        self.thread.join(WAIT_SECONDS)
         self.loop.close()
 
 
@@ -97,7 +97,7 @@ class Served:
 
     def raw(self):
         """A TCP connection; closed when the test is over."""
-        return self._clients.enter_context(socket.create_connection(self.address[:2], timeout=PATIENCE))
+        return self._clients.enter_context(socket.create_connection(self.address[:2], timeout=WAIT_SECONDS))
 
     def tls(self):
         """A TLS connection."""
@@ -105,7 +105,7 @@ class Served:
 
     def client(self):
         """An HTTP client on one TLS connection."""
-        client = http.client.HTTPSConnection(*self.address[:2], context=self.client_context, timeout=PATIENCE)
+        client = http.client.HTTPSConnection(*self.address[:2], context=self.client_context, timeout=WAIT_SECONDS)
         return self._clients.enter_context(contextlib.closing(client))
 
     def post(self, body=b"{}", path="/mutate?timeout=10s", method="POST", headers=None):
@@ -124,7 +124,7 @@ class Served:
 
     def is_well_in_the_end(self):
         """The same where there is next to no time for a handshake: one of so many may need more than there is."""
-        ends = monotonic() + PATIENCE
+        ends = monotonic() + WAIT_SECONDS
         while True:
             try:
                 return self.is_well()
@@ -143,7 +143,7 @@ class Served:
             while not condition():  # noqa: ASYNC110 - what it waits for has no event to offer
                 await asyncio.sleep(0)
 
-        self.loop.run(asyncio.wait_for(turn(), PATIENCE))
+        self.loop.run(asyncio.wait_for(turn(), WAIT_SECONDS))
 
 
 def answers(connection, method="POST"):

@@ -16,7 +16,7 @@ from gateway.telemetry.events import NoEvents
 from tests.integration.running import until
 from tests.world import policy
 
-NOBODY = "redis://127.0.0.1:1"
+NO_CONSUMER = "redis://127.0.0.1:1"
 
 
 def key():
@@ -40,9 +40,9 @@ def served(*policies, redis="", seal_key_file=None):
     [
         ("http://u:hunter2@h", None, "the Redis URL"),
         ("redis://u:hunter2@h:x", None, "the Redis URL"),
-        (NOBODY, b"hunter2", "line 1"),
-        (NOBODY, b"", "no key in it"),
-        (NOBODY, None, "No such file"),
+        (NO_CONSUMER, b"hunter2", "line 1"),
+        (NO_CONSUMER, b"", "no key in it"),
+        (NO_CONSUMER, None, "No such file"),
     ],
 )
 def test_settings_that_cannot_be_used_are_told(tmp_path, url, content, words):
@@ -81,7 +81,7 @@ async def test_it_can_be_closed_at_any_time(logs, turns, request):
     request.addfinalizer(gc.unfreeze)
     failures = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
-    cache = served(redis=NOBODY)
+    cache = served(redis=NO_CONSUMER)
     await cache.start()
     for _ in range(turns):
         await asyncio.sleep(0)
@@ -95,7 +95,7 @@ async def test_it_can_be_closed_at_any_time(logs, turns, request):
 
 async def test_what_redis_refuses_is_noted(monkeypatch):
     """Each command and why, as long as Redis refuses it."""
-    cache = served(redis=NOBODY)
+    cache = served(redis=NO_CONSUMER)
     refused = {"SET": "NoPermissionError: its ACL", "GETRANGE": "it is full"}
     monkeypatch.setattr(RedisStore, "up", True)
     monkeypatch.setattr(RedisStore, "refused", refused)
@@ -107,14 +107,14 @@ async def test_what_redis_refuses_is_noted(monkeypatch):
 
 async def test_one_that_was_never_started_can_be_closed():
     """As when the address to listen on is somebody else's."""
-    await served(redis=NOBODY).close()
+    await served(redis=NO_CONSUMER).close()
 
 
 async def test_keys_are_read_again_when_their_file_changes(tmp_path, logs):
     """By another file in its place, as a mounted Secret changes; one that holds none changes nothing, and is told."""
     path, other = tmp_path / "keys", tmp_path / "other"
     path.write_text(key())
-    cache = served(redis=NOBODY, seal_key_file=path)
+    cache = served(redis=NO_CONSUMER, seal_key_file=path)
     watching = asyncio.create_task(cache.watch(0.001))
 
     def told():

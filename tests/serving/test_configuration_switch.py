@@ -62,7 +62,7 @@ def stand(loaded, workers=None, **availabilities):
                 availability = availabilities[about.policy]
                 described = Described(version=availability) if isinstance(availability, str) else availability
                 worker_descriptions._elected[about.phase, about.qualified_name] = described
-                worker_descriptions._told(about, described)
+                worker_descriptions._reported(about, described)
         worker_descriptions._known()
     loaded._availabilities_changed()
 

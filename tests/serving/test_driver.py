@@ -15,7 +15,7 @@ from gateway.policies.model import Cache, FailurePolicy, ReinvocationPolicy, Req
 from gateway.reasons import Reason
 from gateway.review.request import ReviewError
 from gateway.serving.driver import Driver
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.world import condition, plan, policy, request, when_authorized
 
 CACHE = Cache(ttl=60.0)
@@ -233,7 +233,7 @@ async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(asker, logs):
     }
     chain = plan(*(policy(name, index=index, **fields) for index, name in enumerate(("one", "two", "three"))))
     engine = Engine(request(), chain, ends=monotonic() + 9)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         decision = await Driver("u1", engine, caller=asker).decide()
     assert [call.answer.reason for call in decision.calls] == [Reason.INTERNAL] * 3
     assert {entry["log_level"] for entry in logs} == {"error"}

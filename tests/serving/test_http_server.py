@@ -24,7 +24,7 @@ REVIEW = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request
 EXAMPLES = min(settings().max_examples, 500)
 """Each example is two TLS connections: even the long run has no time for thousands."""
 UID = "456d3fc2-78a1-4c68-a6ee-8bb5ea8aab9e"
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 """Seconds that the rest of a body may take where the client is to have sent all of it, on whatever machine."""
 
 
@@ -297,7 +297,7 @@ def send_all_then_read(served, head, body, answered):
 @pytest.mark.parametrize("api_version", ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"])
 def test_too_large_is_a_denial_that_arrives(serve, answered, logs, api_version):
     """20 MB and one byte, a uid in front: eight of eight clients that write first and read later get a denial, 413."""
-    served = serve(drain_seconds=PATIENCE)
+    served = serve(drain_seconds=WAIT_SECONDS)
     body = (REVIEW % UID.encode()).replace(b"admission.k8s.io/v1", api_version.encode()).ljust(20_000_001, b"x")
     for _ in range(8):
         status, headers, reply = send_all_then_read(served, post_head("Content-Length: 20000001"), body, answered)
@@ -314,7 +314,7 @@ def test_too_large_is_a_denial_that_arrives(serve, answered, logs, api_version):
 
 def test_too_large_without_a_uid_is_a_413_that_arrives(serve, answered):
     """20 MB and one byte of anything: eight of eight clients get a plain 413."""
-    served = serve(drain_seconds=PATIENCE)
+    served = serve(drain_seconds=WAIT_SECONDS)
     for _ in range(8):
         head = post_head("Content-Length: 20000001")
         status, headers, reply = send_all_then_read(served, head, b"x" * 20_000_001, answered)
@@ -327,7 +327,7 @@ def test_too_large_without_a_uid_is_a_413_that_arrives(serve, answered):
 @pytest.mark.parametrize("uid", [UID, ""])
 def test_too_large_in_chunks_is_told_as_well(serve, answered, uid):
     """A body without a declared length is refused when it passes the limit; what was held of it is given back."""
-    served = serve(body_bytes=1_000_000, drain_seconds=PATIENCE)
+    served = serve(body_bytes=1_000_000, drain_seconds=WAIT_SECONDS)
     body = (REVIEW % uid.encode()).ljust(3_000_000, b"x")
     pieces = [body[at : at + 50_000] for at in range(0, len(body), 50_000)]
     head = post_head("Transfer-Encoding: chunked")
@@ -364,7 +364,7 @@ def test_no_more_is_drained_than_the_limit(serve):
 def test_bodies_together_are_bounded(serve, answered):
     """When the bodies in flight reach their limit, the next is refused with 429, and the others are served."""
     judge = Waiting()
-    served = serve(judge, body_bytes=600_000, body_bytes_in_flight=1_000_000, drain_seconds=PATIENCE)
+    served = serve(judge, body_bytes=600_000, body_bytes_in_flight=1_000_000, drain_seconds=WAIT_SECONDS)
     first = served.tls()
     first.sendall(post_head("Content-Length: 600000") + b"x" * 600_000)
     assert judge.begun.wait(20)
@@ -512,7 +512,7 @@ def test_a_client_that_takes_no_answer_loses_its_connection(serve):
 )
 def test_bad_http_is_answered_in_one_line(serve, answered, logs, sent, status):
     """What is no HTTP request of ours gets one line of plain text and leaves one line in the log, no traceback."""
-    served = serve(linger_seconds=PATIENCE)
+    served = serve(linger_seconds=WAIT_SECONDS)
     connection = served.tls()
     connection.sendall(sent)
     observed, headers, body = answered(connection)
@@ -526,7 +526,7 @@ def test_bad_http_is_answered_in_one_line(serve, answered, logs, sent, status):
 
 def test_broken_chunks_are_answered_at_once(serve, answered, logs):
     """A body whose chunks are malformed is refused when that is seen, not when its time is over."""
-    served = serve(linger_seconds=PATIENCE)
+    served = serve(linger_seconds=WAIT_SECONDS)
     connection = served.tls()
     connection.sendall(post_head("Transfer-Encoding: chunked", target="/mutate?timeout=30s") + b'4\r\n{"a"\r\n')
     served.until(lambda: served.front.load.body_bytes == 4)
@@ -541,7 +541,7 @@ def test_broken_chunks_are_answered_at_once(serve, answered, logs):
 
 def test_plain_http_is_told_that_this_is_tls(serve, answered, logs):
     """Who speaks plain HTTP to the TLS port reads what to do instead, whatever it sends along."""
-    served = serve(linger_seconds=PATIENCE)
+    served = serve(linger_seconds=WAIT_SECONDS)
     with served.raw() as connection:
         connection.sendall(post_head("Content-Length: 900000") + b"x" * 900_000)
         status, headers, body = answered(connection)
@@ -794,7 +794,7 @@ def test_stop_breaks_handshakes_off(serve):
     served = serve(shutdown_seconds=0.05)
     silent, half = served.raw(), served.raw()
     half.sendall(b"\x16\x03\x01\x02\x00")
-    served.until(lambda: len(served.front._listener._welcomes) == 2)
+    served.until(lambda: len(served.front._listener._accepts) == 2)
     served.loop.run(served.front.stop())
     assert silent.recv(1) == b""
     assert half.recv(1) == b""

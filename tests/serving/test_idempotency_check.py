@@ -15,7 +15,7 @@ from gateway.serving.idempotency_check import STABLE, UNSTABLE, IdempotencyCheck
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.replay import FAILED, Replays
 from gateway.telemetry.table import IDEMPOTENCY_CHECKED_POLICIES, IDEMPOTENCY_CHECKS
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.world import decide, label, patch, plan, policy, request
 
 NAMED = "a policy does not leave its own result alone: it is not idempotent"
@@ -99,7 +99,7 @@ async def checked(policies, behaviours, *, again=None, on=None, share=1.0, draw=
     loaded = Configuration(policies if in_force is None else in_force, again or behaviours)
     replays = Replays(lambda: loaded)
     IdempotencyCheck(replays, loaded, share=share, lines=PatchLines(b"k" * 32), draw=draw).decided(decision)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         await replays.idle()
     assert loaded.held == 0
     return loaded

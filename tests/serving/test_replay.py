@@ -7,7 +7,7 @@ import pytest
 from gateway.engine.verdicts import Allow
 from gateway.serving import replay
 from gateway.serving.replay import DROPPED, FAILED, HELD_BYTES, REPLAYS, REPLAYS_OF_ONE, Replays
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.world import decide, label, patch, policy, request
 
 
@@ -45,7 +45,7 @@ class Replaying:
     async def end(self):
         """Let those that are under way come to their results."""
         self.go.set()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await self.replays.idle()
         self.go.clear()
         assert self.loaded.held == 0

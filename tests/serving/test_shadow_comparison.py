@@ -20,7 +20,7 @@ from gateway.serving.patch_lines import PatchLines
 from gateway.serving.replay import FAILED, Replays
 from gateway.serving.shadow_comparison import DIFFERENT, SAME, ShadowComparison
 from gateway.telemetry.table import SHADOW_COMPARISONS
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.world import decide, label, patch, policy, request
 
 DIFFERS = "a shadow judges otherwise than its policy"
@@ -98,7 +98,7 @@ async def compare(decision, loaded, *, patch_limits=DEFAULT_LIMITS, **fields):
     """Compare a decision, each time with a new ShadowComparison."""
     replays = Replays(lambda: loaded, patch_limits=patch_limits)
     ShadowComparison(replays, loaded, lines=PatchLines(b"k" * 32), **fields).decided(decision)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         await replays.idle()
     assert loaded.held == 0
 

@@ -10,7 +10,7 @@ import uvloop
 
 from gateway.telemetry.logs import configure_logs
 from tests.integration.fixtures import certificates, gateway, trust
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 
 __all__ = ["certificates", "gateway", "trust"]
 
@@ -23,7 +23,7 @@ def pytest_asyncio_loop_factories(config, item):
 @pytest.fixture
 def logging_kept(monkeypatch):
     """Puts the process's logging back as it was. Its end waits for the lines, however slow the machine."""
-    monkeypatch.setattr("gateway.telemetry.logs.STOP_SECONDS", PATIENCE)
+    monkeypatch.setattr("gateway.telemetry.logs.STOP_SECONDS", WAIT_SECONDS)
     root = logging.getLogger()
     before = root.level, root.handlers[:], structlog.get_config()
     yield

@@ -15,7 +15,7 @@ from gateway.transports.limits import TransportLimits
 from gateway.transports.pool import WorkerPool
 from gateway.transports.transport_config import TransportConfig
 from gateway.transports.workers import Workers
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.world import policy
 
 FAR_AWAY = 1e9
@@ -36,7 +36,7 @@ def configured(*policies, directory="", **targets):
 
 
 @asynccontextmanager
-async def working(configuration, *, wait=PATIENCE, changed=lambda: None, **limits):
+async def working(configuration, *, wait=WAIT_SECONDS, changed=lambda: None, **limits):
     """Workers, started, and closed at the end."""
     limits = TransportLimits(**({"worker_connections": 1} | limits))
     pool = WorkerPool(limits, config=TransportConfig(hooks=HookWorkerFactory()))
@@ -85,7 +85,7 @@ async def asked(workers, about, **fields):
     """Put a question, wait for its answer, and tell, as the driver does, if it is of another version."""
     reply, call = Reply(), question(about, **fields)
     workers.call(call, reply)
-    answer = await asyncio.wait_for(reply.first(), PATIENCE)
+    answer = await asyncio.wait_for(reply.first(), WAIT_SECONDS)
     if not isinstance(answer, Failure) and answer.version not in ("", call.version):
         workers.disagreed(call, answer.version)
     return answer

@@ -4,7 +4,7 @@ import asyncio
 
 from gateway.transports.version_skew import VersionSkew
 
-PATIENCE = 90
+WAIT_SECONDS = 90
 
 
 class Clock:
@@ -54,16 +54,16 @@ async def test_everybody_who_waits_is_woken():
     waiting = [asyncio.create_task(agreement.beyond(0)) for _ in range(3)]
     await asyncio.sleep(0)
     agreement.disagreed()
-    await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE)
+    await asyncio.wait_for(asyncio.gather(*waiting), WAIT_SECONDS)
     again = asyncio.create_task(agreement.beyond(agreement.disagreements))
     await asyncio.sleep(0)
     assert not again.done()
     agreement.disagreed()
-    await asyncio.wait_for(again, PATIENCE)
+    await asyncio.wait_for(again, WAIT_SECONDS)
 
 
 async def test_a_disagreement_that_has_been_is_not_waited_for():
     """What came between looking and waiting is not lost."""
     agreement = VersionSkew(60.0, Clock())
     agreement.disagreed()
-    await asyncio.wait_for(agreement.beyond(0), PATIENCE)
+    await asyncio.wait_for(agreement.beyond(0), WAIT_SECONDS)

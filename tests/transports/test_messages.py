@@ -26,12 +26,12 @@ def ask(phase=Phase.MUTATING, **fields):
     )
 
 
-def nobody(about, observed):
+def no_consumer(about, observed):
     """Who is told of a meaningless cache hint where there is none."""
     raise AssertionError((about, observed))
 
 
-def answer(*, meaningless=nobody, **fields):
+def answer(*, meaningless=no_consumer, **fields):
     """What an Outcome of these fields says."""
     return outcome_answer(ask(), pb.Outcome(**fields), characters=CHARACTERS, meaningless=meaningless)
 

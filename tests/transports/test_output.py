@@ -12,7 +12,7 @@ from gateway.transports import output as logging_output
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import LINE_BYTES, WorkerOutput
 from gateway.transports.supervisor import Supervisor
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 
 
@@ -25,7 +25,7 @@ async def logged(*pieces):
         with os.fdopen(writing, "wb", 0) as sink:
             for piece in pieces:
                 await asyncio.get_running_loop().run_in_executor(None, sink.write, piece)
-        await asyncio.wait_for(task, PATIENCE)
+        await asyncio.wait_for(task, WAIT_SECONDS)
     return entries
 
 

@@ -15,7 +15,7 @@ from tests.authorities import DAY, Authority, now
 
 AUTHORITY = Authority()
 LABELS = AUTHORITY.issue("labels")
-PATIENCE = 30.0
+WAIT_SECONDS = 30.0
 """Seconds until a call is given up; none is expected to take one."""
 
 
@@ -58,7 +58,7 @@ async def asked(target, credentials):
     )
     async with channel:
         try:
-            return (await channel.unary_unary("/a/b")(b"hello", timeout=PATIENCE)).decode()
+            return (await channel.unary_unary("/a/b")(b"hello", timeout=WAIT_SECONDS)).decode()
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.UNAVAILABLE:
                 raise
@@ -224,6 +224,6 @@ async def test_connections_do_not_share_credentials():
         good = trusting()
         loaded = good.load()
         async with grpc.aio.secure_channel(target, loaded.credentials, options=loaded.options) as channel:
-            await asyncio.wait_for(channel.channel_ready(), PATIENCE)
+            await asyncio.wait_for(channel.channel_ready(), WAIT_SECONDS)
             assert "of an authority that is not in" in await asked(target, trusting(Authority("x").pem))
-            assert await channel.unary_unary("/a/b")(b"hello", timeout=PATIENCE) == b"hello"
+            assert await channel.unary_unary("/a/b")(b"hello", timeout=WAIT_SECONDS) == b"hello"

@@ -22,7 +22,7 @@ from tests.integration.running import until
 from tests.integration.workers import Hanging, always, answer, description, scripted
 from tests.transports.reaching import Reply, asked, availability, configured, judge, question, working
 
-NOBODY = "127.0.0.1:1"
+NO_CONSUMER = "127.0.0.1:1"
 """Where nobody listens: tcpmux is of 1988."""
 
 NEXT = Shadow(worker="next", policy="judge")
@@ -93,7 +93,7 @@ async def test_nobody_waits_for_a_shadow():
     async with (
         asyncio.timeout(30),
         scripted("judge") as labels,
-        working(configured(policy, labels=labels, next=NOBODY), wait=1_000_000) as workers,
+        working(configured(policy, labels=labels, next=NO_CONSUMER), wait=1_000_000) as workers,
     ):
         assert availability(workers) == "1"
         assert not described(workers, policy)
@@ -195,7 +195,7 @@ async def test_a_webhook_can_be_a_shadow():
     policy = judge(shadow=Shadow(worker="hooked", policy=""))
     async with scripted("judge") as labels:
         known = configured(policy, labels=labels)
-        webhook = Worker(name="hooked", webhook=WebhookTarget(url=f"https://{NOBODY}/"))
+        webhook = Worker(name="hooked", webhook=WebhookTarget(url=f"https://{NO_CONSUMER}/"))
         known = replace(known, workers={**known.workers, "hooked": webhook})
         async with working(known) as workers:
             assert described(workers, policy)

@@ -18,7 +18,7 @@ from gateway.transports import supervisor as supervising
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import LINE_BYTES
 from gateway.transports.supervisor import Supervisor
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 
 pytestmark = pytest.mark.integration
@@ -112,7 +112,7 @@ async def test_a_worker_that_does_not_run_says_why(log, command, ended, wrote):
     """Its command, how it ended, and its last lines: for operators; users hear that it does not run."""
     async with supervised(*command) as supervisor:
         heard = []
-        supervisor.listen(lambda: heard.append(supervisor.trouble))
+        supervisor.listen(lambda: heard.append(supervisor.problem))
         await until(lambda: heard)
     assert heard[0].message == "worker 'labels' does not run"
     assert heard[0].hint == f"its command {ended}: {shlex.join(command)}; it wrote last: {wrote}"
@@ -163,7 +163,7 @@ async def test_the_pauses_grow_and_end(log, monkeypatch):
 
     monkeypatch.setattr(supervising.asyncio, "sleep", pause)
     async with supervised(*shell("exit 1")):
-        await asyncio.wait_for(_pauses(pauses, 5), PATIENCE)
+        await asyncio.wait_for(_pauses(pauses, 5), WAIT_SECONDS)
     assert pauses == [0.001, 0.002, 0.004, 0.004, 0.004]
 
 
@@ -184,7 +184,7 @@ async def test_after_a_long_life_the_pause_is_short_again(monkeypatch):
     monkeypatch.setattr(supervising.asyncio, "sleep", pause)
     monkeypatch.setattr(supervising, "HEALTHY_SECONDS", 0.0)
     async with supervised(*shell("exit 1")):
-        await asyncio.wait_for(_pauses(pauses, 3), PATIENCE)
+        await asyncio.wait_for(_pauses(pauses, 3), WAIT_SECONDS)
     assert pauses == [0.001, 0.001, 0.001]
 
 
@@ -299,4 +299,4 @@ def test_no_garbage_is_collected_between_fork_and_exec():
         "if not child: os._exit(gc.isenabled())\n"
         "assert os.waitpid(child, 0)[1] == 0 and gc.isenabled()"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=WAIT_SECONDS)

@@ -10,7 +10,7 @@ from gateway.transports.limits import TransportLimits
 from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.workers import Workers
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 from tests.integration.workers import answer, description, scripted
 from tests.transports.reaching import asked, availability, configured, judge, question, working
@@ -155,7 +155,7 @@ async def test_a_worker_that_is_back_is_as_described_until_it_is_described_anew(
             return description("judge", version="2")
 
         async with scripted(describe=describe, address=address):
-            await asyncio.wait_for(asked_to.wait(), PATIENCE)
+            await asyncio.wait_for(asked_to.wait(), WAIT_SECONDS)
             assert workers.settled(question(judge()))
             told_to.set()
             await until(lambda: availability(workers) == "2")
@@ -181,7 +181,7 @@ async def test_a_worker_that_is_back_is_away_until_it_has_judged_the_settings(tm
             return pb.ValidateSettingsResponse().SerializeToString()
 
         async with Rolling("2", "2").served(address=address, validate=validate):
-            await asyncio.wait_for(asked_to.wait(), PATIENCE)
+            await asyncio.wait_for(asked_to.wait(), WAIT_SECONDS)
             assert workers.settled(question(policy))
             told_to.set()
             await until(lambda: availability(workers) == "2")

@@ -19,7 +19,7 @@ from gateway.transports.limits import TransportLimits
 from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.workers import Workers
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 from tests.integration.workers import Gate, Hanging, always, deny, description, scripted, status
 from tests.transports.reaching import Reply, asked, availability, configured, judge, question, working
@@ -221,9 +221,9 @@ async def test_a_cancelled_question_has_no_answer():
     review, reply = Hanging(), Reply()
     async with scripted("judge", review=review) as target, working(configured(judge(), labels=target)) as workers:
         cancel = workers.call(question(judge()), reply)
-        await asyncio.wait_for(review.asked.wait(), PATIENCE)
+        await asyncio.wait_for(review.asked.wait(), WAIT_SECONDS)
         cancel()
-        await asyncio.wait_for(review.cancelled.wait(), PATIENCE)
+        await asyncio.wait_for(review.cancelled.wait(), WAIT_SECONDS)
     assert reply.answers == []
 
 
@@ -237,7 +237,7 @@ async def test_a_deadline_that_passes_is_a_timeout():
         ):
             answer = await asked(workers, judge(), deadline=monotonic() + left)
             assert answer.reason is Reason.WORKER_TIMEOUT
-            assert not review.asked.is_set() or await asyncio.wait_for(review.cancelled.wait(), PATIENCE)
+            assert not review.asked.is_set() or await asyncio.wait_for(review.cancelled.wait(), WAIT_SECONDS)
 
 
 async def test_closing_breaks_off_what_is_open():
@@ -246,7 +246,7 @@ async def test_closing_breaks_off_what_is_open():
     async with scripted("judge", review=review) as target:
         async with working(configured(judge(), labels=target)) as workers:
             workers.call(question(judge()), reply)
-            await asyncio.wait_for(review.asked.wait(), PATIENCE)
+            await asyncio.wait_for(review.asked.wait(), WAIT_SECONDS)
         review.open.set()
     assert reply.answers == []
 
@@ -361,7 +361,7 @@ async def test_a_worker_is_given_up_when_its_last_call_has_ended():
             await first.start(wait_seconds=10)
             connection = first._held["labels"].connection
             first.call(question(judge()), reply)
-            await asyncio.wait_for(review.asked.wait(), PATIENCE)
+            await asyncio.wait_for(review.asked.wait(), WAIT_SECONDS)
             await second.start()
             await first.close()
             review.open.set()
@@ -380,7 +380,7 @@ async def test_a_worker_that_is_named_again_is_not_given_up():
             await first.start(wait_seconds=10)
             connection = first._held["labels"].connection
             first.call(question(judge()), reply)
-            await asyncio.wait_for(review.asked.wait(), PATIENCE)
+            await asyncio.wait_for(review.asked.wait(), WAIT_SECONDS)
             await first.close()
             await second.start()
             review.open.set()

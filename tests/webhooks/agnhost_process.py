@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tests.caching.servers import free_port
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 
 _MODULE = Path(__file__).parent / "agnhost"
 _POLL_SECONDS = 0.02
@@ -35,7 +35,7 @@ class Agnhost:
 
     def ready(self):
         """Wait until it answers."""
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + WAIT_SECONDS
         while True:
             assert self._process.poll() is None, f"agnhost ended with {self._process.returncode}"
             try:
@@ -50,7 +50,7 @@ class Agnhost:
         """Status, headers and body of its answer without a gateway between; OSError where it drops the connection."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        client = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=context)
+        client = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT_SECONDS, context=context)
         try:
             client.request(method, route, body, headers or {})
             response = client.getresponse()
@@ -61,4 +61,4 @@ class Agnhost:
     def stop(self):
         """Leave nothing behind."""
         self._process.kill()
-        self._process.wait(PATIENCE)
+        self._process.wait(WAIT_SECONDS)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.integration.process import COMMAND, PATIENCE, Lines
+from tests.integration.process import COMMAND, WAIT_SECONDS, Lines
 from tests.workers.commands import SAMPLES, command
 
 
@@ -40,12 +40,12 @@ class Process:
     def kill(self):
         """As a node does that loses its power."""
         self._process.kill()
-        self._process.wait(PATIENCE)
+        self._process.wait(WAIT_SECONDS)
 
     def terminate(self):
         """Ask it to stop, as Kubernetes does; gives its exit code."""
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(PATIENCE)
+        return self._process.wait(WAIT_SECONDS)
 
     def stop(self):
         """Leave nothing behind."""

@@ -15,7 +15,7 @@ import redis as client_library
 
 from gateway.reasons import Reason
 from tests.integration.client import AsyncClient, post
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.redis_process import RedisProcess
 from tests.integration.running import PODS, policy, source, until
 from tests.traffic import recording
@@ -84,7 +84,7 @@ class Traffic:
 
     async def until(self, condition):
         """Wait until something holds of what was counted."""
-        async with asyncio.timeout(2 * PATIENCE), self._changed:
+        async with asyncio.timeout(2 * WAIT_SECONDS), self._changed:
             await self._changed.wait_for(condition)
 
     async def until_judged_again(self):
@@ -186,7 +186,9 @@ async def test_nothing_is_lost_and_nothing_done_twice(serve, trust, redis, folde
     bridges = [start() for _ in range(BRIDGES)]
     # A gateway that has stood still itself is not to find that Redis has.
     limits = ("--limit-queue-redis-seconds", 8)
-    process = serve("--policies", policies, "--queue-redis", redis.url, "--worker-startup-timeout", PATIENCE, *limits)
+    process = serve(
+        "--policies", policies, "--queue-redis", redis.url, "--worker-startup-timeout", WAIT_SECONDS, *limits
+    )
     await asyncio.to_thread(process.ready)
     traffic = Traffic()
     async with asyncio.TaskGroup() as group:

@@ -51,7 +51,7 @@ version: a Describe for each would double the worker's load, and one a second is
 STREAM_SECONDS: Final = (0.1, 1.0)
 """First and longest pause before a stream that broke is opened again, while it is not given up for longer."""
 
-TELL_SECONDS: Final = 10.0
+REPORT_SECONDS: Final = 10.0
 """How long there is no connection before the log says why. Whoever is just being started is not there at the first
 look, and on a busy machine not at the tenth."""
 
@@ -125,7 +125,7 @@ class Connection:
         self.is_doubted = False
         self.why = ""
         """Why there is no connection, or no description, in a sentence; empty: nobody knows yet."""
-        self._told_why = False
+        self._reported_why = False
         self._without_since = monotonic()
         self._channel = channel
         self._owner = owner
@@ -254,8 +254,8 @@ class Connection:
         self.why = await self.introduction.why_not() or self.why
         if self.why != before:
             self._owner.changed(self)
-        if not self._told_why and monotonic() - self._without_since > TELL_SECONDS:
-            self._told_why = True
+        if not self._reported_why and monotonic() - self._without_since > REPORT_SECONDS:
+            self._reported_why = True
             _LOG.warning("a worker cannot be reached", worker=self._failures.name, address=self.address, why=self.why)
 
     async def _while_connected(self) -> None:
@@ -283,7 +283,7 @@ class Connection:
                     healthy = asyncio.create_task(self._health.keep())
                     self._may_stream = True
                     self._begin_stream()
-                self.why, self._told_why, self.is_doubted = "", False, False
+                self.why, self._reported_why, self.is_doubted = "", False, False
                 self._become(State.READY)
                 await self._until_lost_or_contradicted(lost, seen)
                 self.is_doubted = not lost.done()
@@ -386,7 +386,7 @@ class Connection:
             pause = self._limits.worker_stream_pause_seconds
         self._reopening = asyncio.get_running_loop().call_later(pause, self._begin_stream)
         self._owner.stream_broke(
-            self, f"the next one in {pause:g} s, calls until then", unsolicited_limit=stream.is_flooded
+            self, f"the next one in {pause:g} s, calls until then", unsolicited_limit=stream.over_limit
         )
 
     # --------------------------------------------------------------------------------------------------- end

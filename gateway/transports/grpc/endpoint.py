@@ -24,7 +24,7 @@ TURN_SECONDS: Final = 0.005
 """How long asks to an address go over the same connection, before it is the next one's turn. Behind a virtual address
 each leads to another replica: at 2,000 asks a second that is ten at a time."""
 
-PATIENCE: Final = 10.0
+WAIT_SECONDS: Final = 10.0
 """Times ``worker_connect_seconds`` that a successor has to become ready, before it is given up and made anew."""
 
 
@@ -105,7 +105,7 @@ class Endpoint:
                 place.successor = None
             if place.successor is None and now >= place.replace_at:
                 place.successor = self._dial(self.address)
-                place.give_up_at = now + PATIENCE * self._limits.worker_connect_seconds
+                place.give_up_at = now + WAIT_SECONDS * self._limits.worker_connect_seconds
 
     def expire(self) -> None:
         """All connections are due: what they were made with has changed."""

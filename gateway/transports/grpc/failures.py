@@ -146,8 +146,8 @@ class Failures:
         """It answers what nobody asked."""
         return Failure(
             reason=Reason.INVALID_RESPONSE,
-            message=f"worker {self.name!r} sent more unsolicited answers than the limit worker_unsolicited allows, "
-            f"{limit}; the gateway ended its stream",
+            message=f"worker {self.name!r} sent more unsolicited answers than the limit worker_unsolicited, which "
+            f"is {limit}; the gateway ended its stream",
         )
 
     def guessed(self) -> Failure:

@@ -35,13 +35,13 @@ class HealthWatch:
     Args:
         channel: to the worker.
         worker: its name, for the log.
-        told: called with each state that is told.
+        reported: called with each state that is told.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, worker: str, told: Callable[[bool], object]) -> None:
+    def __init__(self, channel: grpc.aio.Channel, worker: str, reported: Callable[[bool], object]) -> None:
         self._watch: Any = channel.unary_stream("/grpc.health.v1.Health/Watch")
         self._worker = worker
-        self._told = told
+        self._reported = reported
 
     async def keep(self) -> NoReturn:
         """Watch until cancelled."""
@@ -50,7 +50,7 @@ class HealthWatch:
             try:
                 async for content in self._watch(request):
                     said = parsed(health_pb2.HealthCheckResponse, content, most=MOST_FIELDS).status
-                    self._told(said != health_pb2.HealthCheckResponse.NOT_SERVING)
+                    self._reported(said != health_pb2.HealthCheckResponse.NOT_SERVING)
                     await asyncio.sleep(BETWEEN_SECONDS)
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.UNIMPLEMENTED:

@@ -119,7 +119,7 @@ class RetryingCall(Struct, eq=False):
         endpoint = self._over()
         self.tried = (*self.tried, endpoint)
         now = monotonic()
-        self._blame(endpoint, ending, now)
+        self._record_failure(endpoint, ending, now)
         if ending is CallResult.UNSENT:
             self._sent -= 1
             self._unsent += 1
@@ -165,7 +165,7 @@ class RetryingCall(Struct, eq=False):
         endpoints.count(WorkerEvent.RETRY)
         return True
 
-    def _blame(self, endpoint: Endpoint, ending: CallResult, now: float) -> None:
+    def _record_failure(self, endpoint: Endpoint, ending: CallResult, now: float) -> None:
         """Tell the circuit breaker of an attempt that brought no verdict.
 
         Whether a failure that a worker said is the endpoint's or the document's, nobody can tell. It counts against the
@@ -200,7 +200,7 @@ class RetryingCall(Struct, eq=False):
             under_way.cancel(self.number)
         else:
             under_way.cancel()
-        self._blame(endpoint, CallResult.LATE, monotonic())
+        self._record_failure(endpoint, CallResult.LATE, monotonic())
 
     def _finish(self, answer: Answer) -> None:
         self.is_done = True

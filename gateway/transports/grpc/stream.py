@@ -90,7 +90,7 @@ class ReviewStream:
         self._backlog = backlog
         self._failures = failures
         self._read_outcome = read
-        self._strayed = unsolicited
+        self._on_unsolicited = unsolicited
         self._gone = gone
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
@@ -102,12 +102,12 @@ class ReviewStream:
         self._sweeping: asyncio.TimerHandle | None = None
         self.takes_asks = True
         """Whether it can be asked: it neither finishes nor has ended."""
-        self._strays = 0.0
+        self._unsolicited = 0.0
         self._writing_since: float | None = None
         self.answered = 0
         self.has_written = False
         self.is_unimplemented = False
-        self.is_flooded = False
+        self.over_limit = False
         self.is_abused = False
         self.has_ended = False
         self._writer = self._loop.create_task(self._write())
@@ -241,9 +241,9 @@ class ReviewStream:
             while (content := await self._call.read()) is not grpc.aio.EOF:
                 if len(content) <= LARGE_BYTES or not self._is_too_many(content):
                     self._received(content)
-                if self._strays > self._limits.worker_unsolicited:
+                if self._unsolicited > self._limits.worker_unsolicited:
                     failure = self._failures.unsolicited_limit(self._limits.worker_unsolicited)
-                    self.is_flooded = self.is_abused = True
+                    self.over_limit = self.is_abused = True
                     break
         except grpc.aio.AioRpcError as error:
             self.is_unimplemented = error.code() is grpc.StatusCode.UNIMPLEMENTED
@@ -270,8 +270,8 @@ class ReviewStream:
         most = len(self._open) + self._limits.worker_unsolicited
         if fields(content, most) <= most:
             return False
-        self._strays += most
-        self._strayed(1)
+        self._unsolicited += most
+        self._on_unsolicited(1)
         return True
 
     def _received(self, content: bytes) -> None:
@@ -292,11 +292,11 @@ class ReviewStream:
                 attempt.ended(self._failures.guessed(), CallResult.SAID)
                 continue
             self.answered += 1
-            self._strays = max(0.0, self._strays - 0.1)
+            self._unsolicited = max(0.0, self._unsolicited - 0.1)
             attempt.answered(self._read_outcome(attempt.ask, item.outcome))
         if unsolicited or not response.items:
-            self._strays += max(unsolicited, 1) + len(content) / _HEAVY_BYTES
-            self._strayed(max(unsolicited, 1))
+            self._unsolicited += max(unsolicited, 1) + len(content) / _HEAVY_BYTES
+            self._on_unsolicited(max(unsolicited, 1))
         if not self.takes_asks and not self._open:
             self._something.set()
 

@@ -230,7 +230,7 @@ class GrpcWorker:
             asking.fail(self.why_not(asking))
 
     def _wait(self, asking: RetryingCall) -> bool:
-        if self._is_closed or not self._has_hope():
+        if self._is_closed or not self._can_recover():
             return False
         if asking not in self._waiting:
             left = max(asking.ask.deadline - monotonic(), 0.0)
@@ -239,7 +239,7 @@ class GrpcWorker:
             self._waiting[asking] = loop.call_later(min(left, 86_400.0), asking.fail, self._failures.late())
         return True
 
-    def _has_hope(self) -> bool:
+    def _can_recover(self) -> bool:
         if not self._endpoints.is_resolved:
             return not self._endpoints.why
         connections = self._endpoints.connections()
@@ -268,8 +268,8 @@ class GrpcWorker:
     @property
     def why(self) -> str:
         """Why it is not reached, as far as anybody knows; empty if it is."""
-        told = Counter(connection.why for connection in self._endpoints.connections() if connection.why)
-        return told.most_common(1)[0][0] if told else self._endpoints.why
+        reported = Counter(connection.why for connection in self._endpoints.connections() if connection.why)
+        return reported.most_common(1)[0][0] if reported else self._endpoints.why
 
     # ------------------------------------------------------------------------------------------- for a Connection
 
@@ -326,7 +326,7 @@ class GrpcWorker:
         connections = self._endpoints.connections()
         self.live = tuple({each.description: None for each in connections if each.description is not None})
         self.is_doubted = any(each.is_doubted for each in connections)
-        self._tell_usable(sum(connection.can_be_asked for connection in connections))
+        self._report_usable(sum(connection.can_be_asked for connection in connections))
         for asking in tuple(self._waiting):
             if asking in self._waiting:
                 alarm = self._waiting.pop(asking)
@@ -335,7 +335,7 @@ class GrpcWorker:
         for listener in tuple(self._listeners):
             listener()
 
-    def _tell_usable(self, usable: int) -> None:
+    def _report_usable(self, usable: int) -> None:
         before, self._usable = self._usable, usable
         if usable == before:
             return

@@ -58,9 +58,9 @@ class RemovedCalls(NamedTuple):
 class _Hold(Enum):
     """In whose hand an ask is, by what Redis says to a look."""
 
-    NOBODY = auto()
+    NO_CONSUMER = auto()
     DEAD = auto()
-    SOMEBODY = auto()
+    SOME_CONSUMER = auto()
 
 
 class AbandonedStreams:
@@ -74,7 +74,7 @@ class AbandonedStreams:
         self._names = names
         self._since: dict[str, float] = {}
 
-    def deserted(self, lanes: Mapping[str, RequestStream]) -> set[str]:
+    def abandoned(self, lanes: Mapping[str, RequestStream]) -> set[str]:
         """Those in which there has been nobody for so long that nobody is waited for. To be asked once a look."""
         now = monotonic()
         self._since = {name: self._since.get(name, now) for name, lane in lanes.items() if not lane.capacity}
@@ -92,7 +92,9 @@ class AbandonedStreams:
         if not looks:
             return taken
         said = await session.execute(looks)
-        left = [ask for ask, answer in zip(looked_at, said, strict=True) if _hold(ask, answer) is not _Hold.SOMEBODY]
+        left = [
+            ask for ask, answer in zip(looked_at, said, strict=True) if _hold(ask, answer) is not _Hold.SOME_CONSUMER
+        ]
         if not left:
             return taken
         looks = [self._look(ask) for ask in left]
@@ -104,8 +106,8 @@ class AbandonedStreams:
             return taken
         for ask, answer, number in zip(left, done[: len(left)], done[len(left) : 2 * len(left)], strict=True):
             hold = _hold(ask, answer)
-            if number == 1 and hold is not _Hold.SOMEBODY:
-                is_free = hold is _Hold.NOBODY or ask.may_repeat
+            if number == 1 and hold is not _Hold.SOME_CONSUMER:
+                is_free = hold is _Hold.NO_CONSUMER or ask.may_repeat
                 (taken.free if is_free else taken.in_doubt).append(ask)
         return taken
 
@@ -117,12 +119,12 @@ class AbandonedStreams:
 def _hold(ask: OpenCall, answer: Any) -> _Hold:
     """In whose hand an ask is; where Redis' answer says nothing of it, somebody's."""
     if isinstance(answer, exceptions.ResponseError):
-        return _Hold.NOBODY if is_no_group(answer) else _Hold.SOMEBODY
+        return _Hold.NO_CONSUMER if is_no_group(answer) else _Hold.SOME_CONSUMER
     if not isinstance(answer, Sequence):
-        return _Hold.SOMEBODY
+        return _Hold.SOME_CONSUMER
     if not answer:
-        return _Hold.NOBODY
+        return _Hold.NO_CONSUMER
     _, _, idle, times = answer[0]
     if times == 0:
-        return _Hold.NOBODY
-    return _Hold.DEAD if idle > (DEAD_SECONDS if ask.may_repeat else IN_DOUBT_SECONDS) * 1000 else _Hold.SOMEBODY
+        return _Hold.NO_CONSUMER
+    return _Hold.DEAD if idle > (DEAD_SECONDS if ask.may_repeat else IN_DOUBT_SECONDS) * 1000 else _Hold.SOME_CONSUMER

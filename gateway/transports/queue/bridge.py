@@ -117,7 +117,7 @@ class Bridge:
 
 async def _first(working: "asyncio.Task[None]", stop: asyncio.Event) -> None:
     """Return when either has come."""
-    told = asyncio.create_task(stop.wait())
-    await asyncio.wait((working, told), return_when=asyncio.FIRST_COMPLETED)
-    told.cancel()
-    await asyncio.gather(told, return_exceptions=True)
+    reported = asyncio.create_task(stop.wait())
+    await asyncio.wait((working, reported), return_when=asyncio.FIRST_COMPLETED)
+    reported.cancel()
+    await asyncio.gather(reported, return_exceptions=True)

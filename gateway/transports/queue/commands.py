@@ -24,7 +24,7 @@ FORGOTTEN_SECONDS: Final = 600
 """How long what consumers write stays in Redis after the last of them is gone: presences and lanes. Every entry has
 expired long before."""
 
-NOBODY: Final = "nobody"
+NO_CONSUMER: Final = "nobody"
 """The consumer whose entries are anybody's."""
 
 _MOST_IDS: Final = 1000
@@ -160,7 +160,9 @@ class Commands:
         commands = []
         for each in delivered:
             options = ("IDLE", idle, "RETRYCOUNT", each.before, "JUSTID")
-            commands.append(("XCLAIM", self._names.asks(each.entry.lane), GROUP, NOBODY, 0, each.entry.id, *options))
+            commands.append(
+                ("XCLAIM", self._names.asks(each.entry.lane), GROUP, NO_CONSUMER, 0, each.entry.id, *options)
+            )
         if commands:
             await self.run(commands)
 
@@ -194,7 +196,7 @@ class Commands:
         for each in answer:
             seen = dict(zip(each[::2], each[1::2], strict=True))
             # Entries may be given back to nobody between these two commands.
-            is_other = _text(seen[b"name"]) not in {self._consumer, NOBODY}
+            is_other = _text(seen[b"name"]) not in {self._consumer, NO_CONSUMER}
             if is_other and seen[b"pending"] == 0 and seen[b"idle"] > idle * 1000:
                 await self.run([("XGROUP", "DELCONSUMER", name, GROUP, seen[b"name"])])
 

@@ -121,7 +121,7 @@ class Consumer:
 
     def _changed(self) -> None:
         """As whom it takes work may have changed."""
-        self._own.beat.set()
+        self._own.monitor.set()
         self._own.takeable.set()
 
     def _lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
@@ -162,12 +162,12 @@ class Consumer:
     async def _take(self, redis: Commands) -> None:
         own, recovered = self._own, ""
         while not self._heartbeat.is_stopping:
-            introduced, count = self._heartbeat.introduced, self._sorting.appetite(own.hands.room)
-            if introduced is None or not count:
+            consumer_description, count = self._heartbeat.consumer_description, self._sorting.appetite(own.hands.room)
+            if consumer_description is None or not count:
                 own.takeable.clear()
                 await own.takeable.wait()
                 continue
-            self._lane = introduced.lane
+            self._lane = consumer_description.lane
             try:
                 if recovered != self._lane:
                     await self._recover(redis)

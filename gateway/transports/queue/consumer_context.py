@@ -25,7 +25,7 @@ FULL: Final = "Redis is full, and evicts nothing: presence and answers wait for 
 _LOST: Final = "Redis cannot be used"
 _WITHOUT_WORKER: Final = "the worker is not described yet, or gone"
 
-TELL_SECONDS: Final = 5.0
+REPORT_SECONDS: Final = 5.0
 """How long the worker is away before the log warns of it. Whoever is just being started is not there at first."""
 
 PART: Final = 1000
@@ -70,7 +70,7 @@ class ConsumerCondition:
         if self._without_since is None:
             self._without_since = monotonic()
         self.become(f"{_WITHOUT_WORKER}: {why}" if why else _WITHOUT_WORKER, expected=True)
-        if why and not self._has_warned and monotonic() - self._without_since >= TELL_SECONDS:
+        if why and not self._has_warned and monotonic() - self._without_since >= REPORT_SECONDS:
             self._has_warned = True
             _LOG.warning("no work is taken from the queue", stream=self._stream, why=self.why, scheme=self._scheme)
 
@@ -92,7 +92,7 @@ class ConsumerContext(Struct, frozen=True, kw_only=True):
     condition: ConsumerCondition
     hands: PendingDeliveries
     clock: RedisClock = field(default_factory=RedisClock)
-    beat: asyncio.Event = field(default_factory=asyncio.Event)
+    monitor: asyncio.Event = field(default_factory=asyncio.Event)
     """There is something to say of itself at once."""
     takeable: asyncio.Event = field(default_factory=asyncio.Event)
     """There may be room, or somebody to ask."""

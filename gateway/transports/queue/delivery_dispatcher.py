@@ -76,8 +76,8 @@ class DeliveryDispatcher:
 
     async def received(self, redis: Commands, lane: str, delivered: Sequence[Delivered]) -> None:
         """These were delivered. If the worker is gone meanwhile, or claims something else, they are for others."""
-        introduced = self._own.judging.introduced
-        if introduced is None or introduced.lane != lane:
+        consumer_description = self._own.judging.consumer_description
+        if consumer_description is None or consumer_description.lane != lane:
             await redis.give_back(delivered)
             return
         largest = 1

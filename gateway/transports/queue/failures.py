@@ -30,7 +30,7 @@ from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.request_stream import Backlog
 
-TOLD: Final = frozenset(
+REPORTED: Final = frozenset(
     {
         Reason.WORKER_UNAVAILABLE,
         Reason.WORKER_TIMEOUT,
@@ -74,7 +74,7 @@ class Failures:
             return self._overloaded(f"Redis has no room: {why}; raise its maxmemory, or run more bridges")
         return self._unavailable(f"Redis refuses the ask: {why}")
 
-    def nobody(self) -> Failure:
+    def no_consumer(self) -> Failure:
         """No bridge is there."""
         return self._unavailable(
             "no bridge takes asks from it: none runs with the same --queue and --key-file, or its worker is away; a "
@@ -88,7 +88,7 @@ class Failures:
             "side effects is not asked twice; see why that bridge stopped"
         )
 
-    def strangers(self, fingerprints: Sequence[str]) -> Failure:
+    def unknown(self, fingerprints: Sequence[str]) -> Failure:
         """A bridge is there that has none of our keys, which have these fingerprints."""
         return self._unavailable(
             "a bridge is there, but its messages cannot be opened: its key file is another one; compare `fingerprints` "
@@ -138,7 +138,7 @@ class Failures:
     def said(self, error: q.Error) -> Failure:
         """The bridge says why there is no answer."""
         reason = Reason.WORKER_FAILURE
-        if error.reason in TOLD:
+        if error.reason in REPORTED:
             reason = Reason(error.reason)
         text = self._one_line(error.message) or "it does not say why"
         return Failure(reason=reason, message=f"a bridge of worker {self.name!r} ({self.target}): {text}")

@@ -66,7 +66,7 @@ class GrpcForwarder:
     def __init__(self, worker: GrpcWorker) -> None:
         self._worker = worker
         self._description: Description | None = None
-        self._introduced: ConsumerDescription | None = None
+        self._consumer: ConsumerDescription | None = None
         self._listeners: list[Callable[[], object]] = []
         self._policies: dict[tuple[str, int, bytes], Policy] = {}
         self._document = Document(content=b"", digest=b"")
@@ -74,9 +74,9 @@ class GrpcForwarder:
         worker.listen(self._look)
 
     @property
-    def introduced(self) -> ConsumerDescription | None:
+    def consumer_description(self) -> ConsumerDescription | None:
         """See Judging."""
-        return self._introduced
+        return self._consumer
 
     @property
     def why(self) -> str:
@@ -98,10 +98,10 @@ class GrpcForwarder:
         if chosen is before:
             return
         self._description = chosen
-        self._introduced = None
+        self._consumer = None
         if chosen is not None:
             content = chosen.message.SerializeToString(deterministic=True)
-            self._introduced = ConsumerDescription(description=content, lane=lane_of(chosen.message))
+            self._consumer = ConsumerDescription(description=content, lane=lane_of(chosen.message))
         for listener in self._listeners:
             listener()
 

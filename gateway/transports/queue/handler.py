@@ -27,7 +27,7 @@ class Handler(Protocol):
     """Answers what is taken from a queue. All calls are made in the loop."""
 
     @property
-    def introduced(self) -> ConsumerDescription | None:
+    def consumer_description(self) -> ConsumerDescription | None:
         """As whom it answers now; None: nobody can be asked, so nothing is to be taken."""
 
     @property
@@ -35,7 +35,7 @@ class Handler(Protocol):
         """Why nobody can be asked, as far as anybody knows; it says nothing while somebody can."""
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """Call this whenever ``introduced`` may have changed."""
+        """Call this whenever ``consumer_description`` may have changed."""
 
     def judge(self, ask: pb.Ask, answered: Callable[[HandlerResult], None], *, until: float, once: bool) -> None:
         """Have an ask judged. ``answered`` is called once, later, in this loop, never inside this call.

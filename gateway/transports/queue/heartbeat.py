@@ -29,7 +29,7 @@ from gateway.transports.queue.wire import DEAD_SECONDS, sealed_presence
 
 _LOG: Final = structlog.get_logger(__name__)
 
-BEAT_SECONDS: Final = 1.0
+HEARTBEAT_SECONDS: Final = 1.0
 """How often a consumer says that it is there, renews what it has, and looks for what dead ones have left."""
 
 TIDY_SECONDS: Final = 10.0
@@ -56,9 +56,9 @@ class Heartbeat:
         self.is_stopping = False
 
     @property
-    def introduced(self) -> ConsumerDescription | None:
+    def consumer_description(self) -> ConsumerDescription | None:
         """As whom it takes work now; None: it does not."""
-        return None if self.is_stopping else self._own.judging.introduced
+        return None if self.is_stopping else self._own.judging.consumer_description
 
     async def begin(self, redis: Commands) -> None:
         """The first beat. Raises what ``Commands`` raise."""
@@ -73,27 +73,27 @@ class Heartbeat:
         own = self._own
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(BEAT_SECONDS):
-                    await own.beat.wait()
-            own.beat.clear()
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    await own.monitor.wait()
+            own.monitor.clear()
             own.seals.refresh()
             await self._say(redis)
-            introduced = self.introduced
-            if introduced is not None:
+            consumer_description = self.consumer_description
+            if consumer_description is not None:
                 with suppress(NoGroupError):  # whoever takes makes it
-                    await self._claim(redis, introduced.lane)
-                    await self._tidy(redis, introduced.lane)
+                    await self._claim(redis, consumer_description.lane)
+                    await self._tidy(redis, consumer_description.lane)
 
     async def _say(self, redis: Commands) -> None:
-        own, introduced = self._own, self.introduced
+        own, consumer_description = self._own, self.consumer_description
         commands: list[Any] = [("TIME",)]
-        if introduced is None:
+        if consumer_description is None:
             commands.append(("HDEL", own.names.workers, own.name))
         else:
             commands += [
-                ("HSET", own.names.workers, own.name, self._presence(introduced)),
+                ("HSET", own.names.workers, own.name, self._presence(consumer_description)),
                 ("EXPIRE", own.names.workers, FORGOTTEN_SECONDS),
-                ("EXPIRE", own.names.asks(introduced.lane), FORGOTTEN_SECONDS),
+                ("EXPIRE", own.names.asks(consumer_description.lane), FORGOTTEN_SECONDS),
             ]
         sent = monotonic()
         (time, said, *others) = await redis.run([*commands, *redis.renewals(own.hands.entries)])
@@ -104,19 +104,19 @@ class Heartbeat:
         own.clock.sample(sent, received, int(time[0]), int(time[1]))
         if isinstance(said, Exception):
             own.condition.become(FULL)
-        elif introduced is not None:
+        elif consumer_description is not None:
             own.condition.become("")
         elif self.is_stopping:
             own.condition.become("it is stopping", expected=True)
         else:
             own.condition.without_worker(own.judging.why)
 
-    def _presence(self, introduced: ConsumerDescription) -> bytes:
+    def _presence(self, consumer_description: ConsumerDescription) -> bytes:
         own = self._own
         presence = q.Presence(
-            description=introduced.description,
+            description=consumer_description.description,
             at=own.clock.now(),
-            lane=introduced.lane,
+            lane=consumer_description.lane,
             in_flight=own.hands.in_work,
             capacity=own.limits.in_flight,
             answered=self._answering.answered,

@@ -87,7 +87,7 @@ class OpenCall(ABC):
         """What is asked, a Request."""
 
     @abstractmethod
-    def told(self, reply: q.Reply) -> None:
+    def reported(self, reply: q.Reply) -> None:
         """The answer is there."""
 
     @abstractmethod
@@ -184,25 +184,25 @@ class OpenReview(OpenCall):
         """See OpenCall."""
         return requests.of(self._ask)
 
-    def told(self, reply: q.Reply) -> None:
+    def reported(self, reply: q.Reply) -> None:
         """See OpenCall."""
         match reply.WhichOneof("outcome"):
             case "verdict":
-                self._tell(self._outcomes.read(self._ask, reply.verdict))
+                self._report(self._outcomes.read(self._ask, reply.verdict))
             case "error":
-                self._tell(self._failures.said(reply.error))
+                self._report(self._failures.said(reply.error))
             case _:
-                self._tell(self._failures.meaningless("a Reply that holds no verdict"))
+                self._report(self._failures.meaningless("a Reply that holds no verdict"))
 
     def failed(self, failure: Failure) -> None:
         """See OpenCall."""
-        self._tell(failure)
+        self._report(failure)
 
     def broken_off(self) -> None:
         """See OpenCall."""
         self.is_silenced = True
 
-    def _tell(self, answer: Answer) -> None:
+    def _report(self, answer: Answer) -> None:
         if self.is_silenced:
             return
         try:
@@ -244,7 +244,7 @@ class OpenSettings(OpenCall):
         """See OpenCall."""
         return self._request
 
-    def told(self, reply: q.Reply) -> None:
+    def reported(self, reply: q.Reply) -> None:
         """See OpenCall."""
         match reply.WhichOneof("outcome"):
             case "settings":

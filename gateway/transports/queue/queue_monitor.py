@@ -65,7 +65,7 @@ class QueueMonitor:
         self.presences: dict[str, bytes] = {}
         self.oldest: int | None = None
 
-    def heard(self, answers: Sequence[Any], clock: RedisClock, sent: float) -> None:
+    def received(self, answers: Sequence[Any], clock: RedisClock, sent: float) -> None:
         """Read the answers.
 
         Raises:
@@ -118,7 +118,7 @@ class PresenceReader:
         self._read = read
         return {name: bridge for name, (_, bridge, _) in read.items() if bridge is not None}, unreadable
 
-    def has_strangers(self) -> bool:
+    def has_unknown(self) -> bool:
         """Whether somebody has written lately what was sealed, and not with a key that is known here."""
         since = monotonic() - GONE_MS / 1000
         return any(bridge is None and is_sealed(value) and at >= since for value, bridge, at in self._read.values())

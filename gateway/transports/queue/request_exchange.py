@@ -3,7 +3,7 @@
     begin     Redis' time, who is there; whatever is open and may be repeated is put again
     write     all that has gathered, in one pipeline; then its answers
     read      replies, as they come
-    beat      each second, ``beat`` says what
+    beat      each second, ``monitor`` says what
 
 The connection may break at any of these. Then everything written since is in doubt, and so is all that Redis held: it
 may be another server now, or the same without the last second. So each new session begins with putting again what is
@@ -40,7 +40,7 @@ from gateway.transports.queue.wire import read_replies
 
 _LOG: Final = structlog.get_logger(__name__)
 
-BEAT_SECONDS: Final = 1.0
+HEARTBEAT_SECONDS: Final = 1.0
 """How often the queue is looked at: as often as bridges say that they are there."""
 
 SWEEP_SECONDS: Final = 0.1
@@ -78,7 +78,8 @@ class RequestExchange:
         count: told what happens.
         changed: called when who is there, or why nobody is, may have changed.
         homeless: called with an ask that was taken out of its lane, where nobody is any more.
-        told: called each second with the number of asks in the queue, and since how many seconds the oldest is there.
+        reported: called each second with the number of asks in the queue, and since how many seconds the oldest is
+            there.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -92,7 +93,7 @@ class RequestExchange:
         count: Callable[[WorkerEvent, int], object],
         changed: Callable[[], object],
         homeless: Callable[[OpenCall], object],
-        told: Callable[[int, float], object],
+        reported: Callable[[int, float], object],
     ) -> None:
         self._names = names
         self._seals = seals
@@ -101,17 +102,17 @@ class RequestExchange:
         self._count = count
         self._changed = changed
         self._homeless = homeless
-        self._told = told
+        self._reported = reported
         self.instance = secrets.token_hex(16)
         self.open = OpenCalls()
-        self.crowd = ConsumerRegistry()
+        self.registry = ConsumerRegistry()
         self.clock = RedisClock()
         self.outbox = Outbox(names, self.instance, seals, self.clock, limits.worker_batch_bytes)
         self.has_looked = False
         """Whether it has been read who is there."""
-        self.has_strangers = False
+        self.has_unknown = False
         """Whether somebody is there whose messages cannot be opened."""
-        self._desertion = AbandonedStreams(names)
+        self._abandoned = AbandonedStreams(names)
         self._presences = PresenceReader(seals)
         self._removable: list[str] = []
         self._read_to = _START
@@ -211,7 +212,7 @@ class RequestExchange:
         # It may be another server, which numbers what it is given by another clock: what comes twice is a stray.
         self._read_to = _START
         self.outbox.has_read(None)
-        await self._beat(session)
+        await self._monitor(session)
         self._put_again()
 
     def _put_again(self) -> None:
@@ -222,7 +223,7 @@ class RequestExchange:
             self._something.set()
 
     async def _write(self, session: Session) -> None:
-        timer = self._loop.call_later(BEAT_SECONDS, self._due)
+        timer = self._loop.call_later(HEARTBEAT_SECONDS, self._due)
         # What was left when the session before broke.
         self._something.set()
         try:
@@ -234,8 +235,8 @@ class RequestExchange:
                     await self._flush(session)
                     if self._is_due:
                         self._is_due = False
-                        await self._beat(session)
-                        timer = self._loop.call_later(BEAT_SECONDS, self._due)
+                        await self._monitor(session)
+                        timer = self._loop.call_later(HEARTBEAT_SECONDS, self._due)
         finally:
             timer.cancel()
 
@@ -264,7 +265,7 @@ class RequestExchange:
         name, block = self._names.replies(self.instance), int(BLOCK_SECONDS * 1000)
         while True:
             command = ("XREAD", "COUNT", READ, "BLOCK", block, "STREAMS", name, self._read_to)
-            for _, entries in await session.wait_for_news(command, BLOCK_SECONDS) or ():
+            for _, entries in await session.wait_for_changes(command, BLOCK_SECONDS) or ():
                 for entry, fields in entries:
                     self._read_to = entry
                     self._received(fields)
@@ -278,55 +279,55 @@ class RequestExchange:
         if replies is None:
             self._unreadable(1, "replies")
             return
-        strays = 0
+        unsolicited_count = 0
         for reply in replies.replies:
             ask = self.open.answered(reply)
             if ask is None:
-                strays += 1
+                unsolicited_count += 1
                 continue
             self.open.close(ask)
             self.outbox.answered(ask)
-            ask.told(reply)
-        if strays or not replies.replies:
-            self._count(WorkerEvent.UNSOLICITED, max(strays, 1))
+            ask.reported(reply)
+        if unsolicited_count or not replies.replies:
+            self._count(WorkerEvent.UNSOLICITED, max(unsolicited_count, 1))
 
     # ------------------------------------------------------------------------------------------------ a beat
 
-    async def _beat(self, session: Session) -> None:
+    async def _monitor(self, session: Session) -> None:
         if self._seals.refresh():
             self._presences.forget()
-        self._look_at(self.crowd.lanes())
-        beat = QueueMonitor(self._names, self.instance, self.outbox.lanes)
+        self._look_at(self.registry.lanes())
+        monitor = QueueMonitor(self._names, self.instance, self.outbox.lanes)
         sent = monotonic()
-        beat.heard(await session.execute(beat.commands), self.clock, sent)
-        if beat.is_forgotten:
+        monitor.received(await session.execute(monitor.commands), self.clock, sent)
+        if monitor.is_forgotten:
             await self._make_replies(session)
         now = self.clock.now()
         self._back_since = now if self._back_since is None else self._back_since
-        bridges, unreadable = self._presences.of(beat.presences)
+        bridges, unreadable = self._presences.of(monitor.presences)
         if unreadable:
             self._unreadable(unreadable, "presences")
-        changed = self.crowd.update(bridges, now, self._back_since) or not self.has_looked
-        strangers = self._presences.has_strangers()
-        if strangers != self.has_strangers:
-            self.has_strangers, changed = strangers, True
+        changed = self.registry.update(bridges, now, self._back_since) or not self.has_looked
+        unknown = self._presences.has_unknown()
+        if unknown != self.has_unknown:
+            self.has_unknown, changed = unknown, True
         self.has_looked = True
         removable = forgotten(bridges, now)
         if removable:
             await session.execute([("HDEL", self._names.workers, *removable)])
         for name, lane in self.outbox.lanes.items():
-            lane.observe(self.crowd.of(name))
-        self._tell(beat.oldest, now)
+            lane.observe(self.registry.of(name))
+        self._report(monitor.oldest, now)
         if changed:
             self._changed()
-        await self._leave_deserted(session)
+        await self._leave_abandoned(session)
 
-    async def _leave_deserted(self, session: Session) -> None:
+    async def _leave_abandoned(self, session: Session) -> None:
         """Take what can be taken out of lanes in which nobody is any more."""
-        deserted = self._desertion.deserted(self.outbox.lanes)
-        if not deserted:
+        abandoned = self._abandoned.abandoned(self.outbox.lanes)
+        if not abandoned:
             return
-        taken = await self._desertion.taken_out(session, (ask for ask in self.open if ask.lane in deserted))
+        taken = await self._abandoned.taken_out(session, (ask for ask in self.open if ask.lane in abandoned))
         for ask in (*taken.free, *taken.in_doubt):
             ask.entry = None
         for ask in taken.free:
@@ -355,12 +356,12 @@ class RequestExchange:
             if name not in lanes and name not in ours:
                 del self.outbox.lanes[name]
 
-    def _tell(self, oldest_entry: int | None, now: int) -> None:
+    def _report(self, oldest_entry: int | None, now: int) -> None:
         oldest = self.open.oldest()
         ages = [0.0 if oldest is None else monotonic() - oldest]
         if oldest_entry is not None:
             ages.append((now - oldest_entry) / 1000)
-        self._told(sum(lane.length for lane in self.outbox.lanes.values()), max(ages))
+        self._reported(sum(lane.length for lane in self.outbox.lanes.values()), max(ages))
 
     # ----------------------------------------------------------------------------------------------- trouble
 

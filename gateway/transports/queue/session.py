@@ -26,15 +26,15 @@ class Session:
 
     Args:
         commands: the connection for commands.
-        news: the connection for what blocks.
+        changes: the connection for what blocks.
         seconds: how long Redis may take to answer.
     """
 
-    __slots__ = ("_commands", "_news", "_seconds")
+    __slots__ = ("_changes", "_commands", "_seconds")
 
-    def __init__(self, commands: Any, news: Any, seconds: float) -> None:
+    def __init__(self, commands: Any, changes: Any, seconds: float) -> None:
         self._commands = commands
-        self._news = news
+        self._changes = changes
         self._seconds = seconds
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
@@ -54,15 +54,15 @@ class Session:
                     answers.append(error)
         return answers
 
-    async def wait_for_news(self, command: Command, seconds: float) -> Any:
+    async def wait_for_changes(self, command: Command, seconds: float) -> Any:
         """The answer to a command that blocks for so many seconds.
 
         Raises:
             Exception: as ``execute``; an error of the command, too.
         """
         async with asyncio.timeout(seconds + self._seconds):
-            await self._news.send_packed_command([pack_command(command)], check_health=False)
-            return await self._news.read_response(timeout=math.inf)
+            await self._changes.send_packed_command([pack_command(command)], check_health=False)
+            return await self._changes.read_response(timeout=math.inf)
 
 
 async def open_session(client: Any, seconds: float) -> Session:

@@ -83,7 +83,7 @@ class QueueWorker:
         self._is_closed = False
         self._events.worker_added(name, QUEUE_EVENTS)
         self._refused = OpenCalls()
-        self._tell_queue(0, 0.0)
+        self._report_queue(0, 0.0)
         self._exchange = RequestExchange(
             names=Names(target.stream),
             seals=self._seals,
@@ -93,7 +93,7 @@ class QueueWorker:
             count=self._count,
             changed=self._look,
             homeless=lambda ask: self._place(ask, monotonic()),
-            told=self._tell_queue,
+            reported=self._report_queue,
         )
 
     # ---------------------------------------------------------------------------------------------- for asks
@@ -162,9 +162,9 @@ class QueueWorker:
     def _place(self, made: OpenCall, now: float) -> None:
         """Choose a lane, and put it there, if it may be put there."""
         exchange = self._exchange
-        lanes = exchange.crowd.lanes(made.fits)
+        lanes = exchange.registry.lanes(made.fits)
         if not lanes:
-            self._refuse(made, self._nobody(made.fits))
+            self._refuse(made, self._no_consumer(made.fits))
             return
         known = exchange.outbox.lane
         name = lanes[0] if len(lanes) == 1 else min(lanes, key=lambda each: known(each).load)
@@ -231,23 +231,23 @@ class QueueWorker:
             return self._failures.too_slow(backlog, left)
         return None
 
-    def _nobody(self, fits: frozenset[Description] | None) -> Failure:
+    def _no_consumer(self, fits: frozenset[Description] | None) -> Failure:
         if fits is None or not self.live:
             return self._absence()
         return self._failures.other_version()
 
     def _absence(self) -> Failure:
         """Why nobody is there."""
-        if self._exchange.has_strangers:
-            return self._failures.strangers(self._seals.fingerprints)
-        return self._failures.nobody()
+        if self._exchange.has_unknown:
+            return self._failures.unknown(self._seals.fingerprints)
+        return self._failures.no_consumer()
 
     # ------------------------------------------------------------------------------------------ its standing
 
     @property
     def live(self) -> tuple[Description, ...]:
         """What those who are there say of themselves; more than one while the worker is being updated."""
-        return self._exchange.crowd.live
+        return self._exchange.registry.live
 
     @property
     def why(self) -> str:
@@ -257,7 +257,7 @@ class QueueWorker:
             return self._failures.misconfigured(self._seals.why).message
         if exchange.link.why:
             return self._failures.redis_away(exchange.link.why).message
-        return self._absence().message if exchange.has_looked and not exchange.crowd.live else ""
+        return self._absence().message if exchange.has_looked and not exchange.registry.live else ""
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever somebody has come, gone, or been described anew."""
@@ -269,7 +269,7 @@ class QueueWorker:
 
     def described(self) -> dict[Description, int]:
         """Which descriptions those have who are there, and how many have each."""
-        return self._exchange.crowd.described()
+        return self._exchange.registry.described()
 
     def all_with(self, description: Description) -> tuple[SettingsValidator, ...]:
         """Whom to ask about settings: whoever in that lane takes the question."""
@@ -278,7 +278,7 @@ class QueueWorker:
     def _look(self) -> None:
         if self._is_closed:
             return
-        usable = len(self._exchange.crowd.bridges)
+        usable = len(self._exchange.registry.bridges)
         if usable != self._usable:
             change, self._usable = usable - self._usable, usable
             self._events.count(WORKER_CONNECTIONS, self.name, amount=change)
@@ -294,7 +294,7 @@ class QueueWorker:
         for listener in tuple(self._listeners):
             listener()
 
-    def _tell_queue(self, length: int, oldest_seconds: float) -> None:
+    def _report_queue(self, length: int, oldest_seconds: float) -> None:
         self._events.set(QUEUE_LENGTH, length, self.name)
         self._events.set(QUEUE_OLDEST_SECONDS, oldest_seconds, self.name)
 

@@ -11,7 +11,7 @@ from typing import Final
 from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.transports.webhook.access import AccessError, Users, WebhookAccess
-from gateway.transports.webhook.kubeconfig import read_document, read_kubeconfig, refuse_mistakes, require_type
+from gateway.transports.webhook.kubeconfig import read_document, read_kubeconfig, refuse_errors, require_type
 
 _GROUP: Final = "apiserver.config.k8s.io"
 _PLUGIN: Final = ("name", "path", "configuration")
@@ -35,7 +35,7 @@ def read_admission_configuration(path: Path) -> WebhookAccess:
         item.mapping(_PLUGIN)
         # "look for matching plugin and get configuration": the first one.
         plugins.setdefault(name, item)
-    refuse_mistakes(document, path)
+    refuse_errors(document, path)
     return WebhookAccess(
         mutating=_users(plugins.get("MutatingAdmissionWebhook"), document, path),
         validating=_users(plugins.get("ValidatingAdmissionWebhook"), document, path),
@@ -48,14 +48,14 @@ def _users(plugin: Field | None, document: Field, path: Path) -> Users:
     configuration: Field | None = plugin.get("configuration")
     if configuration is not None and configuration.absent:
         file = plugin.get("path").text("")
-        refuse_mistakes(document, path)
+        refuse_errors(document, path)
         if not file:
             return Users()
         path = path.parent / file
         configuration = document = read_document(path) or plugin.get("configuration")
     assert configuration is not None  # noqa: S101 - a Field stands for what is absent too
     kubeconfig = _kubeconfig(configuration)
-    refuse_mistakes(document, path)
+    refuse_errors(document, path)
     return read_kubeconfig(Path(kubeconfig)) if kubeconfig else Users()
 
 

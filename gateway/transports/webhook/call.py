@@ -101,7 +101,7 @@ class WebhookCall:
         self.ask = ask
         self._answered = answered
         self._refusal = refusal
-        self._is_heard = True
+        self._is_awaited = True
         self._name = ask.policy.name
         self._endpoint = endpoint
         self._client = client
@@ -120,13 +120,13 @@ class WebhookCall:
 
     def cancel(self) -> None:
         """It is not waited for any more. A call with side effects goes on to its end."""
-        self._is_heard = False
+        self._is_awaited = False
         if self.ask.cancellable:
             self.task.cancel()
 
     def break_off(self) -> None:
         """It ends, whatever it is."""
-        self._is_heard = False
+        self._is_awaited = False
         self.task.cancel()
 
     async def _run(self) -> None:
@@ -135,7 +135,7 @@ class WebhookCall:
         except Exception as error:  # noqa: BLE001 - logged; whatever it is, somebody waits for an answer
             answer = self._webhook.internal(self.ask, error)
         self._webhook.left(self)
-        if not self._is_heard:
+        if not self._is_awaited:
             return
         try:
             self._answered(self.ask, answer)

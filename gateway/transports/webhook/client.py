@@ -184,7 +184,7 @@ class _Connections(aiohttp.TCPConnector):
             resolver=places,
         )
         self._most_idle = limits.webhook_idle_connections
-        self._tell_changed = changed
+        self._report_changed = changed
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         ends = should_close or protocol.should_close or sum(map(len, self._conns.values())) >= self._most_idle
@@ -202,14 +202,14 @@ class _Connections(aiohttp.TCPConnector):
         protocol = await super()._create_connection(req, traces, timeout)
         closed = protocol.closed
         if closed is not None:
-            self._tell_changed(1)
+            self._report_changed(1)
             closed.add_done_callback(self._lost)
         return protocol
 
     def _lost(self, closed: asyncio.Future[None]) -> None:
         if not closed.cancelled():
             closed.exception()  # nobody else asks for it
-        self._tell_changed(-1)
+        self._report_changed(-1)
 
 
 async def _reused(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:

@@ -42,7 +42,7 @@ def read_kubeconfig(path: Path) -> Users:
     require_type(document, {"v1", None}, {"Config", None})
     named = _users(document.get("users"), path.parent)
     users = Users(named=named, current=_current(document, named))
-    refuse_mistakes(document, path)
+    refuse_errors(document, path)
     return users
 
 
@@ -95,10 +95,10 @@ def _credentials(user: Field, directory: Path) -> Credentials:
 
 def _data(field: Field) -> bytes:
     text = field.text("") or ""
-    mistake = base64_error(text)
-    if mistake is not None:
+    fault = base64_error(text)
+    if fault is not None:
         # The text is not repeated: it may be half of a key.
-        field.refuse(f"illegal base64 data at input byte {mistake}")
+        field.refuse(f"illegal base64 data at input byte {fault}")
         return b""
     return base64.b64decode(text)
 
@@ -138,9 +138,9 @@ def read_document(path: Path) -> Field | None:
         raise AccessError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(content) > MAX_FILE_BYTES:
         raise AccessError(f"{path}: has more than {MAX_FILE_BYTES} bytes; is it a configuration at all?")
-    nodes, mistake = read_documents(SourceText(name=str(path), content=content))
-    if mistake is not None:
-        raise AccessError(f"{path}:{mistake.line}: {mistake}")
+    nodes, fault = read_documents(SourceText(name=str(path), content=content))
+    if fault is not None:
+        raise AccessError(f"{path}:{fault.line}: {fault}")
     if not nodes:
         return None
     return Field(node=nodes[0], place=Place(file=str(path), line=nodes[0].line), findings=[])
@@ -154,7 +154,7 @@ def require_type(document: Field, versions: set[str | None], kinds: set[str | No
             field.refuse(field_errors.unsupported(said or "", sorted(filter(None, known))))
 
 
-def refuse_mistakes(document: Field, path: Path) -> None:
+def refuse_errors(document: Field, path: Path) -> None:
     """Raise AccessError if any were reported."""
     if document.findings:
         raise AccessError(f"{path}:{document.findings[0].place.line}: {summary(document.findings)}")

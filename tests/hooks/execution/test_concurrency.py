@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.hooks.execution.concurrency import PER_CORE, RESERVED, ConcurrencyLimiter, QueueFullError, process_limit
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 
 
 async def calls(limiter, hook, number):
@@ -51,7 +51,7 @@ async def test_the_last_slot_is_reserved_for_a_hook_without_one():
     hanging = await calls(limiter, "hanging", 50)
     assert served(hanging) == 3
     for _ in range(5):
-        await asyncio.wait_for(limiter.acquire("well"), PATIENCE)
+        await asyncio.wait_for(limiter.acquire("well"), WAIT_SECONDS)
         limiter.release("well")
         await turn_over()
     assert served(hanging) == 3
@@ -67,7 +67,7 @@ async def test_while_fewer_hooks_hang_than_there_are_slots_the_others_continue()
         limiter.release(name)
         await turn_over()
     for _ in range(3):
-        await asyncio.wait_for(limiter.acquire("well"), PATIENCE)
+        await asyncio.wait_for(limiter.acquire("well"), WAIT_SECONDS)
         limiter.release("well")
     await cancel(*(task for tasks in hanging.values() for task in tasks))
 

@@ -11,7 +11,7 @@ import pytest
 from gateway.hooks.execution import orphans
 from gateway.hooks.execution.orphans import OrphanReaper, children, new_run_id
 from gateway.hooks.execution.process import run
-from tests.hooks.scripts import PATIENCE, gone, pid_in, until
+from tests.hooks.scripts import WAIT_SECONDS, gone, pid_in, until
 
 pytestmark = [
     pytest.mark.integration,
@@ -28,7 +28,7 @@ async def test_other_children_are_not_killed(tmp_path):
     """A process that other code has started, in a session of its own, survives the end of a run."""
     other = subprocess.Popen(["sleep", "1e6"], start_new_session=True)  # noqa: ASYNC220 - as somebody else would
     try:
-        await run(["/bin/true"], environment={}, directory=tmp_path, seconds=PATIENCE, output_bytes=1)
+        await run(["/bin/true"], environment={}, directory=tmp_path, seconds=WAIT_SECONDS, output_bytes=1)
         assert other.poll() is None
     finally:
         other.kill()
@@ -39,7 +39,7 @@ async def test_the_exit_status_of_other_children_is_not_taken(tmp_path):
     """The code that started a process can wait for it."""
     other = subprocess.Popen(["sh", "-c", "exit 7"])  # noqa: ASYNC220 - as somebody else would
     await until(lambda: any(child.pid == other.pid and child.state == "Z" for child in children()))
-    await run(["/bin/true"], environment={}, directory=tmp_path, seconds=PATIENCE, output_bytes=1)
+    await run(["/bin/true"], environment={}, directory=tmp_path, seconds=WAIT_SECONDS, output_bytes=1)
     assert other.wait() == 7
 
 
@@ -55,7 +55,7 @@ async def test_an_orphan_of_an_unknown_run_is_reaped_later(tmp_path, monkeypatch
     (tmp_path / "go").write_text("on")
     await until(lambda: any(child.pid == pid and child.state == "Z" for child in children()))
     for _ in range(2):
-        await run(["/bin/true"], environment={}, directory=tmp_path, seconds=PATIENCE, output_bytes=1)
+        await run(["/bin/true"], environment={}, directory=tmp_path, seconds=WAIT_SECONDS, output_bytes=1)
     await gone(pid)
 
 
@@ -75,7 +75,7 @@ async def test_a_process_that_is_orphaned_during_a_look_is_found(tmp_path, monke
     monkeypatch.setattr(orphans, "child_pids", listed_before_they_end)
     monkeypatch.setattr(os, "kill", doomed.__setitem__)
     environment = {"PATH": os.environ["PATH"]}
-    fields = {"environment": environment, "directory": tmp_path, "seconds": PATIENCE, "output_bytes": 1}
+    fields = {"environment": environment, "directory": tmp_path, "seconds": WAIT_SECONDS, "output_bytes": 1}
     await run(["/bin/bash", "-c", script], **fields)
     await gone(await pid_in(tmp_path / "child"))
 
@@ -86,7 +86,7 @@ async def test_concurrent_runs_do_not_kill_each_others_children(tmp_path):
         "setsid sh -c 'echo $$ > child; exec sleep 1e6' & until test -s go; do sleep 0.01; done; kill -0 $(cat child)"
     )
     environment = {"PATH": os.environ["PATH"]}
-    fields = {"environment": environment, "directory": tmp_path, "seconds": PATIENCE, "output_bytes": 10_000}
+    fields = {"environment": environment, "directory": tmp_path, "seconds": WAIT_SECONDS, "output_bytes": 10_000}
     first = asyncio.create_task(run(["/bin/bash", "-c", script], **fields))
     pid = await pid_in(tmp_path / "child")
     await run(["/bin/true"], **fields)

@@ -11,14 +11,14 @@ import pytest
 from gateway.hooks.execution.orphans import OrphanReaper
 from gateway.hooks.execution.process import run
 from gateway.hooks.execution.results import ExitCause, NotStartedError, Stream
-from tests.hooks.scripts import LIMITS, PATIENCE, executable, gone, pid_in, until
+from tests.hooks.scripts import LIMITS, WAIT_SECONDS, executable, gone, pid_in, until
 
 pytestmark = pytest.mark.integration
 
 FOREVER = 1e6
 
 
-def running(tmp_path, script, *, seconds=PATIENCE, output_bytes=1_000_000, **fields):
+def running(tmp_path, script, *, seconds=WAIT_SECONDS, output_bytes=1_000_000, **fields):
     """The result of a script in bash."""
     return run(
         ["/bin/bash", "-c", script],
@@ -47,7 +47,7 @@ async def test_a_program_gets_the_given_environment_only(tmp_path, monkeypatch):
     """Nothing of this process' own."""
     monkeypatch.setenv("ADMISSION_GATEWAY_REDIS", "redis://:secret@redis")
     ended = await run(
-        ["/usr/bin/env"], environment={"A": "b"}, directory=tmp_path, seconds=PATIENCE, output_bytes=10_000
+        ["/usr/bin/env"], environment={"A": "b"}, directory=tmp_path, seconds=WAIT_SECONDS, output_bytes=10_000
     )
     names = {line.split("=")[0] for line in ended.stdout.decode().splitlines()}
     assert names == {"A", "ADMISSION_GATEWAY_RUN"}
@@ -224,10 +224,10 @@ async def test_the_error_of_a_start_says_why(tmp_path, text, mode, why):
     if text is not None:
         executable(path, text).chmod(mode)
     with pytest.raises(NotStartedError, match=why):
-        await run([str(path)], environment={}, directory=tmp_path, seconds=PATIENCE, output_bytes=1)
+        await run([str(path)], environment={}, directory=tmp_path, seconds=WAIT_SECONDS, output_bytes=1)
 
 
 async def test_a_missing_directory_is_not_a_missing_program(tmp_path):
     """The message names the directory."""
     with pytest.raises(NotStartedError, match=r"its directory .* does not exist"):
-        await run(["/bin/true"], environment={}, directory=tmp_path / "gone", seconds=PATIENCE, output_bytes=1)
+        await run(["/bin/true"], environment={}, directory=tmp_path / "gone", seconds=WAIT_SECONDS, output_bytes=1)

@@ -22,8 +22,8 @@ from tests.hooks.scripts import (
     CONFIG,
     LIMITS,
     MUTATING,
-    PATIENCE,
     VALIDATING,
+    WAIT_SECONDS,
     answering,
     bash_hook,
     executable,
@@ -51,7 +51,7 @@ def temporary(tmp_path, monkeypatch):
     assert list(directory.iterdir()) == []
 
 
-async def answer_of(hook, *, phase=Phase.VALIDATING, seconds=PATIENCE, on_event=None, runner=None, **fields):
+async def answer_of(hook, *, phase=Phase.VALIDATING, seconds=WAIT_SECONDS, on_event=None, runner=None, **fields):
     """The answer of a hook."""
     request = HookRequest(
         binding=VALIDATING if phase is Phase.VALIDATING else MUTATING, phase=phase, document=DOCUMENT, uid="u1"
@@ -316,7 +316,7 @@ async def test_a_hanging_hook_does_not_delay_descriptions(tmp_path):
     """Not even its own: a corrected file is described while runs of the old one hang."""
     runner = HookRunner(limits(processes=1))
     hook, tasks = await hanging(runner, tmp_path, 2, 1)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         described = await runner.config(hook)
     assert json.loads(described) == CONFIG
     assert not any(task.done() for task in tasks)

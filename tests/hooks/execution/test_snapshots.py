@@ -7,7 +7,7 @@ import pytest
 from gateway.hooks.configuration.model import FieldRequirement, ObjectBinding
 from gateway.hooks.execution.snapshots import SnapshotError, selected, snapshot
 from gateway.policies.model import Requirement, Selector
-from tests.hooks.scripts import PATIENCE, needs_jq
+from tests.hooks.scripts import WAIT_SECONDS, needs_jq
 
 
 def made(kind, name, namespace="", *, api_version="v1", labels=None, **members):
@@ -68,7 +68,7 @@ def test_a_binding_selects_as_shell_operator_does(fields, found):
 
 async def listed(**fields):
     binding = ObjectBinding(name="x", **({"kind": "Pod", "namespaces": ("prod", "dev")} | fields))
-    return await snapshot(binding, OBJECTS, seconds=PATIENCE, output_bytes=1_000_000)
+    return await snapshot(binding, OBJECTS, seconds=WAIT_SECONDS, output_bytes=1_000_000)
 
 
 async def test_a_snapshot_is_a_sorted_list_of_objects():

@@ -21,7 +21,7 @@ from gateway.sources.watching import Source
 
 pytestmark = pytest.mark.integration
 
-PATIENCE = 120.0
+WAIT_SECONDS = 120.0
 
 CONFIG = """configVersion: v1
 kubernetesValidating:
@@ -264,7 +264,7 @@ def test_background_processes_of_config_are_killed(folder):
     word = f"986{os.getpid()}"
     bash(folder / "hook", before=f"setsid sleep {word} >/dev/null 2>&1 & sleep {word} &")
     assert errors_of(folder) == []
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_SECONDS
     while running(word):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -294,7 +294,7 @@ async def test_cancelling_leaves_no_process(folder):
     word = f"985{os.getpid()}"
     bash(folder / "hook", before=f"sleep {word}")
     reading = asyncio.create_task(HookDirectory(folder).read())
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not running(word):  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.02)
     reading.cancel()
@@ -315,12 +315,12 @@ def test_a_stopped_command_leaves_no_process(folder, number):
         "except SourceError as error: print(error)"
     )
     started = subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_SECONDS
     while not running(word):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     started.send_signal(number)
-    output, _ = started.communicate(timeout=PATIENCE)
+    output, _ = started.communicate(timeout=WAIT_SECONDS)
     assert "stopped while" in output
     assert running(word) == []
 

@@ -10,7 +10,7 @@ from gateway.hooks.transport.worker import HookWorker
 from gateway.policies.model import Phase
 from gateway.policies.workers.targets import HookTarget
 from gateway.transports.limits import TransportLimits
-from tests.hooks.scripts import PATIENCE, VALIDATING, until
+from tests.hooks.scripts import VALIDATING, WAIT_SECONDS, until
 from tests.world import policy
 
 
@@ -26,7 +26,7 @@ async def hooked(path, *, events=None, objects=(), described=True, **limits):
         await worker.close()
 
 
-def policy_call(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=PATIENCE, cancellable=True, content=b"{}"):
+def policy_call(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=WAIT_SECONDS, cancellable=True, content=b"{}"):
     return PolicyCall(
         id=1,
         policy=policy("judge", phase=phase, worker="hook", policy=binding),
@@ -42,5 +42,5 @@ async def answer_of(worker, ask=None):
     """The answer of a worker."""
     answer = asyncio.get_running_loop().create_future()
     worker.ask(ask or policy_call(), lambda _, said: answer.set_result(said))
-    async with asyncio.timeout(2 * PATIENCE):
+    async with asyncio.timeout(2 * WAIT_SECONDS):
         return await answer

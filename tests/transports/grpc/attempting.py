@@ -25,7 +25,7 @@ class Attempt:
         given = {"id": 1, "uid": "u1", "cancellable": True, "version": "1"} | fields
         self.ask = PolicyCall(policy=about, document=document, deadline=deadline, **given)
         self.answer = self.failure = self.ending = None
-        self._told = told
+        self._reported = told
 
     @property
     def is_over(self):
@@ -34,24 +34,24 @@ class Attempt:
     def answered(self, answer):
         assert not self.is_over
         self.answer = answer
-        self._told()
+        self._reported()
 
     def ended(self, failure, ending):
         assert not self.is_over
         self.failure, self.ending = failure, ending
-        self._told()
+        self._reported()
 
 
 class Told:
     """What a stream tells its connection."""
 
     def __init__(self):
-        self.strays = 0
+        self.unsolicited_count = 0
         self.gone = []
         self.backlog = Backlog(1_000_000)
 
     def unsolicited(self, answers):
-        self.strays += answers
+        self.unsolicited_count += answers
 
 
 def open_stream(channel, told, limits):

@@ -104,7 +104,7 @@ class Asked:
 
     def __init__(self, endpoints, about=None, *, cancellable=True, fits=None, told=lambda: None, **fields):
         self.answers = []
-        self._told = told
+        self._reported = told
         ask = question(about or judge(), **fields)
         if not cancellable:
             ask = type(ask)(**{name: getattr(ask, name) for name in ask.__struct_fields__} | {"cancellable": False})
@@ -113,7 +113,7 @@ class Asked:
 
     def _answered(self, _call, answer):
         self.answers.append(answer)
-        self._told()
+        self._reported()
 
     @property
     def answer(self):

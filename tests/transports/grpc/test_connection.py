@@ -14,7 +14,7 @@ from gateway.transports.grpc import failures
 from gateway.transports.grpc import health as health_module
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.conversations import Health, Streams, answering, for_ever, response, silence
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 from tests.integration.workers import Gate, Hanging, always, answer, deny, description, scripted, status
 from tests.transports.reaching import Reply, asked, availability, configured, judge, question, working
@@ -59,7 +59,7 @@ async def put(workers, *policies, content=b"{}"):
     replies, document = [Reply() for _ in policies], hashed(content)
     for about, reply in zip(policies, replies, strict=True):
         workers.call(changed(question(about), document=document), reply)
-    return await asyncio.wait_for(asyncio.gather(*(reply.first() for reply in replies)), PATIENCE)
+    return await asyncio.wait_for(asyncio.gather(*(reply.first() for reply in replies)), WAIT_SECONDS)
 
 
 # --------------------------------------------------------------------------------------------- stream or call
@@ -92,7 +92,7 @@ async def test_side_effects_go_by_call():
     async with reached(judge(), review=review, stream=streams) as workers:
         reply = Reply()
         workers.call(changed(question(judge()), cancellable=False), reply)
-        assert (await asyncio.wait_for(reply.first(), PATIENCE)).message == "by call"
+        assert (await asyncio.wait_for(reply.first(), WAIT_SECONDS)).message == "by call"
     assert streams.policies == []
 
 
@@ -107,7 +107,7 @@ async def test_a_call_that_a_worker_cancels_at_its_deadline_is_late(monkeypatch,
     async with reached(judge(), review=review) as workers:
         reply = Reply()
         workers.call(changed(question(judge()), cancellable=False), reply)
-        assert (await asyncio.wait_for(reply.first(), PATIENCE)).reason is reason
+        assert (await asyncio.wait_for(reply.first(), WAIT_SECONDS)).reason is reason
 
 
 async def test_a_worker_without_streams_is_asked_by_calls():
@@ -361,7 +361,7 @@ async def test_who_is_not_serving_is_not_asked():
         assert (await asked(workers, judge())).reason is Reason.WORKER_UNAVAILABLE
         assert availability(workers) == "1"
         gate.set()
-        assert (await asyncio.wait_for(reply.first(), PATIENCE)).message == "still"
+        assert (await asyncio.wait_for(reply.first(), WAIT_SECONDS)).message == "still"
         await until(lambda: streams.last.has_half_closed)
         health.become(Health.SERVING)
         await until(lambda: connection(workers).can_be_asked)

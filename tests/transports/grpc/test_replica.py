@@ -10,7 +10,7 @@ from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc import endpoint_set as module
 from gateway.transports.grpc.addresses import ResolveError
 from gateway.transports.grpc.connection import State
-from gateway.transports.grpc.endpoint import PATIENCE, TURN_SECONDS, Endpoint
+from gateway.transports.grpc.endpoint import TURN_SECONDS, WAIT_SECONDS, Endpoint
 from gateway.transports.limits import TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
@@ -134,9 +134,9 @@ def test_a_successor_that_does_not_become_ready_is_made_anew():
     now = monotonic() + 111
     world.replica.renew(now)
     world.made[1].state = State.CONNECTING
-    world.replica.renew(now + PATIENCE - 0.1)
+    world.replica.renew(now + WAIT_SECONDS - 0.1)
     assert len(world.made) == 2
-    world.replica.renew(now + PATIENCE)
+    world.replica.renew(now + WAIT_SECONDS)
     assert world.retired == [world.made[1]]
     assert world.replica.successors == (world.made[2],)
     assert world.replica.connections == (world.made[0],)

@@ -10,7 +10,7 @@ from gateway.reasons import Reason
 from gateway.transports.grpc.call_attempt import CallResult
 from gateway.transports.grpc.retries import SENT, UNSENT
 from gateway.transports.grpc.retry_budget import RESERVE
-from tests.integration.process import PATIENCE
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 from tests.transports.grpc.fleets import Asked, played
 
@@ -200,9 +200,9 @@ async def test_an_ask_goes_only_where_it_fits():
         for _ in range(6):
             lead(endpoints, Asked(endpoints, fits=fits), lambda _, attempt: end(attempt, CallResult.LOST))
         assert endpoints.made[0].attempts == []
-        nobody = Asked(endpoints, fits=frozenset({object.__new__(others)}))
-        await until(lambda: nobody.answers)
-        assert "nobody who is connected holds policy 'judge' as it was described" in nobody.answer.message
+        no_consumer = Asked(endpoints, fits=frozenset({object.__new__(others)}))
+        await until(lambda: no_consumer.answers)
+        assert "nobody who is connected holds policy 'judge' as it was described" in no_consumer.answer.message
         assert strange is endpoints.made[0].description
 
 
@@ -218,7 +218,7 @@ async def test_a_cancelled_ask_is_cancelled_where_it_is():
         assert place.cancelled == [attempt]
         asked.cancel()
         assert asked.answers == []
-        await asyncio.wait_for(endpoints.worker.idle(), PATIENCE)
+        await asyncio.wait_for(endpoints.worker.idle(), WAIT_SECONDS)
 
 
 async def test_closing_cancels_everything():

@@ -170,20 +170,20 @@ async def test_an_outcome_that_says_nothing_is_the_asks_failure():
 async def test_an_answer_that_nobody_asked_for_is_dropped_and_counted(unsolicited):
     """Ids of nobody, of the past and of the future; the asks that are open are judged all the same."""
 
-    async def strays(conversation, item):
+    async def unsolicited_count(conversation, item):
         await conversation.answer(unsolicited(item.id), content=deny("not yours"))
         await conversation.answer(item.id)
         return True
 
     told, first, second = Told(), Attempt(), Attempt()
-    async with streaming(Streams(answering(judge=strays)), told=told) as stream:
+    async with streaming(Streams(answering(judge=unsolicited_count)), told=told) as stream:
         stream.ask(first)
         await until(lambda: first.is_over)
         stream.ask(second)
         await until(lambda: second.is_over)
     assert isinstance(first.answer, Allow)
     assert isinstance(second.answer, Allow)
-    assert told.strays == 2
+    assert told.unsolicited_count == 2
 
 
 async def test_a_second_answer_is_dropped():
@@ -197,7 +197,7 @@ async def test_a_second_answer_is_dropped():
     told, attempt = Told(), Attempt()
     async with streaming(Streams(answering(judge=twice)), told=told) as stream:
         stream.ask(attempt)
-        await until(lambda: told.strays == 2)
+        await until(lambda: told.unsolicited_count == 2)
     assert isinstance(attempt.answer, Deny)
 
 
@@ -217,7 +217,7 @@ async def test_a_cancelled_ask_has_no_answer():
         await until(lambda: streams.conversations and streams.last.items)
         stream.cancel(number)
         gate.set()
-        await until(lambda: told.strays == 1)
+        await until(lambda: told.unsolicited_count == 1)
     assert not attempt.is_over
 
 
@@ -251,7 +251,7 @@ async def test_a_flood_ends_the_stream():
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
     assert "worker_unsolicited, which is 50" in attempt.failure.message
     assert attempt.ending is CallResult.LOST
-    assert told.strays <= 60
+    assert told.unsolicited_count <= 60
 
 
 async def test_messages_without_answers_are_a_flood_too():
@@ -283,19 +283,19 @@ async def test_a_flood_in_one_message_is_not_read_to_its_end():
         await until(lambda: stream.has_ended)
         assert stream.is_abused
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
-    assert told.strays <= 100
+    assert told.unsolicited_count <= 100
 
 
 async def test_a_few_strays_among_many_answers_are_no_flood():
     """A worker that answers what was cancelled meanwhile is not ended for it: a tenth is free."""
 
-    async def strays(conversation, item):
+    async def unsolicited_count(conversation, item):
         await conversation.answer(item.id)
         if item.id % 10 == 0:
             await conversation.answer(item.id)
         return True
 
-    async with streaming(Streams(answering(judge=strays)), worker_unsolicited=2) as stream:
+    async with streaming(Streams(answering(judge=unsolicited_count)), worker_unsolicited=2) as stream:
         for _ in range(100):
             stream.ask(attempt := Attempt())
             await until(lambda attempt=attempt: attempt.is_over)

@@ -199,12 +199,12 @@ async def test_a_mistake_of_ours_ends_the_stream_and_tells_everybody(log):
         def unsolicited(self, answers):
             raise RuntimeError("ours")
 
-    async def strays(conversation, item):
+    async def unsolicited_count(conversation, item):
         await conversation.answer(item.id + 1000)
         return True
 
     attempts = [Attempt(), Attempt()]
-    async with streaming(Streams(answering(judge=strays)), told=Mistaken()) as stream:
+    async with streaming(Streams(answering(judge=unsolicited_count)), told=Mistaken()) as stream:
         for attempt in attempts:
             stream.ask(attempt)
         await until(lambda: all(attempt.is_over for attempt in attempts))

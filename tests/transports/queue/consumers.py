@@ -23,7 +23,7 @@ from gateway.transports.queue.wire import read_presence, read_replies
 from tests.reports import Reports
 
 STREAM = "test"
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 """Seconds after which a test gives up. Sentinels that were not heard of for two seconds do nothing for thirty."""
 
 DESCRIBED = pb.DescribeResponse(
@@ -39,7 +39,7 @@ PATIENT = ConsumerLimits(answer_seconds=ANSWER_SECONDS)
 
 async def until(condition):
     """Wait until something holds; it may be a coroutine function."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         while True:
             held = condition()
             if asyncio.iscoroutine(held):
@@ -49,7 +49,7 @@ async def until(condition):
             await asyncio.sleep(0.005)
 
 
-def introduced(described=DESCRIBED):
+def consumer_description(described=DESCRIBED):
     """As whom a worker stands that describes itself so."""
     return ConsumerDescription(description=described.SerializeToString(deterministic=True), lane=lane_of(described))
 
@@ -71,7 +71,7 @@ class Judge:
     def __init__(self, *, holds=False):
         self.holds = holds
         self.asked = []
-        self.introduced = introduced()
+        self.consumer_description = consumer_description()
         self.why = ""
         self.settings = pb.ValidateSettingsResponse()
         self._listeners = []
@@ -80,7 +80,7 @@ class Judge:
         self._listeners.append(listener)
 
     def become(self, introduction):
-        self.introduced = introduction
+        self.consumer_description = introduction
         for listener in self._listeners:
             listener()
 
@@ -163,8 +163,8 @@ class Queue:
 
     async def present(self):
         """The presences by consumer name."""
-        everybody = await self.client.hgetall(self.names.workers)
-        return {name.decode(): read_presence(self.seals, name.decode(), sealed) for name, sealed in everybody.items()}
+        everyone = await self.client.hgetall(self.names.workers)
+        return {name.decode(): read_presence(self.seals, name.decode(), sealed) for name, sealed in everyone.items()}
 
     async def is_empty(self, lane=LANE):
         """Whether nothing is in the lane, and nothing pending."""
@@ -213,7 +213,7 @@ class Running:
 
     async def stop(self):
         self.consumer.stop()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await self.task
 
 

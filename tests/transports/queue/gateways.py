@@ -12,7 +12,7 @@ from gateway.redis.addresses import redis_address
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.worker import QueueWorker
 from tests.reports import Reports
-from tests.transports.queue.consumers import ANSWER_SECONDS, PATIENCE, STREAM, until
+from tests.transports.queue.consumers import ANSWER_SECONDS, STREAM, WAIT_SECONDS, until
 from tests.world import policy
 
 POLICY = policy("p", phase=Phase.VALIDATING, policy="p", timeout=30.0, worker="labels")
@@ -68,7 +68,7 @@ class Waiting:
         self._came.set()
 
     async def answer(self):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await self._came.wait()
         assert len(self.answers) == 1
         return self.answers[0]

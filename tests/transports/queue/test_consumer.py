@@ -18,8 +18,8 @@ from tests.transports.queue.consumers import (
     LANE,
     STREAM,
     Judge,
+    consumer_description,
     consuming,
-    introduced,
     until,
 )
 
@@ -139,7 +139,7 @@ def strangers_seals(tmp_path):
     return QueueSeals(STREAM, file)
 
 
-GARBAGE = {
+UNREADABLE = {
     "no seal": {"m": b"\x01" * 100},
     "nothing": {"m": None},
     "empty": {"m": b""},
@@ -155,10 +155,10 @@ GARBAGE = {
 }
 
 
-@pytest.mark.parametrize("name", GARBAGE)
+@pytest.mark.parametrize("name", UNREADABLE)
 async def test_an_entry_that_is_no_message(queue, log, name):
     """It is dropped, counted, said in the log; what comes after it is answered."""
-    await queue.put(b"bad", **GARBAGE[name])
+    await queue.put(b"bad", **UNREADABLE[name])
     number = await queue.put(b"good")
     async with consuming(queue) as running:
         await queue.reply(number)
@@ -338,7 +338,7 @@ async def test_a_worker_that_is_gone(queue):
         await until(absent)
         number = await queue.put()
         assert "not described" in running.consumer.why
-        running.judge.become(introduced())
+        running.judge.become(consumer_description())
         await queue.reply(number)
         assert not running.consumer.why
 
@@ -346,11 +346,11 @@ async def test_a_worker_that_is_gone(queue):
 async def test_a_worker_that_claims_something_else_now(queue):
     """The consumer goes over to the lane of the new claims; what it has in hand of the old one is answered."""
     other = pb.DescribeResponse(worker="labels", version="2")
-    lane = introduced(other).lane
+    lane = consumer_description(other).lane
     async with consuming(queue, Judge(holds=True)) as running:
         old = await queue.put(b"old")
         await until(lambda: running.judge.asked)
-        running.judge.become(introduced(other))
+        running.judge.become(consumer_description(other))
 
         async def moved():
             return (await queue.present())[running.name].lane == lane
@@ -366,7 +366,7 @@ async def test_what_comes_when_the_worker_has_just_gone(queue, quick):
     """A read that was under way may bring something still; another consumer answers it, side effects or not."""
     async with consuming(queue) as running:
         await until(lambda: queue.client.exists(queue.names.asks(LANE)))
-        running.judge.introduced = None
+        running.judge.consumer_description = None
         async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight=1)) as other:
             numbers = [await queue.put(once=True) for _ in range(4)]
             other.judge.holds = False
@@ -393,7 +393,7 @@ async def test_why_nobody_can_be_asked(queue, quick, log, monkeypatch):
     """It is why no work is taken, whatever it is by now; each time that it lasts, one warning says so."""
     monkeypatch.setattr(consuming_module, "TELL_SECONDS", 0.0)
     judge = Judge()
-    judge.introduced = None
+    judge.consumer_description = None
 
     def warned():
         return [entry["why"].rpartition(": ")[2] for entry in log if entry["log_level"] == "warning"]
@@ -405,7 +405,7 @@ async def test_why_nobody_can_be_asked(queue, quick, log, monkeypatch):
             judge.why = why
             await until(lambda why=why: running.consumer.why.endswith(f": {why}"))
         assert warned() == ["connection refused"]
-        judge.become(introduced())
+        judge.become(consumer_description())
         await running.ready()
         judge.become(None)
         await until(lambda: len(warned()) > 1)

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.transports.limits import ConsumerLimits
 from gateway.transports.queue import heartbeat
-from gateway.transports.queue.commands import NOBODY
+from gateway.transports.queue.commands import NO_CONSUMER
 from gateway.transports.queue.names import GROUP
 from tests.transports.queue.consumers import (
     ALLOW,
@@ -187,7 +187,7 @@ async def test_consumers_that_are_gone_for_good(queue, quick, monkeypatch):
     monkeypatch.setattr(heartbeat, "GONE_SECONDS", 0.1)
     monkeypatch.setattr(heartbeat, "DEAD_SECONDS", 1000.0)
     await group(queue)
-    for name in ("gone", NOBODY):
+    for name in ("gone", NO_CONSUMER):
         await queue.client.xgroup_createconsumer(queue.names.asks(LANE), GROUP, name)
     await queue.put()
     await dead(queue, 1)
@@ -199,7 +199,7 @@ async def test_consumers_that_are_gone_for_good(queue, quick, monkeypatch):
         await until(gone)
         assert "dead-0" in await queue.consumers()
         # Something may be given back at any moment.
-        assert NOBODY in await queue.consumers()
+        assert NO_CONSUMER in await queue.consumers()
         assert await queue.reply(await queue.put())
         assert running.name in await queue.consumers()
 

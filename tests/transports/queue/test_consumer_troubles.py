@@ -15,8 +15,8 @@ from tests.transports.queue.consumers import (
     ALLOW,
     ANSWER_SECONDS,
     LANE,
-    PATIENCE,
     PATIENT,
+    WAIT_SECONDS,
     Judge,
     Queue,
     Running,
@@ -159,7 +159,7 @@ async def test_stopping_while_redis_is_away(queue, redis, clock):
         await until(lambda: running.events["redis_lost"] > tried + 2)
         assert not running.task.done()
         clock.now = asked.until
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WAIT_SECONDS):
             await running.task
 
 

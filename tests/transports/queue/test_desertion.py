@@ -8,9 +8,9 @@ from gateway.transports.limits import ConsumerLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import abandoned_streams as desertion
 from gateway.transports.queue import commands
-from gateway.transports.queue import consumer_registry as crowd
+from gateway.transports.queue import consumer_registry as registry
 from gateway.transports.queue import request_exchange as exchange
-from tests.transports.queue.consumers import ANSWER_SECONDS, LANE, Judge, consuming, introduced, until
+from tests.transports.queue.consumers import ANSWER_SECONDS, LANE, Judge, consumer_description, consuming, until
 from tests.transports.queue.gateways import gateway
 
 pytestmark = pytest.mark.faults
@@ -41,7 +41,7 @@ def quick(monkeypatch):
 async def die(consumer, monkeypatch):
     """Kill it; from then on whoever has said nothing for a moment is gone. Not before: the living speak each second."""
     await consumer.die()
-    monkeypatch.setattr(crowd, "GONE_MS", 500)
+    monkeypatch.setattr(registry, "GONE_MS", 500)
     monkeypatch.setattr(desertion, "DEAD_SECONDS", 0.1)
     monkeypatch.setattr(desertion, "IN_DOUBT_SECONDS", 0.1)
 
@@ -135,7 +135,7 @@ async def test_asks_go_by_another_lane_that_fits(redis, queue, key_file, quick, 
     async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
         await made.met()
         in_hand, others = await waiting_behind(made, consumer, 3, once=once)
-        consumer.judge.become(introduced(OTHER_CLAIMS))
+        consumer.judge.become(consumer_description(OTHER_CLAIMS))
         consumer.judge.holds = False
         # It takes no more before it has room again.
         await until(lambda: [each.message.version for each in made.worker.live] == ["2"])
@@ -151,7 +151,7 @@ async def test_asks_that_fit_no_other_lane(redis, queue, key_file, quick):
     async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
         await made.met()
         _, others = await waiting_behind(made, consumer, 3, fits=frozenset(made.worker.live))
-        consumer.judge.become(introduced(OTHER_CLAIMS))
+        consumer.judge.become(consumer_description(OTHER_CLAIMS))
         for each in others:
             failure = await each.answer()
             assert failure.reason is Reason.WORKER_UNAVAILABLE
@@ -182,7 +182,7 @@ async def test_what_was_given_back_waits_for_nobody(redis, queue, key_file, quic
         await made.met()
         await until(lambda: is_read(queue))
         # The read that is under way brings it.
-        consumer.judge.introduced = None
+        consumer.judge.consumer_description = None
         waiting = made.put(once=True)
         await until(queue.pending)
         consumer.judge.become(None)

@@ -96,42 +96,42 @@ def test_more_time_is_never_a_reason_to_refuse(lengths, answered, left):
 
 def test_who_is_late_is_gone():
     """A presence counts for five seconds."""
-    crowd = ConsumerRegistry()
-    assert crowd.update({"b": bridge(at=100_000)}, 100_000, 0)
-    assert not crowd.update({"b": bridge(at=100_000)}, 100_000 + GONE_MS, 0)
-    assert crowd.live == (ONE,)
-    assert crowd.update({"b": bridge(at=100_000)}, 100_001 + GONE_MS, 0)
-    assert (crowd.live, crowd.described(), crowd.lanes()) == ((), {}, ())
+    registry = ConsumerRegistry()
+    assert registry.update({"b": bridge(at=100_000)}, 100_000, 0)
+    assert not registry.update({"b": bridge(at=100_000)}, 100_000 + GONE_MS, 0)
+    assert registry.live == (ONE,)
+    assert registry.update({"b": bridge(at=100_000)}, 100_001 + GONE_MS, 0)
+    assert (registry.live, registry.described(), registry.lanes()) == ((), {}, ())
 
 
 def test_while_redis_is_back_who_was_there_still_is():
     """A Redis that lost its data knows nobody, which says nothing of them; five seconds later it does."""
-    crowd = ConsumerRegistry()
-    crowd.update({"b": bridge(at=100_000)}, 100_000, 0)
-    assert not crowd.update({}, 200_000, 199_000)
-    assert crowd.live == (ONE,)
-    assert crowd.update({}, 199_000 + GONE_MS, 199_000)
-    assert crowd.live == ()
+    registry = ConsumerRegistry()
+    registry.update({"b": bridge(at=100_000)}, 100_000, 0)
+    assert not registry.update({}, 200_000, 199_000)
+    assert registry.live == (ONE,)
+    assert registry.update({}, 199_000 + GONE_MS, 199_000)
+    assert registry.live == ()
 
 
 def test_a_presence_from_the_future_is_none():
     """Clocks that jump leave nobody there for ever."""
-    crowd = ConsumerRegistry()
-    crowd.update({"b": bridge(at=1_000_000)}, 100_000, 0)
-    assert crowd.live == ()
+    registry = ConsumerRegistry()
+    registry.update({"b": bridge(at=1_000_000)}, 100_000, 0)
+    assert registry.live == ()
 
 
 def test_lanes_are_those_of_the_descriptions_that_fit():
     """An ask that was made for one description goes where somebody has it."""
-    crowd = ConsumerRegistry()
+    registry = ConsumerRegistry()
     found = {
         "b": bridge(at=100_000),
         "c": bridge(at=100_000, description=TWO, lane="b"),
         "d": bridge(at=100_000, description=TWO, lane="b"),
     }
-    crowd.update(found, 100_000, 0)
-    assert crowd.lanes() == ("a", "b")
-    assert crowd.lanes(frozenset((ONE,))) == ("a",)
-    assert crowd.lanes(frozenset((TWO,))) == ("b",)
-    assert crowd.described() == {ONE: 1, TWO: 2}
-    assert set(crowd.of("b")) == {"c", "d"}
+    registry.update(found, 100_000, 0)
+    assert registry.lanes() == ("a", "b")
+    assert registry.lanes(frozenset((ONE,))) == ("a",)
+    assert registry.lanes(frozenset((TWO,))) == ("b",)
+    assert registry.described() == {ONE: 1, TWO: 2}
+    assert set(registry.of("b")) == {"c", "d"}

@@ -17,7 +17,7 @@ class Asking(OpenCall):
     def request(self, requests):
         return b""
 
-    def told(self, reply):
+    def reported(self, reply):
         raise AssertionError(reply)
 
     def failed(self, failure):

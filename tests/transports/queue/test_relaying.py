@@ -30,8 +30,8 @@ class Asking:
         self.worker = GrpcWorker("queue", targets[0], limits, resolving=resolving, reading=relayed)
         self.relaying = GrpcForwarder(self.worker)
 
-    async def introduced(self):
-        return await until(lambda: self.relaying.introduced)
+    async def consumer_description(self):
+        return await until(lambda: self.relaying.consumer_description)
 
     async def ask(self, document=b"{}", *, policy="p", once=False, seconds=30.0, phase=pb.PHASE_VALIDATING, **fields):
         """What is said to an ask."""
@@ -75,7 +75,7 @@ async def test_an_outcome_comes_out_as_it_was_given(by):
     ):
         ways = {"review": always(content)} | ({"stream": Streams(answering(content))} if by == "stream" else {})
         async with relaying(ways) as asking:
-            await asking.introduced()
+            await asking.consumer_description()
             assert await asking.ask() == outcome(content)
 
 
@@ -84,7 +84,7 @@ async def test_an_ask_goes_out_as_it_came_in():
     gate = Gate()
     gate.open.set()
     async with relaying({"review": gate}) as asking:
-        await asking.introduced()
+        await asking.consumer_description()
         await asking.ask(b'{"a":1}', phase=pb.PHASE_MUTATING, traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01")
         (asked,) = gate.asks
         assert (asked.policy, asked.phase, asked.settings) == ("p", pb.PHASE_MUTATING, b"{}")
@@ -96,7 +96,7 @@ async def test_a_version_that_is_not_named_is_the_described_one():
     async with relaying(
         {"review": always(answer(allow=pb.Allow())), "describe": always(description("p", version="7"))}
     ) as a:
-        await a.introduced()
+        await a.consumer_description()
         assert (await a.ask()).version == "7"
 
 
@@ -106,10 +106,10 @@ async def test_it_stands_for_what_most_say_and_asks_only_those():
     new = {"describe": always(description("p", version="new")), "review": always(answer(allow=pb.Allow()))}
     async with relaying(new, old, new) as asking:
         await until(lambda: sum(asking.worker.described().values()) == 3)
-        introduced = asking.relaying.introduced
-        described = pb.DescribeResponse.FromString(introduced.description)
+        consumer_description = asking.relaying.consumer_description
+        described = pb.DescribeResponse.FromString(consumer_description.description)
         assert described.version == "new"
-        assert introduced.lane == lane_of(described)
+        assert consumer_description.lane == lane_of(described)
         assert {(await asking.ask()).version for _ in range(12)} == {"new"}
 
 
@@ -117,7 +117,7 @@ async def test_a_worker_that_is_not_there():
     """Nobody stands in the queue; an ask that comes all the same fails with the transport's own reason."""
     asking = Asking("127.0.0.1:1")
     try:
-        assert asking.relaying.introduced is None
+        assert asking.relaying.consumer_description is None
         said = await asking.ask(seconds=5)
         assert isinstance(said, q.Error)
         assert said.reason in {"WORKER_UNAVAILABLE", "WORKER_TIMEOUT"}
@@ -135,10 +135,10 @@ async def test_a_worker_that_goes(log):
         target = await serving.__aenter__()
         asking = Asking(target)
         stack.push_async_callback(asking.worker.close)
-        asking.relaying.listen(lambda: heard.append(asking.relaying.introduced))
-        await asking.introduced()
+        asking.relaying.listen(lambda: heard.append(asking.relaying.consumer_description))
+        await asking.consumer_description()
         await serving.__aexit__(None, None, None)
-        await until(lambda: asking.relaying.introduced is None)
+        await until(lambda: asking.relaying.consumer_description is None)
         assert [each is None for each in heard] == [False, True]
 
 
@@ -182,7 +182,7 @@ async def test_side_effects_are_had_once():
 async def test_what_goes_wrong_keeps_its_reason(review, seconds, reason):
     """The gateway is told what it would have found itself."""
     async with relaying({"review": review}) as asking:
-        await asking.introduced()
+        await asking.consumer_description()
         said = await asking.ask(seconds=seconds)
         assert isinstance(said, q.Error)
         assert said.reason == reason
@@ -192,22 +192,22 @@ async def test_settings():
     """They are put to a worker of the description that is stood for; without one the answer says why not."""
     refusal = pb.ValidateSettingsResponse(errors=[pb.SettingsError(message="wrong")])
     async with relaying({"validate": always(refusal.SerializeToString())}) as asking:
-        await asking.introduced()
+        await asking.consumer_description()
         request = pb.ValidateSettingsRequest(policy="p", settings=b'{"a":1}')
         assert await asking.relaying.validate_settings(request) == refusal
     async with relaying({"validate": status(grpc.StatusCode.INTERNAL, "oops")}) as asking:
-        await asking.introduced()
+        await asking.consumer_description()
         said = await asking.relaying.validate_settings(request)
         assert "oops" in said.message
-    nobody = Asking("127.0.0.1:1")
-    assert isinstance(await nobody.relaying.validate_settings(request), q.Error)
-    await nobody.worker.close()
+    no_consumer = Asking("127.0.0.1:1")
+    assert isinstance(await no_consumer.relaying.validate_settings(request), q.Error)
+    await no_consumer.worker.close()
 
 
 async def test_a_phase_that_nobody_knows():
     """It is not guessed."""
     async with relaying({}) as asking:
-        await asking.introduced()
+        await asking.consumer_description()
         said = await asking.ask(phase=pb.PHASE_UNSPECIFIED)
         assert "phase 0" in said.message
 
@@ -223,8 +223,8 @@ async def test_another_version_in_an_answer_asks_for_a_new_description():
         return answer(allow=pb.Allow(), version=versions[-1])
 
     async with relaying({"describe": describe, "review": review}) as asking:
-        before = await asking.introduced()
+        before = await asking.consumer_description()
         versions.append("2")
         assert (await asking.ask()).version == "2"
-        await until(lambda: asking.relaying.introduced != before)
-        assert pb.DescribeResponse.FromString(asking.relaying.introduced.description).version == "2"
+        await until(lambda: asking.relaying.consumer_description != before)
+        assert pb.DescribeResponse.FromString(asking.relaying.consumer_description.description).version == "2"

@@ -154,7 +154,7 @@ def test_versions_share_a_lane():
 
 def test_claims_part_lanes():
     """Each claim is another lane, "nothing", "everything" and "not said" among them; and names and phases are."""
-    everybody = [
+    everyone = [
         described(),
         described(claims()),
         described(claims("q")),
@@ -167,7 +167,7 @@ def test_claims_part_lanes():
         described(claims(inputs=pb.Claim())),
         described(pb.PolicyDescription(name="p", phases=[pb.PHASE_VALIDATING, pb.PHASE_MUTATING])),
     ]
-    assert len({lane_of(each) for each in everybody}) == len(everybody)
+    assert len({lane_of(each) for each in everyone}) == len(everyone)
 
 
 def test_all_names_of_a_queue_are_in_one_slot_of_a_cluster():

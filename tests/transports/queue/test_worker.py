@@ -9,10 +9,10 @@ from gateway.reasons import Reason
 from gateway.redis.key_files import secrets_of
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue import queue_monitor as beat
+from gateway.transports.queue import queue_monitor as monitor
 from gateway.transports.worker_channel import WorkerError
-from tests.integration.process import PATIENCE
-from tests.transports.queue.consumers import Judge, Queue, consuming, introduced, until
+from tests.integration.process import WAIT_SECONDS
+from tests.transports.queue.consumers import Judge, Queue, consumer_description, consuming, until
 from tests.transports.queue.gateways import gateway
 
 
@@ -60,7 +60,7 @@ async def test_it_is_described_by_those_who_are_there(redis, queue, key_file):
             async with consuming(queue):
                 await made.met(2)
                 assert list(made.worker.described().values()) == [2]
-                one.judge.become(introduced(described(inputs=READS_LABELS)))
+                one.judge.become(consumer_description(described(inputs=READS_LABELS)))
                 await until(lambda: len(made.worker.live) == 2)
             await one.stop()
         await until(lambda: "2" in {each.message.version for each in made.worker.live} or not made.worker.live)
@@ -86,7 +86,7 @@ async def test_settings_are_judged_by_somebody_of_the_lane(redis, queue, key_fil
 async def test_a_question_goes_to_those_who_claim_what_it_was_made_for(redis, queue, key_file):
     """While two versions claim different things, each gets the documents that were made for it."""
     old, new = Judge(), Judge()
-    new.introduced = introduced(described(inputs=READS_LABELS))
+    new.consumer_description = consumer_description(described(inputs=READS_LABELS))
     async with consuming(queue, old), consuming(queue, new), gateway(redis, key_file) as made:
         await made.met(2)
         fits = {each.message.version: frozenset((each,)) for each in made.worker.live}
@@ -103,7 +103,7 @@ async def test_nobody_with_that_version_is_a_failure_at_once(redis, queue, key_f
     async with consuming(queue) as consumer, gateway(redis, key_file) as made:
         await made.met()
         gone = frozenset(made.worker.live)
-        consumer.judge.become(introduced(described()))
+        consumer.judge.become(consumer_description(described()))
         await until(lambda: made.worker.live and made.worker.live[0] not in gone)
         failure = await made.ask(fits=gone)
         assert failure.reason is Reason.WORKER_UNAVAILABLE
@@ -143,7 +143,7 @@ async def test_a_cancelled_ask_is_not_answered(redis, queue, key_file):
         at_once.cancel()
         consumer.judge.asked[0].answer()
         await until(queue.is_empty)
-        await asyncio.wait_for(made.worker.idle(), PATIENCE)
+        await asyncio.wait_for(made.worker.idle(), WAIT_SECONDS)
         assert waiting.answers == at_once.answers == []
         assert len(consumer.judge.asked) == 1
 
@@ -159,7 +159,7 @@ async def test_a_policy_with_side_effects_is_not_taken_back(redis, queue, key_fi
         idle = asyncio.create_task(made.worker.idle())
         assert not idle.done()
         consumer.judge.asked[0].answer()
-        await asyncio.wait_for(idle, PATIENCE)
+        await asyncio.wait_for(idle, WAIT_SECONDS)
         assert waiting.answers == []
 
 
@@ -229,7 +229,7 @@ async def test_a_missing_key_file_is_said_until_it_is_there(redis, queue, key_fi
 
 async def test_a_bridge_with_another_key_file_is_told_from_none(redis, key_file, tmp_path, monkeypatch):
     """Asks fail with what to compare, and this gateway's fingerprints; when that bridge has died, nobody is there."""
-    monkeypatch.setattr(beat, "GONE_MS", 300)
+    monkeypatch.setattr(monitor, "GONE_MS", 300)
     other = tmp_path / "other-keys"
     other.write_text("/" * 42 + "8=\n")
     strange = Queue(redis.url, other)

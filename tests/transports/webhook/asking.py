@@ -13,13 +13,13 @@ from gateway.transports.webhook.worker import WebhookWorker
 from tests.reports import Reports
 from tests.world import policy
 
-PATIENCE = 30.0
+WAIT_SECONDS = 30.0
 
 DOCUMENT = b'{"kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE","object":{"metadata":{"name":"p"}}}'
 
 
 def question(
-    document=DOCUMENT, *, phase=Phase.MUTATING, seconds=PATIENCE, cancellable=True, timeout=30.0, traceparent=""
+    document=DOCUMENT, *, phase=Phase.MUTATING, seconds=WAIT_SECONDS, cancellable=True, timeout=30.0, traceparent=""
 ):
     """An ask with so much time."""
     return PolicyCall(
@@ -48,7 +48,7 @@ class Asker:
         """A future for the answer, and what cancels it."""
         answer = asyncio.get_running_loop().create_future()
         cancel = self.worker.ask(ask, lambda _, said: answer.set_result(said))
-        return asyncio.wait_for(answer, PATIENCE), cancel
+        return asyncio.wait_for(answer, WAIT_SECONDS), cancel
 
 
 @asynccontextmanager
@@ -60,7 +60,7 @@ async def asker(target, *, access=None, **limits):
     try:
         yield Asker(worker, events)
     finally:
-        await asyncio.wait_for(worker.close(), PATIENCE)
+        await asyncio.wait_for(worker.close(), WAIT_SECONDS)
         assert events["gone"] == 1
         assert events.usable == 0
 
@@ -73,6 +73,6 @@ async def asked(target, *, access=None, **fields):
 
 async def eventually(attempt):
     """Await ``attempt()`` again and again, until it is true."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not await attempt():  # noqa: ASYNC110 - what is awaited is seen by asking only
             await asyncio.sleep(0.005)

@@ -11,7 +11,7 @@ from gateway.policies.workers.targets import ServiceReference
 from gateway.reasons import Reason
 from tests.deadlines import longer_and_longer
 from tests.integration.running import until
-from tests.transports.webhook.asking import PATIENCE, asked, asker
+from tests.transports.webhook.asking import WAIT_SECONDS, asked, asker
 from tests.transports.webhook.servers import allows, frozen, http, review, server_context
 
 AGAIN = {"retry_after": "0"}
@@ -206,7 +206,7 @@ async def test_a_dripping_answer_ends_at_the_deadline(calling, endless):
             answer = await asking.ask(seconds=seconds)
             if len(hook.got) > 1:
                 break
-        await asyncio.wait_for(hook.ended.wait(), PATIENCE)
+        await asyncio.wait_for(hook.ended.wait(), WAIT_SECONDS)
     assert answer.reason is Reason.WORKER_TIMEOUT
     assert answer.message.endswith(f'/judge?timeout={min(seconds, 30)}s": context deadline exceeded')
 
@@ -322,12 +322,12 @@ async def test_connections_are_kept(calling):
 
 async def test_idle_connections_are_bounded(calling):
     """After a burst the webhook has as many left as the limit says, and calls go on over these."""
-    crowd = asyncio.Event()
+    registry = asyncio.Event()
 
     async def script(got, writer):
         if len(hook.got) == 20:
-            crowd.set()
-        await crowd.wait()
+            registry.set()
+        await registry.wait()
         writer.write(allows(got))
         await writer.drain()
 
@@ -344,7 +344,7 @@ async def test_idle_connections_are_closed_after_a_while(calling):
     """By the gateway, before anybody else does."""
     async with calling(webhook_idle_seconds=0.05) as (hook, asking):
         await asking.ask()
-        await asyncio.wait_for(hook.ended.wait(), PATIENCE)
+        await asyncio.wait_for(hook.ended.wait(), WAIT_SECONDS)
         assert isinstance(await asking.ask(), Allow)
 
 
