@@ -196,12 +196,10 @@ class _Checker:
             if overload.member is not (target is not None):
                 continue
             wanted, returned = self._instantiate(overload)
-            attempt = assign(self.substitutions, given, wanted)
-            if attempt is None:
+            if not assign(self.substitutions, given, wanted):
                 continue
-            self.substitutions = attempt
             matching.append(overload)
-            returned = substitute(attempt, returned)
+            returned = substitute(self.substitutions, returned)
             if result is None:
                 result = returned
             elif result.kind is not Kind.DYN and result != returned:
@@ -344,10 +342,7 @@ class _Checker:
 
     # --------------------------------------------------------------------------------------- problems
     def _assign(self, given: Type, wanted: Type) -> bool:
-        attempt = assign(self.substitutions, (given,), (wanted,))
-        if attempt is not None:
-            self.substitutions = attempt
-        return attempt is not None
+        return assign(self.substitutions, (given,), (wanted,))
 
     def _mismatch(self, node: Node, expected: Type, found: Type) -> None:
         self._problem(node, f"expected type '{expected.displayed}' but found '{found.displayed}'")

@@ -1,14 +1,18 @@
 """Which types go together (cel-go's checker/types.go).
 
-``Substitutions`` say what type parameters stand for. They are values: an attempt that fails leaves no trace.
+``Substitutions`` say what type parameters stand for. An attempt that fails leaves no trace in them: it is undone. (To
+attempt with a copy would take time with the square of an expression's length.)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gateway.cel.values.types import DYN, OPTIONAL_NAME, Kind, Type, made_of
 
-Substitutions = Mapping[Type, Type]
+Substitutions = dict[Type, Type]
 """Type parameter to type."""
+
+_Trail = list[tuple[Type, Type | None]]
+"""Type parameters that an attempt changed, with what they stood for before."""
 
 _NULLABLE = frozenset({Kind.OPAQUE, Kind.MESSAGE, Kind.TIME, Kind.NULL})
 _INNER = frozenset({Kind.OPAQUE, Kind.LIST, Kind.MAP, Kind.TYPE})
@@ -26,25 +30,32 @@ def unwrap_optional(kind: Type) -> tuple[Type, bool]:
     return kind, False
 
 
-def assign(known: Substitutions, given: Sequence[Type], wanted: Sequence[Type]) -> Substitutions | None:
-    """What has to be substituted so that the given types fit the wanted ones, one by one; None if they don't."""
-    attempt = dict(known)
-    return attempt if _all_assignable(attempt, given, wanted) else None
+def assign(known: Substitutions, given: Sequence[Type], wanted: Sequence[Type]) -> bool:
+    """Whether the given types fit the wanted ones, one by one; if so, ``known`` has what makes them fit."""
+    trail: _Trail = []
+    if _all_assignable(known, trail, given, wanted):
+        return True
+    for parameter, before in reversed(trail):
+        if before is None:
+            del known[parameter]
+        else:
+            known[parameter] = before
+    return False
 
 
-def _all_assignable(known: dict[Type, Type], given: Sequence[Type], wanted: Sequence[Type]) -> bool:
+def _all_assignable(known: Substitutions, trail: _Trail, given: Sequence[Type], wanted: Sequence[Type]) -> bool:
     if len(given) != len(wanted):
         return False
-    return all(_assignable(known, one, other) for one, other in zip(given, wanted, strict=True))
+    return all(_assignable(known, trail, one, other) for one, other in zip(given, wanted, strict=True))
 
 
-def _assignable(known: dict[Type, Type], given: Type, wanted: Type) -> bool:  # noqa: PLR0911 - a table of cases
+def _assignable(known: Substitutions, trail: _Trail, given: Type, wanted: Type) -> bool:  # noqa: PLR0911 - a table of cases
     if wanted.kind is Kind.PARAMETER:
-        valid, bound = _substitutable(known, given, wanted)
+        valid, bound = _substitutable(known, trail, given, wanted)
         if valid or bound:
             return valid
     if given.kind is Kind.PARAMETER:
-        return _substitutable(known, wanted, given)[0]
+        return _substitutable(known, trail, wanted, given)[0]
     if is_dyn_or_error(given) or is_dyn_or_error(wanted):
         return True
     if given.kind is Kind.NULL or wanted.kind is Kind.NULL:
@@ -54,11 +65,11 @@ def _assignable(known: dict[Type, Type], given: Type, wanted: Type) -> bool:  # 
         return wanted.kind is Kind.TYPE
     if given.kind in _INNER:
         same = given.kind is wanted.kind and given.name == wanted.name
-        return same and _all_assignable(known, given.parameters, wanted.parameters)
+        return same and _all_assignable(known, trail, given.parameters, wanted.parameters)
     return given.kind is wanted.kind and given.name == wanted.name
 
 
-def _substitutable(known: dict[Type, Type], given: Type, parameter: Type) -> tuple[bool, bool]:
+def _substitutable(known: Substitutions, trail: _Trail, given: Type, parameter: Type) -> tuple[bool, bool]:
     """Whether a parameter can stand for a type, and whether it already stood for one. Notes what it stands for."""
     if given == parameter:
         return True, True
@@ -66,13 +77,15 @@ def _substitutable(known: dict[Type, Type], given: Type, parameter: Type) -> tup
     if bound is not None:
         if given == bound:
             return True, True
-        if not _assignable(known, given, bound):
+        if not _assignable(known, trail, given, bound):
             return False, True
         general = most_general(given, bound)
         if _free_of(known, parameter, general):
+            trail.append((parameter, known.get(parameter)))
             known[parameter] = general
         return True, True
     if _free_of(known, parameter, given):
+        trail.append((parameter, None))
         known[parameter] = given
         return True, False
     return False, False
