@@ -19,7 +19,7 @@ from gateway.policies.errors import Findings
 from gateway.policies.fields.native import read_native
 from gateway.policies.fields.policy import OwnTarget, Workers
 from gateway.policies.fields.versions import NATIVE, OWN
-from gateway.policies.fields.webhook import read_webhook, seats
+from gateway.policies.fields.webhook import read_webhook, slots
 from gateway.policies.metadata import read_name
 from gateway.policies.model import Phase, Policy
 from gateway.policies.workers.targets import Worker
@@ -58,16 +58,16 @@ class ChainDocument(Struct, frozen=True, kw_only=True):
             yield from self._native(name, warnings)
             return
         entries = self._entries("policies")
-        for seat, entry in zip(seats(entries, self.phase, name, unique=True, word="policies"), entries, strict=True):
+        for slot, entry in zip(slots(entries, self.phase, name, unique=True, word="policies"), entries, strict=True):
             target = OwnTarget(phase=self.phase, workers=workers, warnings=warnings)
-            policy = read_webhook(entry, seat, OWN, target, warnings)
+            policy = read_webhook(entry, slot, OWN, target, warnings)
             yield policy, None, [*entry.findings, *target.asides]
 
     def _native(self, name: str, warnings: Findings) -> Iterator[tuple[Policy, Worker | None, Findings]]:
         entries = self._entries("webhooks")
         unique = NATIVE[self.version].has_unique_names
-        for seat, entry in zip(seats(entries, self.phase, name, unique=unique, word="webhooks"), entries, strict=True):
-            policy, worker = read_native(entry, seat, self.kind, self.version, warnings)
+        for slot, entry in zip(slots(entries, self.phase, name, unique=unique, word="webhooks"), entries, strict=True):
+            policy, worker = read_native(entry, slot, self.kind, self.version, warnings)
             yield policy, worker, entry.findings
 
     def _entries(self, member: str) -> list[Field]:

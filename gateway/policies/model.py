@@ -57,12 +57,12 @@ class SideEffects(StrEnum):
 
     @property
     def permits_dry_run(self) -> bool:
-        """Whether the worker may be asked about a dry run at all."""
+        """Whether the worker may be called for a dry run."""
         return self in {SideEffects.NONE, SideEffects.NONE_ON_DRY_RUN}
 
 
 class ReinvocationPolicy(StrEnum):
-    """Whether a mutating policy is asked again after later ones changed the object (v1 ReinvocationPolicyType)."""
+    """Whether a mutating policy is called again after later ones changed the object (v1 ReinvocationPolicyType)."""
 
     NEVER = "Never"
     IF_NEEDED = "IfNeeded"
@@ -132,7 +132,7 @@ class Selector(Struct, frozen=True, kw_only=True):
 
 
 class MatchCondition(Struct, frozen=True, kw_only=True):
-    """A v1 MatchCondition: a CEL expression that must be true for the policy to be asked, and its name."""
+    """A v1 MatchCondition: a CEL expression that must be true for the policy to be called, and its name."""
 
     name: str
     condition: Condition
@@ -163,7 +163,7 @@ class Policy(Struct, frozen=True, kw_only=True, dict=True):
     """One policy of a MutatingPolicyConfiguration or ValidatingPolicyConfiguration, defaults filled in.
 
     ``name`` is unique within its configuration, ``qualified_name`` (``CONFIGURATION/NAME``) within its phase.
-    ``policy`` is which of the worker's policies is asked, "" where the worker is a webhook. ``timeout`` is in seconds.
+    ``policy`` is which of the worker's policies is called, "" where the worker is a webhook. ``timeout`` is in seconds.
     ``settings`` is one JSON object in a canonical form (sorted keys, no blanks): equal settings are equal bytes.
     ``inputs`` and ``writes`` are what the operator grants. ``isolate``: it has a registration entry of its own.
     ``is_existing``: its worker is an existing webhook or a hook, whose refusals go out as it wrote them.

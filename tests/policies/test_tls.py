@@ -199,8 +199,8 @@ def test_plain_text_is_warned_of(load_documents, worker):
     loaded = load_documents(plain(worker, "a", "a:1"), plain(worker, "b", "ipv4:127.0.0.1:1,10.0.0.1:1"))
     (warning,) = loaded.warnings
     assert str(warning) == (
-        "0.json:1: spec.grpc.tls: what is sent to workers a, b leaves this machine unencrypted, and whoever answers "
-        "there is believed; set tls, unless a mesh secures the way"
+        "0.json:1: spec.grpc.tls: what is sent to workers a, b leaves this machine unencrypted, and the gateway "
+        "believes any answer from there; set tls, unless a mesh encrypts it"
     )
     assert not loaded.errors
 

@@ -1,6 +1,6 @@
 """matchConditions: read, with Kubernetes' validation. The expressions are compiled here, once and for all requests.
 
-Conditions are ANDed: one that cannot be read at all is left out, and the policy is asked more often, never less. One
+Conditions are ANDed: one that cannot be read at all is left out, and the policy is called more often, never less. One
 that does not compile stays; its value is an error, which the policy's failurePolicy answers.
 """
 

@@ -1,7 +1,7 @@
 """A list of JSON Pointers (RFC 6901), as ``inputs`` and ``writes`` are written.
 
 A list with any error in it grants nothing at all: with one place misspelt, it is unknown what the others were to be
-granted with. (Its policy has a fault, and is not asked.)
+granted with. (Its policy has a fault, and is not called.)
 
 Overlaps are no error, "the wider wins"; but the narrower one has no effect, so there is a warning.
 """

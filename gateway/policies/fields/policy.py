@@ -18,7 +18,7 @@ from gateway.policies.errors import Findings
 from gateway.policies.fields.cache import read_cache
 from gateway.policies.fields.inputs import read_inputs
 from gateway.policies.fields.settings import read_settings
-from gateway.policies.fields.webhook import COMMON, MUTATING, Asked, Seat
+from gateway.policies.fields.webhook import COMMON, MUTATING, Slot, TargetFields
 from gateway.policies.fields.writes import read_writes
 from gateway.policies.model import Mode, OnConflict, Phase, Shadow
 from gateway.policies.names import dns_label, dns_subdomain
@@ -53,7 +53,7 @@ _KNOWN: Final = {Phase.MUTATING: (*_FIELDS, *MUTATING), Phase.VALIDATING: _FIELD
 
 
 class Workers(Struct, frozen=True, kw_only=True):
-    """The Workers of the whole source: those that can be asked, and why the others cannot, by name."""
+    """The Workers of the whole source: those that can be called, and why the others cannot, by name."""
 
     sound: Mapping[str, Worker]
     broken: Mapping[str, str]
@@ -75,15 +75,15 @@ class OwnTarget(Struct, frozen=True, kw_only=True):
         """The names of all fields of an entry."""
         return _KNOWN[self.phase]
 
-    def asked(self, entry: Field, seat: Seat) -> Asked:
+    def read(self, entry: Field, slot: Slot) -> TargetFields:
         """The worker that it names, which of its policies, with which settings; what it may see, change and keep."""
         is_mutating = self.phase is Phase.MUTATING
         name = self._worker(entry.get("worker"))
-        policy = _worker_policy(entry, seat, self.workers.sound.get(name))
+        policy = _worker_policy(entry, slot, self.workers.sound.get(name))
         settings = read_settings(entry.get("settings"))
         own = Shadow(worker=name, policy=policy, settings=settings)
         is_existing = self._is_existing(name)
-        return Asked(
+        return TargetFields(
             worker=name,
             policy=policy,
             settings=settings,
@@ -94,7 +94,7 @@ class OwnTarget(Struct, frozen=True, kw_only=True):
             # What cannot be read is in force.
             mode=entry.get("mode").word(Mode) or Mode.ENFORCE,
             isolate=entry.get("isolate").flag() or False,
-            shadow=self._shadow(replace(entry.get("shadow"), findings=self.asides), seat, own),
+            shadow=self._shadow(replace(entry.get("shadow"), findings=self.asides), slot, own),
             is_existing=is_existing,
         )
 
@@ -104,7 +104,7 @@ class OwnTarget(Struct, frozen=True, kw_only=True):
             refuse_fields(entry, _OF_CHANGES)
         refuse_fields(entry, _OF_WEBHOOKS)
 
-    def _shadow(self, entry: Field, seat: Seat, own: Shadow) -> Shadow | None:
+    def _shadow(self, entry: Field, slot: Slot, own: Shadow) -> Shadow | None:
         """The shadow; ``own`` is what the policy itself calls."""
         if not entry.mapping(_SHADOW, advice="such as {worker: labels-next}"):
             return None
@@ -114,7 +114,7 @@ class OwnTarget(Struct, frozen=True, kw_only=True):
         settings = entry.get("settings")
         shadow = Shadow(
             worker=name,
-            policy=_worker_policy(entry, seat, worker, default=own.policy if alike else ""),
+            policy=_worker_policy(entry, slot, worker, default=own.policy if alike else ""),
             settings=own.settings if settings.absent and _takes_settings(worker) else read_settings(settings),
         )
         if shadow == own and not entry.findings:
@@ -156,7 +156,7 @@ def _takes_settings(worker: Worker | None) -> bool:
     return worker is None or worker.webhook is None
 
 
-def _worker_policy(entry: Field, seat: Seat, worker: Worker | None, *, default: str = "") -> str:
+def _worker_policy(entry: Field, slot: Slot, worker: Worker | None, *, default: str = "") -> str:
     """Which of the worker's policies; "default: the first segment of name". Of a hook it is a binding, which has a name
     like ours; a webhook has none.
     """
@@ -167,12 +167,12 @@ def _worker_policy(entry: Field, seat: Seat, worker: Worker | None, *, default: 
     if default and field.absent:
         return default
     if worker is not None and worker.hook is not None:
-        return seat.called if field.absent else field.name(dns_subdomain) or ""
+        return slot.called if field.absent else field.name(dns_subdomain) or ""
     if not field.absent:
         return field.name(dns_label) or ""
-    if not seat.is_named:
+    if not slot.is_named:
         return ""
-    segment = seat.called.partition(".")[0]
+    segment = slot.called.partition(".")[0]
     # A segment may be longer than a label: Kubernetes checks the name's length as a whole.
     field.refuse_each(segment, dns_label(segment))
     return segment

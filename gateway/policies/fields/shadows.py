@@ -1,7 +1,7 @@
 """``shadow``: a second call after the answer has left, whose result is compared and never applied.
 
 A shadow is put the policy's own question: the same phase, inputs and writes. So it is a policy itself, which stands in
-no chain, and differs in who is asked, in which policy of theirs, with which settings. What becomes of its verdict is
+no chain, and differs in the worker, the policy and the settings. What becomes of its verdict is
 nothing: mode, failurePolicy, cache and the like say nothing about it.
 """
 

@@ -1,4 +1,4 @@
-"""What an element of ``webhooks`` and one of ``policies`` have in common: who is asked, when, and what becomes of it.
+"""What an element of ``webhooks`` and one of ``policies`` have in common: which requests are judged, and how.
 
 They differ in who that is: a webhook has a clientConfig and admissionReviewVersions, a policy of ours names a worker.
 That part is the caller's, a Target.
@@ -60,7 +60,7 @@ MUTATING: Final = ("reinvocationPolicy",)
 """Those that only a mutating one has."""
 
 
-class Seat(Struct, frozen=True, kw_only=True):
+class Slot(Struct, frozen=True, kw_only=True):
     """A place in the chain: phase, configuration, index there, and what the policy is called.
 
     ``is_named``: that is its own name. ``repeats``: the name that an entry before it has too, where names must be
@@ -77,8 +77,8 @@ class Seat(Struct, frozen=True, kw_only=True):
     namesake: bool = False
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """Who is asked, and how: the worker's name, its policy, the settings; what it may see and change, and what becomes
+class TargetFields(Struct, frozen=True, kw_only=True):
+    """What only its own kind has: the worker's name, its policy, the settings; what it may see and change, and the use
     of the verdict. The defaults are a webhook's, which has no limits.
     """
 
@@ -102,15 +102,15 @@ class Target(Protocol):
     def fields(self) -> tuple[str, ...]:
         """The names of all fields of an entry."""
 
-    def asked(self, entry: Field, seat: Seat) -> Asked:
-        """Who is asked; comes where Kubernetes judges the clientConfig."""
+    def read(self, entry: Field, slot: Slot) -> TargetFields:
+        """Read these fields; called where Kubernetes validates the clientConfig."""
 
     def finish(self, entry: Field) -> None:
         """Judge what Kubernetes judges after everything else."""
 
 
-def seats(entries: Sequence[Field], phase: Phase, configuration: str, *, unique: bool, word: str) -> list[Seat]:
-    """The seats of the entries of one list, in order; reports nothing.
+def slots(entries: Sequence[Field], phase: Phase, configuration: str, *, unique: bool, word: str) -> list[Slot]:
+    """The slots of the entries of one list, in order; reports nothing.
 
     A policy whose name cannot be used is called after its place (``WORD-INDEX.name.invalid``).
     """
@@ -122,7 +122,7 @@ def seats(entries: Sequence[Field], phase: Phase, configuration: str, *, unique:
         repeated = bool(name) and first.setdefault(name, index) != index
         is_named = usable[name] and not (repeated and unique)
         found.append(
-            Seat(
+            Slot(
                 phase=phase,
                 configuration=configuration,
                 index=index,
@@ -148,38 +148,38 @@ def _stand_in(place: str, names: dict[str, bool]) -> str:
     return name
 
 
-def read_webhook(entry: Field, seat: Seat, version: Version, target: Target, warnings: Findings) -> Policy:
+def read_webhook(entry: Field, slot: Slot, version: Version, target: Target, warnings: Findings) -> Policy:
     """The policy that stands here; ``fault`` is whatever was reported to ``entry.findings``.
 
     Args:
         entry: the element of the list, with findings of its own.
-        seat: where in the chain it stands.
+        slot: its place in the chain.
         version: whose defaults and rules hold.
         target: what its kind adds.
         warnings: takes what is no error.
     """
     policy = Policy(
-        phase=seat.phase,
-        configuration=seat.configuration,
-        index=seat.index,
-        name=seat.called,
+        phase=slot.phase,
+        configuration=slot.configuration,
+        index=slot.index,
+        name=slot.called,
         worker="",
         policy="",
         rules=(EVERYTHING,),
         inputs=Inputs(places=PointerSet()),
         writes=Writes(granted=PointerSet()),
         on_conflict=OnConflict.DENY,
-        namesake=seat.namesake,
+        namesake=slot.namesake,
         place=entry.place,
     )
     if entry.mapping(target.fields):
-        policy = _read(entry, policy, seat, version, target, warnings)
+        policy = _read(entry, policy, slot, version, target, warnings)
     if entry.has_unknown(target.fields) and entry.get("rules").absent:
         policy = replace(policy, rules=(EVERYTHING,))
     return replace(policy, fault=summary(entry.findings) or None)
 
 
-def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Target, warnings: Findings) -> Policy:
+def _read(entry: Field, policy: Policy, slot: Slot, version: Version, target: Target, warnings: Findings) -> Policy:
     """The fields in the order in which Kubernetes validates them (validateMutatingWebhook), which is that of errors."""
     entry.get("name").name(fully_qualified)
     rules = read_rules(entry.get("rules"), warnings)
@@ -190,17 +190,17 @@ def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Ta
     namespace_selector = read_selector(entry.get("namespaceSelector"))
     object_selector = read_selector(entry.get("objectSelector"))
     reinvocation_policy = ReinvocationPolicy.NEVER
-    if seat.phase is Phase.MUTATING:
+    if slot.phase is Phase.MUTATING:
         reinvocation_policy = entry.get("reinvocationPolicy").word(ReinvocationPolicy) or ReinvocationPolicy.NEVER
-    asked = target.asked(entry, seat)
+    own = target.read(entry, slot)
     match_conditions = read_match_conditions(entry.get("matchConditions"))
     target.finish(entry)
-    if seat.repeats:
-        entry.get("name").refuse(field_errors.duplicate(seat.repeats), seat.first)
+    if slot.repeats:
+        entry.get("name").refuse(field_errors.duplicate(slot.repeats), slot.first)
     return replace(
         policy,
-        worker=asked.worker,
-        policy=asked.policy,
+        worker=own.worker,
+        policy=own.policy,
         rules=rules,
         namespace_selector=namespace_selector,
         object_selector=object_selector,
@@ -210,15 +210,15 @@ def _read(entry: Field, policy: Policy, seat: Seat, version: Version, target: Ta
         timeout=timeout,
         side_effects=side_effects,
         reinvocation_policy=reinvocation_policy,
-        settings=asked.settings,
-        inputs=asked.inputs,
-        writes=asked.writes,
-        cache=asked.cache,
-        on_conflict=asked.on_conflict,
-        mode=asked.mode,
-        isolate=asked.isolate,
-        shadow=asked.shadow,
-        is_existing=asked.is_existing,
+        settings=own.settings,
+        inputs=own.inputs,
+        writes=own.writes,
+        cache=own.cache,
+        on_conflict=own.on_conflict,
+        mode=own.mode,
+        isolate=own.isolate,
+        shadow=own.shadow,
+        is_existing=own.is_existing,
     )
 
 

@@ -37,8 +37,8 @@ def _in_plain_text(workers: Iterable[Worker]) -> Iterator[ConfigurationError]:
         noun = "worker" if len(exposed) == 1 else "workers"
         yield ConfigurationError(
             place=replace(exposed[0].place, path="spec.grpc.tls"),
-            message=f"what is sent to {noun} {names} leaves this machine unencrypted, and whoever answers there is "
-            "believed; set tls, unless a mesh secures the way",
+            message=f"what is sent to {noun} {names} leaves this machine unencrypted, and the gateway believes any "
+            "answer from there; set tls, unless a mesh encrypts it",
         )
 
 
