@@ -79,11 +79,12 @@ build-migrate:
 workers-gateway: build-workers build-agnhost build-migrate jq  ## the same reviews through the gateway to the workers of all languages, new projects, agnhost, a manager
 	@$(BIN)/python -m pytest -m workers tests/workers tests/webhooks tests/migrate tests/integration -n 2 --dist loadfile --timeout 600 $(ARGS)
 
-lint: $(VENV)/.dev  ## ruff, mypy, the import contract
+lint: $(VENV)/.dev  ## ruff, mypy, the import contract, the words of names
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.repository.words
 
 format: $(VENV)/.dev  ## let ruff format and fix
 	@$(BIN)/ruff check --fix-only --quiet . ; $(BIN)/ruff format .

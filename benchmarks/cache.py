@@ -194,7 +194,7 @@ async def started(url: str, keys: SealKeys, *, redis: bool) -> VerdictCache:
 
 async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expected: Source) -> None:
     """Put a question about each document, thirty-two at a time, and check where the verdict came from."""
-    asker = CachingCaller(Workers(), cache)
+    policy_caller = CachingCaller(Workers(), cache)
     setting = Cache(ttl=3600.0) if kind.cached else None
     for start in range(0, len(documents), OPEN):
         batch = documents[start : start + OPEN]
@@ -223,11 +223,11 @@ async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expec
                 key_prefix=PREFIX,
                 cache=setting,
             )
-            known = asker.known(ask)
+            known = policy_caller.known(ask)
             if known is not None:
                 arrived(known[1].source)
             else:
-                asker.call(ask, Waiting(arrived))
+                policy_caller.call(ask, Waiting(arrived))
         await done
         assert set(sources) == {expected}, (kind.name, sources)
 

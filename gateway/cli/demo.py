@@ -22,7 +22,7 @@ import uvloop
 from msgspec.structs import replace
 
 from gateway.cli.configuration import loaded
-from gateway.cli.narration import closing, farewell, narrate, opening
+from gateway.cli.narration import closing, narrate, next_steps, opening
 from gateway.cli.streams import COULD_NOT, fail, note
 from gateway.engine.decision import Decision
 from gateway.policies.model import Configuration
@@ -99,7 +99,7 @@ async def _show(configuration: Configuration, settings: Settings, reviews: list[
             answered = await _send_all(session, url, reviews, listener)
             decisions = tuple(listener.decisions.values())
             again = [decision async for decision in _both_phases(session, url, _anew(reviews[0]), listener)]
-        for line in (*closing(decisions, again), *([_ONCE] if once else farewell(url, ca, admin, reviews[0]))):
+        for line in (*closing(decisions, again), *([_ONCE] if once else next_steps(url, ca, admin, reviews[0]))):
             click.echo(line)
         if not once:
             # Only from here on: until now Ctrl-C ends it as it ends any program.

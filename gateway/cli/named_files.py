@@ -42,7 +42,7 @@ def _about(worker: Worker) -> Iterator[ConfigurationError]:
         if why:
             yield _warning(worker, "spec.queue.keyFile", f"{why}; until it is right, nobody can be asked by this queue")
     if worker.hook is not None:
-        why = _program_mistake("hook", Path(worker.hook.directory) / worker.hook.path, "install the hook there")
+        why = _program_error("hook", Path(worker.hook.directory) / worker.hook.path, "install the hook there")
         if why:
             yield _warning(worker, "spec.hook.path", why)
 
@@ -50,7 +50,7 @@ def _about(worker: Worker) -> Iterator[ConfigurationError]:
 def _command_error(word: str, directory: str) -> str:
     """As the supervisor finds a program: a path from the file's directory, a name on its PATH."""
     if "/" in word:
-        return _program_mistake("program", Path(directory) / word, "build it")
+        return _program_error("program", Path(directory) / word, "build it")
     if shutil.which(word, path=search_path()) is None:
         return (
             f"program {quote(word)} is not on the PATH, so the worker cannot be started; install it, or write its path"
@@ -71,7 +71,7 @@ def _key_file_error(path: Path) -> str:
     return ""
 
 
-def _program_mistake(kind: str, path: Path, help_: str) -> str:
+def _program_error(kind: str, path: Path, help_: str) -> str:
     why = _no_file(path)
     if why:
         return f"{kind} {path}: {why}, so the worker cannot be started; {help_}, or correct the path"

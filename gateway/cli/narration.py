@@ -76,7 +76,7 @@ def closing(decisions: Collection[Decision], again: Collection[Decision]) -> Ite
         )
 
 
-def farewell(url: str, ca: Path, admin: tuple[str, int], example: Path) -> Iterator[str]:
+def next_steps(url: str, ca: Path, admin: tuple[str, int], example: Path) -> Iterator[str]:
     """How to send one's own."""
     yield ""
     yield "Send your own, as kube-apiserver would:"

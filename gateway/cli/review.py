@@ -132,9 +132,9 @@ class _Deciding:
             # A terminal that is closed as well: workers and hooks that were started here would run on.
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         async with self._workers() as loaded:
-            walker = DispatchSimulator(loaded, self._patch_limits, prefetch=self._prefetch)
+            simulator = DispatchSimulator(loaded, self._patch_limits, prefetch=self._prefetch)
             for source, body in reviews:
-                await self._decide(walker, source, body)
+                await self._decide(simulator, source, body)
         return self._code
 
     @asynccontextmanager
@@ -156,11 +156,11 @@ class _Deciding:
             await loaded.close()
             await pool.close()
 
-    async def _decide(self, walker: DispatchSimulator, source: str, body: bytes) -> None:
+    async def _decide(self, simulator: DispatchSimulator, source: str, body: bytes) -> None:
         try:
             request = self._decoded(body)
             for phase in self._phases:
-                walk = await walker.walk(phase, request)
+                walk = await simulator.walk(phase, request)
                 self._show(source, walk)
                 if not walk.allowed:
                     return

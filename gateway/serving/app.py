@@ -102,7 +102,7 @@ class Gateway:
             limits=settings.transport_limits,
             wait_seconds=settings.worker_startup_timeout,
             report=self._report,
-            asking=self.cache.asker,
+            asking=self.cache.policy_caller,
             worker_events=self.metrics,
             transport_config=settings.transport_config,
         )

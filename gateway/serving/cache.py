@@ -91,7 +91,7 @@ class ServedCache:
             )
         return RedisStore(address, self._keys, limits, events)
 
-    def asker(self, workers: Workers) -> PolicyCaller:
+    def policy_caller(self, workers: Workers) -> PolicyCaller:
         """Asks the workers of a configuration, where the cache has no answer."""
         return CachingCaller(workers, self._cache)
 

@@ -60,12 +60,12 @@ class LastGood:
         self.workers: list[Workers] = []
         for worker, policies in by_worker.items():
             reaching = workers(_configuration(worker, policies))
-            asker = reaching if asking is None else asking(reaching)
+            policy_caller = reaching if asking is None else asking(reaching)
             self.workers.append(reaching)
             for policy in policies:
                 version = PolicyVersion(policy=policy, worker=worker)
                 self._versions[policy.phase][policy.qualified_name] = version, reaching
-                self._callers[id(policy)] = asker
+                self._callers[id(policy)] = policy_caller
 
     async def start(self) -> None:
         """Hold their workers, which whoever is in force now holds too: what these have described is known at once."""

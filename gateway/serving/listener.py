@@ -92,7 +92,7 @@ class Listener:
                 self._pause(listening, context, error)
                 return
             connected.setblocking(False)
-            task = self._loop.create_task(self._welcome(connected, context, f"{address[0]}:{address[1]}"))
+            task = self._loop.create_task(self._accept_client(connected, context, f"{address[0]}:{address[1]}"))
             self._accepts.add(task)
             task.add_done_callback(self._accepts.discard)
 
@@ -105,7 +105,7 @@ class Listener:
         if listening in self._sockets:
             self._loop.add_reader(listening.fileno(), self._accept, listening, context)
 
-    async def _welcome(self, connected: socket.socket, context: ssl.SSLContext, peer: str) -> None:
+    async def _accept_client(self, connected: socket.socket, context: ssl.SSLContext, peer: str) -> None:
         try:
             async with asyncio.timeout(self._limits.handshake_seconds):
                 first = await self._first_byte(connected)

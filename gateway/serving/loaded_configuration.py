@@ -68,7 +68,7 @@ class LoadedConfiguration:
         self._names = {
             phase: {policy.qualified_name: policy for policy in configuration.policies(phase)} for phase in Phase
         }
-        self.asker: PolicyCaller = self.workers if asking is None else asking(self.workers)
+        self.policy_caller: PolicyCaller = self.workers if asking is None else asking(self.workers)
         self.uncached: PolicyCaller = self.workers
         """Calls the workers of policies that have no cache."""
         self.namespaces = configuration.namespaces
@@ -145,7 +145,7 @@ class LoadedConfiguration:
 
         self._last_good = LastGood(versions, workers, self._asking)
         await self._last_good.start()
-        self.asker = self._last_good.in_front_of(self.asker)
+        self.policy_caller = self._last_good.in_front_of(self.policy_caller)
         self.uncached = self._last_good.in_front_of(self.uncached)
         self._plans.availabilities_changed()
         self._plans.make_all(self._in_force)

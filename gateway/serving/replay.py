@@ -99,10 +99,10 @@ class Replay(Struct, frozen=True, kw_only=True):
         request = self.decision.request
         return request if current is request.object else with_object(request, current)
 
-    async def decide(self, request: Request, plan: Plan, asker: PolicyCaller) -> Decision:
-        """What the policies of ``plan`` come to, called through ``asker``. Raises ReviewError."""
+    async def decide(self, request: Request, plan: Plan, policy_caller: PolicyCaller) -> Decision:
+        """What the policies of ``plan`` come to, called through ``policy_caller``. Raises ReviewError."""
         engine = Engine(request, plan, ends=self.ends, namespaces=self.configuration.namespaces, limits=self.limits)
-        driver = Driver(request.uid, engine, caller=asker)
+        driver = Driver(request.uid, engine, caller=policy_caller)
         return await driver.decide()
 
 

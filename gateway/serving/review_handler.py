@@ -167,7 +167,7 @@ class ReviewHandler:
         return Driver(
             request.uid,
             engine,
-            caller=configuration.asker,
+            caller=configuration.policy_caller,
             uncached=configuration.uncached,
         )
 

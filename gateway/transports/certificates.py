@@ -56,7 +56,7 @@ class TooEarlyError(CredentialsError):
         self.begins = begins
 
 
-class Reading:
+class CertificateReading:
     """What the files of a Worker held at one moment, and whether it can be used."""
 
     def __init__(self, worker: str, paths: Mapping[str, str], contents: Mapping[str, Content], now: datetime) -> None:

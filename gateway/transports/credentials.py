@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from gateway.policies.workers.targets import GrpcTls
-from gateway.transports.certificates import SYSTEM, Content, CredentialsError, Loaded, Reading, TooEarlyError
+from gateway.transports.certificates import SYSTEM, CertificateReading, Content, CredentialsError, Loaded, TooEarlyError
 
 __all__ = ["CredentialsError", "Loaded", "WorkerCredentials", "file_content", "file_state", "system_file"]
 
@@ -92,7 +92,7 @@ class WorkerCredentials:
         if self._reported is None:
             self._reported = self._seen = digest
         self._begins = None
-        reading = Reading(self.worker, paths, contents, self._now())
+        reading = CertificateReading(self.worker, paths, contents, self._now())
         try:
             loaded = reading.loaded(self.tls, digest.hex())
         except TooEarlyError as error:

@@ -27,7 +27,7 @@ class UnreachableWorker:
         self.name = name
         self.target = target
         self.never = self.why = f"worker {name!r} cannot be asked: {why}"
-        self.agreement = VersionSkew(0.0)
+        self.version_skew = VersionSkew(0.0)
         self.is_doubted = False
         self.live: tuple[Description, ...] = ()
         events.worker_added(name, ())

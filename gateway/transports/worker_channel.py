@@ -71,7 +71,7 @@ class DescribableChannel(WorkerChannel, Protocol):
     """Says of itself which policies it holds."""
 
     @property
-    def agreement(self) -> VersionSkew:
+    def version_skew(self) -> VersionSkew:
         """Hears of answers in another version than the described one."""
 
     @property

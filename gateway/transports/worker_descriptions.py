@@ -8,8 +8,8 @@ description is **worked out** once: every policy has a standing under it (``desc
 * an ask may go to whoever holds the policy as the ask's version does: with the same inputs and writes. Its document was
   made for these;
 * the version is **settled** while all who are connected have it, and nobody has answered in another one lately
-  (``agreement``). While nobody is connected it is settled as well, for there is nobody who could be of another version;
-  a cached verdict may then stand in for a worker that is away, which is what ``staleIfError`` is for. So it is
+  (``version_skew``). While nobody is connected it is settled as well, for there is nobody who could be of another
+  version; a cached verdict may then stand in for a worker that is away, which is what ``staleIfError`` is for. So it is
   while nobody who is connected can be asked yet, since no description of theirs has been worked out: a worker that was
   started again in another version is away until then.
 
@@ -98,7 +98,7 @@ class WorkerDescriptions:
         return (
             isinstance(availability, Described)
             and availability.version == version
-            and self._worker.agreement.settled
+            and self._worker.version_skew.settled
             and not self._worker.is_doubted
             and self._are_of(version, policy)
         )
@@ -115,7 +115,7 @@ class WorkerDescriptions:
 
     def disagreed(self) -> bool:
         """An answer was of another version than was described. Whether that is news."""
-        return self._worker.agreement.disagreed()
+        return self._worker.version_skew.disagreed()
 
     def elected(self) -> dict[Question, PolicyAvailability]:
         """The standing of each question."""

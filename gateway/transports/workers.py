@@ -12,7 +12,7 @@ worker. Whatever is new or changed is described and validated anew.
 Shadows of policies are reached here too, and stand beside all of that (``shadows``).
 
 A policy's verdicts may be cached while its version is **settled**: what was described holds (see
-``worker_descriptions``), and nobody has answered in another version lately (see ``agreement``).
+``worker_descriptions``), and nobody has answered in another version lately (see ``version_skew``).
 """
 
 import asyncio

@@ -38,7 +38,7 @@ async def test_a_failure_is_not_shared():
     assert second.only == (FAILED, Source.CALLED)
     assert third.only == (ALLOW, Source.CALLED)
     assert gateway.events.results == {LookupResult.MISS: 3}
-    assert gateway.asker.known(ask()) is not None, "what was asked alone is kept too"
+    assert gateway.policy_caller.known(ask()) is not None, "what was asked alone is kept too"
 
 
 async def test_the_one_that_asked_may_leave():
@@ -111,7 +111,7 @@ async def test_a_reply_that_breaks_costs_the_others_nothing():
             raise RuntimeError
 
     gateway = Gateway()
-    gateway.asker.call(ask(), Broken())
+    gateway.policy_caller.call(ask(), Broken())
     second, _ = gateway.put(ask())
     gateway.workers.answer(gateway.workers.asks[0], ALLOW)
     assert second.only == (ALLOW, Source.SHARED)
@@ -125,7 +125,7 @@ async def test_asking_breaks_at_once():
             raise RuntimeError("broken")
 
     gateway = Gateway()
-    gateway.asker._workers = Broken()
+    gateway.policy_caller._workers = Broken()
     for _ in range(2):
         with pytest.raises(RuntimeError):
             gateway.put(ask())
@@ -185,5 +185,5 @@ async def test_a_follower_of_another_configuration():
     gateway.workers.answer(gateway.workers.asks[0], ALLOW)
     assert other.only == (ALLOW, Source.SHARED)
     gateway.clock.now += 2
-    assert gateway.asker.known(ask()) is not None
-    assert gateway.asker.known(ask(cache=Cache(ttl=1.0))) is None
+    assert gateway.policy_caller.known(ask()) is not None
+    assert gateway.policy_caller.known(ask(cache=Cache(ttl=1.0))) is None

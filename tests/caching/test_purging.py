@@ -31,7 +31,7 @@ async def test_it_reaches_the_others(gateway, redis, logs):
     assert await second.answer(ask()) == (DENY, Source.REDIS)
     assert await second.answer(ask(name="q")) == (DENY, Source.REDIS)
     assert await first.cache.purge([NAME])
-    await until(lambda: second.asker.known(ask()) is None)
+    await until(lambda: second.policy_caller.known(ask()) is None)
     assert await second.answer(ask()) == (ALLOW, Source.CALLED)
     assert await second.answer(ask(name="q")) == (DENY, Source.MEMORY)
     assert second.events.counts["purged"] == 1
@@ -135,7 +135,7 @@ async def test_purged_while_redis_is_away(gateway, redis):
     finally:
         object.__setattr__(PATIENT, "redis_answer_seconds", before)
     assert first.events.faults[RedisFault.TIMEOUT]
-    assert first.asker.known(ask()) is None
+    assert first.policy_caller.known(ask()) is None
     redis.resume()
     await until(lambda: not first.store._untold)
     await until(lambda: second.store.up)

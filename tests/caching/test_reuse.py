@@ -51,9 +51,9 @@ async def test_how_long(cache, reuse, lives):
     question = ask(cache=cache)
     await gateway.answer(question)
     gateway.clock.now += lives - 0.1
-    assert gateway.asker.known(question) is not None
+    assert gateway.policy_caller.known(question) is not None
     gateway.clock.now += 0.1
-    assert gateway.asker.known(question) is None
+    assert gateway.policy_caller.known(question) is None
 
 
 async def test_age_counts_from_the_asking():
@@ -62,7 +62,7 @@ async def test_age_counts_from_the_asking():
     gateway.put(ask())
     gateway.clock.now += 10
     gateway.workers.answer(gateway.workers.asks[0], ALLOW)
-    known = gateway.asker.known(ask())
+    known = gateway.policy_caller.known(ask())
     assert known is not None
     assert known[1].age == 10
 
@@ -72,8 +72,8 @@ async def test_another_ttl_flushes_nothing():
     gateway = Gateway(ALLOW)
     await gateway.answer(ask(cache=Cache(ttl=10, stale_if_error=1000)))
     gateway.clock.now += 100
-    assert gateway.asker.known(ask(cache=Cache(ttl=10))) is None
-    assert gateway.asker.known(ask(cache=Cache(ttl=200))) is not None
+    assert gateway.policy_caller.known(ask(cache=Cache(ttl=10))) is None
+    assert gateway.policy_caller.known(ask(cache=Cache(ttl=200))) is not None
 
 
 async def test_stale_is_a_fallback():
@@ -91,7 +91,7 @@ async def test_stale_is_a_fallback():
     assert not reply.answers
     gateway.workers.answer(gateway.workers.asks[-1], ALLOW)
     assert reply.only == (ALLOW, Source.CALLED)
-    assert gateway.asker.known(question) is not None, "the new verdict is kept"
+    assert gateway.policy_caller.known(question) is not None, "the new verdict is kept"
 
 
 async def test_stale_has_an_end():
@@ -158,7 +158,7 @@ async def test_another_version_is_reported():
     leave()
     gateway.workers.answer(gateway.workers.asks[1], Allow(version="3"))
     assert gateway.workers.disagreements == ["3"]
-    gateway.asker.disagreed(ask(), "4")
+    gateway.policy_caller.disagreed(ask(), "4")
     assert gateway.workers.disagreements == ["3", "4"]
 
 
@@ -166,8 +166,8 @@ async def test_an_equal_question_of_another_policy_name():
     """A verdict belongs to the policy that asked, so that it can be purged with it."""
     gateway = Gateway(ALLOW)
     await gateway.answer(ask())
-    assert gateway.asker.known(ask(name="q")) is None
-    assert gateway.asker.known(ask(phase=Phase.MUTATING)) is None
+    assert gateway.policy_caller.known(ask(name="q")) is None
+    assert gateway.policy_caller.known(ask(phase=Phase.MUTATING)) is None
 
 
 async def test_purge_drops_and_goes_on_dropping():
@@ -179,14 +179,14 @@ async def test_purge_drops_and_goes_on_dropping():
     gateway.put(ask("[1]"))
     assert await gateway.cache.purge(["test/p.test.example.com"]) is None
     gateway.workers.answer(gateway.workers.asks[-1], ALLOW)
-    assert gateway.asker.known(ask()) is None
-    assert gateway.asker.known(ask("[1]")) is None
-    assert gateway.asker.known(ask(name="q")) is not None
+    assert gateway.policy_caller.known(ask()) is None
+    assert gateway.policy_caller.known(ask("[1]")) is None
+    assert gateway.policy_caller.known(ask(name="q")) is not None
     assert gateway.events.sizes[1] == 1
     gateway.clock.now += gateway.limits.clock_skew_seconds + 1
     gateway.workers.verdict = ALLOW
     await gateway.answer(ask())
-    assert gateway.asker.known(ask()) is not None, "what is asked for after it is kept again"
+    assert gateway.policy_caller.known(ask()) is not None, "what is asked for after it is kept again"
 
 
 async def test_a_clock_that_goes_back():
@@ -194,11 +194,11 @@ async def test_a_clock_that_goes_back():
     gateway = Gateway(ALLOW)
     await gateway.answer(ask())
     gateway.clock.now -= gateway.limits.clock_skew_seconds
-    known = gateway.asker.known(ask())
+    known = gateway.policy_caller.known(ask())
     assert known is not None
     assert known[1].age == 0
     gateway.clock.now -= 1
-    assert gateway.asker.known(ask()) is None
+    assert gateway.policy_caller.known(ask()) is None
 
 
 async def test_no_entry_outlives_the_longest_age():
@@ -207,9 +207,9 @@ async def test_no_entry_outlives_the_longest_age():
     question = ask(cache=Cache(ttl=1e9, stale_if_error=1e9))
     await gateway.answer(question)
     gateway.clock.now += 99
-    assert gateway.asker.known(question) is not None
+    assert gateway.policy_caller.known(question) is not None
     gateway.clock.now += 1
-    assert gateway.asker.known(question) is None
+    assert gateway.policy_caller.known(question) is None
 
 
 @pytest.mark.parametrize("verdict", [Allow(warnings=("x" * 2000,)), Deny(details={"n": 2**70})])

@@ -167,16 +167,16 @@ class Gateway:
         self.workers = Workers(verdict)
         self.store = redis(self.limits, self.events, self.clock) if redis is not None else None
         self.cache = VerdictCache(self.limits, self.events, self.store, self.clock)
-        self.asker = CachingCaller(self.workers, self.cache)
+        self.policy_caller = CachingCaller(self.workers, self.cache)
 
     def put(self, question: PolicyCall) -> tuple[Reply, Callable[[], object]]:
         """Put a question as the driver does; the answer comes later."""
         reply = Reply()
-        known = self.asker.known(question)
+        known = self.policy_caller.known(question)
         if known is not None:
             reply.answered(question, *known)
             return reply, lambda: None
-        return reply, self.asker.call(question, reply)
+        return reply, self.policy_caller.call(question, reply)
 
     async def answer(self, question: PolicyCall) -> tuple[Answer, Source]:
         """Put a question and wait."""

@@ -89,9 +89,9 @@ def uncollected():
     gc.enable()
 
 
-def driver(asker, on, *, authorizer=None, **fields):
+def driver(policy_caller, on, *, authorizer=None, **fields):
     engine = Engine(on, plan(policy("one", **fields)), ends=monotonic() + 9)
-    return Driver("u1", engine, caller=asker, authorizer=authorizer)
+    return Driver("u1", engine, caller=policy_caller, authorizer=authorizer)
 
 
 async def test_a_decided_review_is_freed(uncollected):
@@ -116,26 +116,26 @@ async def test_an_unreadable_review_is_freed(uncollected):
 
 async def test_who_hangs_up_leaves_no_ask_open():
     """A review whose API server hangs up has its asks cancelled."""
-    asker = Silent()
-    deciding = asyncio.create_task(driver(asker, request()).decide())
+    policy_caller = Silent()
+    deciding = asyncio.create_task(driver(policy_caller, request()).decide())
     await asyncio.sleep(0)
-    assert asker.open != set()
+    assert policy_caller.open != set()
     deciding.cancel()
     with pytest.raises(asyncio.CancelledError):
         await deciding
-    assert asker.open == set()
+    assert policy_caller.open == set()
 
 
 async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
     """The first policy denies; the others, and the timer of their asks, are gone with that."""
-    asker = Silent()
+    policy_caller = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker)
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=policy_caller)
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
-    assert asker.open == {1, 2, 3}
-    driving.answered(asker.calls[1], Deny(message="no"))
-    assert asker.open == {1}
+    assert policy_caller.open == {1, 2, 3}
+    driving.answered(policy_caller.calls[1], Deny(message="no"))
+    assert policy_caller.open == {1}
     assert not (await deciding).response.allowed
     assert driving._alarm is None
 
@@ -143,33 +143,33 @@ async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
 async def test_the_timer_is_set_anew_only_where_its_time_is_another():
     """An answer to a prefetched call that nobody waits for yet changes nothing."""
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
-    asker = Silent()
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker)
+    policy_caller = Silent()
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=policy_caller)
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     alarm = driving._alarm
-    driving.answered(asker.calls[2], Allow())
+    driving.answered(policy_caller.calls[2], Allow())
     assert driving._alarm is alarm
-    driving.answered(asker.calls[1], Allow())
+    driving.answered(policy_caller.calls[1], Allow())
     assert not alarm.cancelled()
-    driving.answered(asker.calls[3], Allow())
+    driving.answered(policy_caller.calls[3], Allow())
     assert (await deciding).response.allowed
     assert alarm.cancelled()
 
 
 async def test_an_answer_in_another_version_is_told_to_whoever_called():
     """Also where the review is decided by it, or was before; a failure, and an answer that names none, are of none."""
-    asker = Silent()
+    policy_caller = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three", "four"))))
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=asker)
+    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=policy_caller)
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
-    driving.answered(asker.calls[3], Allow())
-    driving.answered(asker.calls[4], Failure(reason=Reason.WORKER_FAILURE, message="no"))
-    driving.answered(asker.calls[1], Deny(version="new"))
+    driving.answered(policy_caller.calls[3], Allow())
+    driving.answered(policy_caller.calls[4], Failure(reason=Reason.WORKER_FAILURE, message="no"))
+    driving.answered(policy_caller.calls[1], Deny(version="new"))
     assert (await deciding).calls[0].version == "new"
-    driving.answered(asker.calls[2], Allow(version="newer"))
-    assert asker.disagreements == [(1, "new"), (2, "newer")]
+    driving.answered(policy_caller.calls[2], Allow(version="newer"))
+    assert policy_caller.disagreements == [(1, "new"), (2, "newer")]
 
 
 async def test_a_known_verdict_decides_at_once():
@@ -197,13 +197,13 @@ class Half(Silent):
 
 async def test_what_is_known_spares_the_other_asks():
     """A denial that is at hand is told before anybody is prefetched, so nobody behind it is asked at all."""
-    asker = Half("one")
+    policy_caller = Half("one")
     engine = Engine(
         request(), plan(policy("one", cache=CACHE), policy("two", index=1, cache=CACHE)), ends=monotonic() + 9
     )
-    decision = await Driver("u1", engine, caller=asker).decide()
+    decision = await Driver("u1", engine, caller=policy_caller).decide()
     assert not decision.response.allowed
-    assert asker.asked == []
+    assert policy_caller.asked == []
 
 
 async def test_a_stale_verdict_stands_in_for_a_failure():
@@ -214,7 +214,7 @@ async def test_a_stale_verdict_stands_in_for_a_failure():
 
 
 @pytest.mark.parametrize(
-    "asker",
+    "policy_caller",
     [
         object(),
         Misshapen(known=_raise),
@@ -224,7 +224,7 @@ async def test_a_stale_verdict_stands_in_for_a_failure():
     ],
     ids=["no asker", "known raises", "known is odd", "ask has another shape", "ask raises"],
 )
-async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(asker, logs):
+async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(policy_caller, logs):
     """INTERNAL, in one pass: never an endless one, never a hung review."""
     fields = {
         "failure_policy": FailurePolicy.IGNORE,
@@ -234,7 +234,7 @@ async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(asker, logs):
     chain = plan(*(policy(name, index=index, **fields) for index, name in enumerate(("one", "two", "three"))))
     engine = Engine(request(), chain, ends=monotonic() + 9)
     async with asyncio.timeout(WAIT_SECONDS):
-        decision = await Driver("u1", engine, caller=asker).decide()
+        decision = await Driver("u1", engine, caller=policy_caller).decide()
     assert [call.answer.reason for call in decision.calls] == [Reason.INTERNAL] * 3
     assert {entry["log_level"] for entry in logs} == {"error"}
 

@@ -25,45 +25,45 @@ def test_whoever_never_disagreed_is_settled():
 def test_a_disagreement_unsettles_for_its_time():
     """It is settled again when the time is over, and not before."""
     clock = Clock()
-    agreement = VersionSkew(60.0, clock)
-    agreement.disagreed()
-    assert not agreement.settled
+    version_skew = VersionSkew(60.0, clock)
+    version_skew.disagreed()
+    assert not version_skew.settled
     clock.now += 59.999
-    assert not agreement.settled
+    assert not version_skew.settled
     clock.now += 0.001
-    assert agreement.settled
+    assert version_skew.settled
 
 
 def test_the_last_disagreement_counts():
     """Each disagreement begins the time anew; only the first of them is news."""
     clock = Clock()
-    agreement = VersionSkew(60.0, clock)
-    assert agreement.disagreed()
+    version_skew = VersionSkew(60.0, clock)
+    assert version_skew.disagreed()
     clock.now += 40
-    assert not agreement.disagreed()
+    assert not version_skew.disagreed()
     clock.now += 40
-    assert not agreement.settled
+    assert not version_skew.settled
     clock.now += 20
-    assert agreement.settled
-    assert agreement.disagreed()
+    assert version_skew.settled
+    assert version_skew.disagreed()
 
 
 async def test_everybody_who_waits_is_woken():
     """All that hold the worker hear of a disagreement, each as often as it asks."""
-    agreement = VersionSkew(60.0, Clock())
-    waiting = [asyncio.create_task(agreement.beyond(0)) for _ in range(3)]
+    version_skew = VersionSkew(60.0, Clock())
+    waiting = [asyncio.create_task(version_skew.beyond(0)) for _ in range(3)]
     await asyncio.sleep(0)
-    agreement.disagreed()
+    version_skew.disagreed()
     await asyncio.wait_for(asyncio.gather(*waiting), WAIT_SECONDS)
-    again = asyncio.create_task(agreement.beyond(agreement.disagreements))
+    again = asyncio.create_task(version_skew.beyond(version_skew.disagreements))
     await asyncio.sleep(0)
     assert not again.done()
-    agreement.disagreed()
+    version_skew.disagreed()
     await asyncio.wait_for(again, WAIT_SECONDS)
 
 
 async def test_a_disagreement_that_has_been_is_not_waited_for():
     """What came between looking and waiting is not lost."""
-    agreement = VersionSkew(60.0, Clock())
-    agreement.disagreed()
-    await asyncio.wait_for(agreement.beyond(0), WAIT_SECONDS)
+    version_skew = VersionSkew(60.0, Clock())
+    version_skew.disagreed()
+    await asyncio.wait_for(version_skew.beyond(0), WAIT_SECONDS)

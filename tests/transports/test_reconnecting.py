@@ -84,7 +84,7 @@ async def test_a_connection_that_is_back_already_is_described_anew():
         channel,
         address="unix:/nonexistent",
         owner=owner,
-        agreement=VersionSkew(60.0),
+        version_skew=VersionSkew(60.0),
         descriptions=Descriptions(),
         failures=Failures("labels", "unix:/nonexistent", 100),
         backlog=Backlog(1),

@@ -104,7 +104,7 @@ async def test_it_settles_after_a_while():
     replicas = Rolling()
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         now = [0.0]
-        workers._held["labels"].connection.agreement._clock = lambda: now[0]
+        workers._held["labels"].connection.version_skew._clock = lambda: now[0]
         replicas.described = replicas.answering = "2"
         await asked(workers, judge())
         await until(lambda: availability(workers) == "2")
@@ -217,7 +217,7 @@ async def test_a_worker_that_cannot_be_described_again_is_not_settled(log):
     """Where the description fails after a disagreement, the policies keep their standing and nothing is settled."""
     replicas = Rolling()
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
-        workers._held["labels"].connection.agreement._seconds = 0.0
+        workers._held["labels"].connection.version_skew._seconds = 0.0
         replicas.answering, replicas.fails = "2", True
         await asked(workers, judge())
         await until(lambda: [entry for entry in log if entry["event"] == "a worker cannot be described"])

@@ -55,7 +55,7 @@ class HookWorker:
         runner: HookRunner | None = None,
     ) -> None:
         self.name = name
-        self.agreement = VersionSkew(limits.worker_settle_seconds)
+        self.version_skew = VersionSkew(limits.worker_settle_seconds)
         self.never = ""
         """Always empty: a hook that cannot be called may be replaced at any time."""
         self._path = hook_path(target.path, target.directory)

@@ -96,7 +96,7 @@ class Connection:
         channel: to one address; closed by this.
         address: for messages.
         owner: is told what becomes of it.
-        agreement: of the worker.
+        version_skew: of the worker.
         descriptions: of the worker.
         failures: names what goes wrong.
         backlog: of the worker.
@@ -110,7 +110,7 @@ class Connection:
         *,
         address: str,
         owner: ConnectionObserver,
-        agreement: VersionSkew,
+        version_skew: VersionSkew,
         descriptions: Descriptions,
         failures: Failures,
         backlog: Backlog,
@@ -129,7 +129,7 @@ class Connection:
         self._without_since = monotonic()
         self._channel = channel
         self._owner = owner
-        self._agreement = agreement
+        self._version_skew = version_skew
         self._descriptions = descriptions
         self._failures = failures
         self._backlog = backlog
@@ -139,7 +139,7 @@ class Connection:
         self._review: Any = channel.unary_unary(SERVICE + "Review")
         self._open_stream: Any = channel.stream_stream(SERVICE + "ReviewStream")
         self._health = HealthWatch(channel, failures.name, self._serving)
-        self.introduction = DescribeClient(channel, address, failures, limits)
+        self.describer = DescribeClient(channel, address, failures, limits)
         """Describe and ValidateSettings."""
         self._calls: set[asyncio.Task[None]] = set()
         self._streams: set[ReviewStream] = set()
@@ -251,7 +251,7 @@ class Connection:
     async def _ask_why(self) -> None:
         """Take down why there is no connection: a call that is not willing to wait is told at once."""
         before = self.why
-        self.why = await self.introduction.why_not() or self.why
+        self.why = await self.describer.why_not() or self.why
         if self.why != before:
             self._owner.changed(self)
         if not self._reported_why and monotonic() - self._without_since > REPORT_SECONDS:
@@ -265,9 +265,9 @@ class Connection:
         pause = RETRY_SECONDS[0]
         try:
             while not lost.done():
-                seen = self._agreement.disagreements
+                seen = self._version_skew.disagreements
                 try:
-                    self.description = self._descriptions.of(await self.introduction.describe())
+                    self.description = self._descriptions.of(await self.describer.describe())
                 except (WorkerError, DecodeError) as error:
                     why = str(error)
                     if isinstance(error, DecodeError):
@@ -323,7 +323,7 @@ class Connection:
 
     async def _contradicted(self, seen: int) -> None:
         await asyncio.sleep(AGAIN_SECONDS)
-        await self._agreement.beyond(seen)
+        await self._version_skew.beyond(seen)
 
     def _become(self, state: State) -> None:
         self.state = state

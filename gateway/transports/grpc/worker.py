@@ -49,7 +49,7 @@ class GrpcWorker:
         target: a gRPC target.
         limits: see TransportLimits.
         dialer: makes channels.
-        agreement: hears of answers in another version than the described one.
+        version_skew: hears of answers in another version than the described one.
         connections: how many at least; None: ``limits.worker_connections``.
         events: hears of what happens.
         resolving: gives the addresses of a target.
@@ -63,7 +63,7 @@ class GrpcWorker:
         limits: TransportLimits,
         *,
         dialer: Dialer | None = None,
-        agreement: VersionSkew | None = None,
+        version_skew: VersionSkew | None = None,
         connections: int | None = None,
         events: Events | None = None,
         resolving: Callable[[str], Awaitable[tuple[str, ...]]] = resolve,
@@ -71,7 +71,7 @@ class GrpcWorker:
     ) -> None:
         self.name = name
         self.target = target
-        self.agreement = agreement or VersionSkew(limits.worker_settle_seconds)
+        self.version_skew = version_skew or VersionSkew(limits.worker_settle_seconds)
         self.live: tuple[Description, ...] = ()
         """What those that are connected say of themselves; more than one while the worker is being updated."""
         self.never = ""
@@ -313,7 +313,7 @@ class GrpcWorker:
 
     def all_with(self, description: Description) -> tuple[DescribeClient, ...]:
         """Whom to ask about settings: the connections on which this was said."""
-        return tuple(each.introduction for each in self._endpoints.connections() if each.description is description)
+        return tuple(each.describer for each in self._endpoints.connections() if each.description is description)
 
     def _look(self) -> None:
         """Something has changed: see who may be asked, and who waits for that."""
@@ -349,7 +349,7 @@ class GrpcWorker:
             channel,
             address=address,
             owner=self,
-            agreement=self.agreement,
+            version_skew=self.version_skew,
             descriptions=self._descriptions,
             failures=self._failures,
             backlog=self._backlog,

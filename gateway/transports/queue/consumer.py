@@ -75,7 +75,7 @@ class Consumer:
             limits=limits,
             events=events,
             condition=ConsumerCondition(stream, name, address.shown, events),
-            hands=PendingDeliveries(limits.in_flight, limits.in_flight_bytes),
+            deliveries=PendingDeliveries(limits.in_flight, limits.in_flight_bytes),
         )
         self._sorting = DeliveryDispatcher(self._own)
         self._answering = ReplyWriter(self._own)
@@ -104,7 +104,7 @@ class Consumer:
     @property
     def in_hand(self) -> int:
         """Questions that the worker is asked now, and answers that wait to be written."""
-        return self._own.hands.in_hand
+        return self._own.deliveries.in_hand
 
     def stop(self) -> None:
         """Take no more. ``run`` returns when what is in hand is answered; each ask has its deadline, so that ends."""
@@ -131,7 +131,7 @@ class Consumer:
         if ours is not None or not isinstance(error, (*_REDIS, ExceptionGroup)):
             _LOG.error("taking work from a queue failed inside the bridge", exc_info=ours or error)
         self._answering.give_up_late()
-        if self._heartbeat.is_stopping and not self._own.hands.in_hand:
+        if self._heartbeat.is_stopping and not self._own.deliveries.in_hand:
             self._link.end()
 
     # --------------------------------------------------------------------------------------------- one session
@@ -153,7 +153,7 @@ class Consumer:
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(each.keep(redis)) for each in (self._heartbeat, self._answering)]
             await self._take(redis)
-            while not own.hands.is_empty:
+            while not own.deliveries.is_empty:
                 own.emptied.clear()
                 await own.emptied.wait()
             for other in others:
@@ -162,7 +162,10 @@ class Consumer:
     async def _take(self, redis: Commands) -> None:
         own, recovered = self._own, ""
         while not self._heartbeat.is_stopping:
-            consumer_description, count = self._heartbeat.consumer_description, self._sorting.appetite(own.hands.room)
+            consumer_description, count = (
+                self._heartbeat.consumer_description,
+                self._sorting.appetite(own.deliveries.room),
+            )
             if consumer_description is None or not count:
                 own.takeable.clear()
                 await own.takeable.wait()
@@ -179,7 +182,7 @@ class Consumer:
     async def _recover(self, redis: Commands) -> None:
         """Take up what was delivered to this consumer by a read whose answer was lost on the way: nobody else knows."""
         pending = await redis.pending(self._lane, PART)
-        wanted = [each for each in pending if not self._own.hands.holds(PendingEntry(self._lane, each.id))]
+        wanted = [each for each in pending if not self._own.deliveries.holds(PendingEntry(self._lane, each.id))]
         await self._sorting.received(redis, self._lane, await redis.claim(self._lane, wanted))
 
     async def _leave(self, redis: Commands) -> None:

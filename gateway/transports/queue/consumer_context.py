@@ -90,7 +90,7 @@ class ConsumerContext(Struct, frozen=True, kw_only=True):
     limits: ConsumerLimits
     events: Events
     condition: ConsumerCondition
-    hands: PendingDeliveries
+    deliveries: PendingDeliveries
     clock: RedisClock = field(default_factory=RedisClock)
     monitor: asyncio.Event = field(default_factory=asyncio.Event)
     """There is something to say of itself at once."""

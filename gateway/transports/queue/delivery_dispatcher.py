@@ -70,8 +70,8 @@ class DeliveryDispatcher:
         """How many entries to take: as many as there is ``room`` for, in bytes too, if they are as large as those
         lately; one, if there is room at all.
         """
-        hands = self._own.hands
-        left = hands.most_bytes - hands.bytes
+        deliveries = self._own.deliveries
+        left = deliveries.most_bytes - deliveries.bytes
         return min(room, max(1, int(left / self._expected)))
 
     async def received(self, redis: Commands, lane: str, delivered: Sequence[Delivered]) -> None:
@@ -84,7 +84,7 @@ class DeliveryDispatcher:
         for each in delivered:
             size = len(each.fields.get(b"m", b""))
             largest = max(largest, size)
-            if not self._own.hands.holds(each.entry):
+            if not self._own.deliveries.holds(each.entry):
                 self._look_at(each, size)
         if delivered:
             self._expected = max(float(largest), 0.9 * self._expected)
@@ -109,7 +109,7 @@ class DeliveryDispatcher:
         key = Key(question.gateway, question.id, question.deadline)
         # No deadline is further away than this: a gateway that says so is not waited for.
         until = own.clock.until(min(question.deadline, now + EXPIRED_MS))
-        if own.hands.again(key, entry, monotonic()):
+        if own.deliveries.again(key, entry, monotonic()):
             own.events.count(BRIDGE_EVENTS, ConsumerEvent.REPEATED)
             own.writable.set()
         elif delivered.before and question.request.once:
@@ -121,11 +121,11 @@ class DeliveryDispatcher:
 
     def _begin(self, question: QueuedRequest, key: Key, entry: PendingEntry, *, until: float, size: int) -> None:
         own, request = self._own, question.request
-        own.hands.take(key, entry, until=until, size=size)
+        own.deliveries.take(key, entry, until=until, size=size)
         own.events.count(BRIDGE_EVENTS, ConsumerEvent.TAKEN)
 
         def answered(said: HandlerResult) -> None:
-            own.hands.answer(key, _reply(key, said), monotonic())
+            own.deliveries.answer(key, _reply(key, said), monotonic())
             own.writable.set()
 
         if request.WhichOneof("question") == "ask":
@@ -142,12 +142,12 @@ class DeliveryDispatcher:
         self._own.events.count(BRIDGE_EVENTS, event)
         _LOG.warning("a question is not put to the worker again", why=text)
         error = q.Error(reason=Reason.WORKER_UNAVAILABLE, message=text)
-        self._own.hands.put(key, entry, _reply(key, error), until)
+        self._own.deliveries.put(key, entry, _reply(key, error), until)
         self._own.writable.set()
 
     def _drop(self, entry: PendingEntry, event: ConsumerEvent) -> None:
         self._own.events.count(BRIDGE_EVENTS, event)
-        self._own.hands.drop(entry)
+        self._own.deliveries.drop(entry)
         self._own.writable.set()
 
     def _complain(self) -> None:

@@ -28,7 +28,7 @@ from gateway.reasons import Reason
 from gateway.redis.faults import reason_of
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
-from gateway.transports.queue.request_stream import Backlog
+from gateway.transports.queue.request_stream import StreamBacklog
 
 REPORTED: Final = frozenset(
     {
@@ -124,7 +124,7 @@ class Failures:
             f"it has {size} bytes in Redis, and the limit queue_bytes is {limit}; run more bridges, or raise the limit"
         )
 
-    def too_slow(self, backlog: Backlog, left: float) -> Failure:
+    def too_slow(self, backlog: StreamBacklog, left: float) -> Failure:
         """What is before the ask takes longer than the ask has."""
         return self._overloaded(
             f"{backlog.length} asks are in it, which take {backlog.seconds:.1f} s at the present pace, and this one "

@@ -167,7 +167,7 @@ class GrpcForwarder:
             outcome.CopyFrom(answer.outcome)
             outcome.version = described or ""
         elif outcome.version != described:
-            self._worker.agreement.disagreed()
+            self._worker.version_skew.disagreed()
         return outcome
 
     async def validate_settings(self, request: pb.ValidateSettingsRequest) -> HandlerResult:

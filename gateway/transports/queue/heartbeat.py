@@ -96,7 +96,7 @@ class Heartbeat:
                 ("EXPIRE", own.names.asks(consumer_description.lane), FORGOTTEN_SECONDS),
             ]
         sent = monotonic()
-        (time, said, *others) = await redis.run([*commands, *redis.renewals(own.hands.entries)])
+        (time, said, *others) = await redis.run([*commands, *redis.renewals(own.deliveries.entries)])
         received = monotonic()
         for answer in (time, said, *others):
             if isinstance(answer, Exception) and not _is_passing(answer):
@@ -117,7 +117,7 @@ class Heartbeat:
             description=consumer_description.description,
             at=own.clock.now(),
             lane=consumer_description.lane,
-            in_flight=own.hands.in_work,
+            in_flight=own.deliveries.in_work,
             capacity=own.limits.in_flight,
             answered=self._answering.answered,
         )
@@ -125,12 +125,12 @@ class Heartbeat:
 
     async def _claim(self, redis: Commands, lane: str) -> None:
         own = self._own
-        room = self._sorting.appetite(own.hands.room_for_claimed)
+        room = self._sorting.appetite(own.deliveries.room_for_claimed)
         if not room:
             return
         dead = await redis.pending(lane, PART, idle=DEAD_SECONDS)
         # Its own, too: those of a read whose answer was lost on the way.
-        wanted = [each for each in dead if not own.hands.holds(PendingEntry(lane, each.id))][:room]
+        wanted = [each for each in dead if not own.deliveries.holds(PendingEntry(lane, each.id))][:room]
         claimed = await redis.claim(lane, wanted, idle=DEAD_SECONDS)
         if claimed:
             own.events.count(BRIDGE_EVENTS, ConsumerEvent.CLAIMED, amount=len(claimed))

@@ -59,7 +59,7 @@ class ReplyWriter:
             await own.writable.wait()
             own.writable.clear()
             await self._gather()
-            while own.hands.dropped(1) or own.hands.due(1):
+            while own.deliveries.dropped(1) or own.deliveries.due(1):
                 try:
                     await self._write(redis)
                 except exceptions.OutOfMemoryError:
@@ -69,17 +69,17 @@ class ReplyWriter:
 
     def give_up_late(self) -> None:
         """Drop the answers whose deadlines are over, without Redis."""
-        self._late(self._own.hands.late(monotonic()))
+        self._late(self._own.deliveries.late(monotonic()))
 
     async def _gather(self) -> None:
         for _ in range(GATHER):
-            if not self._own.hands.in_work:
+            if not self._own.deliveries.in_work:
                 return
             await asyncio.sleep(0)
 
     async def _write(self, redis: Commands) -> None:
         own = self._own
-        dropped, due = own.hands.dropped(PART), own.hands.due(WRITE_BYTES)
+        dropped, due = own.deliveries.dropped(PART), own.deliveries.due(WRITE_BYTES)
         now = monotonic()
         timely = [answer for answer in due if answer.until > now]
         late = [answer for answer in due if answer.until <= now]
@@ -91,8 +91,8 @@ class ReplyWriter:
         said = await redis.run([*writes, *redis.dones(chain(dropped, _entries(due)))], transaction=True)
         for (_, _, count), result in zip(messages, said, strict=False):
             self._written(result, count)
-        own.hands.removed(dropped)
-        own.hands.done(timely)
+        own.deliveries.removed(dropped)
+        own.deliveries.done(timely)
         self._late(late)
 
     def _messages(self, answers: Sequence[PendingReply]) -> list[tuple[str, bytes, int]]:
@@ -121,16 +121,16 @@ class ReplyWriter:
     def _late(self, answers: Sequence[PendingReply]) -> None:
         if answers:
             self._own.events.count(BRIDGE_EVENTS, ConsumerEvent.LATE, amount=len(answers))
-            self._own.hands.done(answers)
+            self._own.deliveries.done(answers)
 
     async def _make_room(self, redis: Commands) -> None:
         own = self._own
         own.condition.become(FULL)
-        dropped, late = own.hands.dropped(PART), own.hands.late(monotonic())
+        dropped, late = own.deliveries.dropped(PART), own.deliveries.late(monotonic())
         if dropped or late:
             # No transaction: a Redis without memory queues no commands.
             await redis.run(redis.dones(chain(dropped, _entries(late))))
-            own.hands.removed(dropped)
+            own.deliveries.removed(dropped)
             self._late(late)
         await asyncio.sleep(FULL_SECONDS)
 

@@ -179,13 +179,13 @@ class RequestExchange:
         self._sweeping = None
         now, most = monotonic(), self._limits.queue_redis_seconds
         # What has waited for Redis to come back is about to be written.
-        hopeless = -inf if self.link.is_back(most) else now - most
+        expired_before = -inf if self.link.is_back(most) else now - most
         expired = 0
         for ask in self.open:
             if ask.deadline <= now:
                 expired += 1
                 self.fail(ask, self._failures.late())
-            elif ask.since <= hopeless and not ask.was_taken and not ask.is_in_doubt:
+            elif ask.since <= expired_before and not ask.was_taken and not ask.is_in_doubt:
                 self.fail(ask, self._failures.redis_away(self.link.why))
         if expired:
             self._count(WorkerEvent.EXPIRED, expired)

@@ -25,7 +25,7 @@ LEAST_SECONDS: Final = 5.0
 come has answered nothing yet, which says nothing of the next ten seconds; for so long nobody stands still."""
 
 
-class Backlog(Struct, frozen=True, kw_only=True):
+class StreamBacklog(Struct, frozen=True, kw_only=True):
     """Why an ask would be late: so many are before it, and all of them take so many seconds."""
 
     length: int
@@ -83,7 +83,7 @@ class RequestStream:
                 self._busy.popleft()
         self._was_busy = is_busy
 
-    def backlog(self, left: float) -> Backlog | None:
+    def backlog(self, left: float) -> StreamBacklog | None:
         """Why one more would be late that has so many seconds left; None: as far as anybody knows it would not."""
         if self.waiting <= self._capacity:
             return None
@@ -92,4 +92,4 @@ class RequestStream:
             return None
         answered = sum(number for _, number in self._busy) + 1
         seconds = self.waiting * elapsed / answered
-        return Backlog(length=self.waiting, seconds=seconds) if seconds > left else None
+        return StreamBacklog(length=self.waiting, seconds=seconds) if seconds > left else None

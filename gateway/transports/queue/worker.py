@@ -69,7 +69,7 @@ class QueueWorker:
     ) -> None:
         self.name = name
         self.target = f"queue {target.stream}"
-        self.agreement = VersionSkew(limits.worker_settle_seconds)
+        self.version_skew = VersionSkew(limits.worker_settle_seconds)
         self.is_doubted = False
         self.never = ""
         self._limits = limits

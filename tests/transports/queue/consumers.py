@@ -79,8 +79,8 @@ class Judge:
     def listen(self, listener):
         self._listeners.append(listener)
 
-    def become(self, introduction):
-        self.consumer_description = introduction
+    def become(self, describer):
+        self.consumer_description = describer
         for listener in self._listeners:
             listener()
 

@@ -26,7 +26,7 @@ class Played:
     """PendingDeliveries, and what should be in them."""
 
     def __init__(self):
-        self.hands = PendingDeliveries(1000, 1000)
+        self.deliveries = PendingDeliveries(1000, 1000)
         self.came, self.done, self.asked, self.open = 0, [], [], []
 
     def _entry(self):
@@ -35,35 +35,35 @@ class Played:
 
     def come(self, number):
         entry = self._entry()
-        if not self.hands.again(key(number), entry, 0.0):
-            self.hands.take(key(number), entry, until=10.0, size=7)
+        if not self.deliveries.again(key(number), entry, 0.0):
+            self.deliveries.take(key(number), entry, until=10.0, size=7)
             self.asked.append(number)
             self.open.append(number)
 
     def refuse(self, number):
-        self.hands.put(key(100 + self.came), self._entry(), reply(number), 10.0)
+        self.deliveries.put(key(100 + self.came), self._entry(), reply(number), 10.0)
 
     def drop(self, number):
-        self.hands.drop(self._entry())
+        self.deliveries.drop(self._entry())
 
     def answer(self, number):
         if self.open:
-            self.hands.answer(key(self.open.pop(number % len(self.open))), reply(number), 0.0)
+            self.deliveries.answer(key(self.open.pop(number % len(self.open))), reply(number), 0.0)
 
     def write(self, number):
-        due = self.hands.due(number * 10)
+        due = self.deliveries.due(number * 10)
         self.done += [entry for answer in due for entry in answer.entries]
-        self.hands.done(due)
+        self.deliveries.done(due)
 
     def remove(self, number):
-        removed = self.hands.dropped(number)
+        removed = self.deliveries.dropped(number)
         self.done += removed
-        self.hands.removed(removed)
+        self.deliveries.removed(removed)
 
     def end(self):
         while self.open:
             self.answer(0)
-        while self.hands.due(1):
+        while self.deliveries.due(1):
             self.write(100)
         self.remove(1000)
 
@@ -77,57 +77,57 @@ def test_every_entry_is_done_once(steps):
     played = Played()
     for step, number in steps:
         getattr(played, step)(number)
-        assert len(played.hands.entries) == played.came - len(played.done)
-        assert played.hands.in_work == len(played.open)
+        assert len(played.deliveries.entries) == played.came - len(played.done)
+        assert played.deliveries.in_work == len(played.open)
     played.end()
     assert sorted(played.done) == sorted(PendingEntry("lane", b"%d" % index) for index in range(played.came))
     assert len(played.asked) == len(set(played.asked))
-    assert (played.hands.bytes, played.hands.in_hand, played.hands.is_empty) == (0, 0, True)
+    assert (played.deliveries.bytes, played.deliveries.in_hand, played.deliveries.is_empty) == (0, 0, True)
 
 
 def test_room():
     """It is bounded in number and in bytes, of what is asked and of what is not written yet."""
-    hands = PendingDeliveries(3, 100)
-    assert hands.room == 3
-    hands.take(key(1), PendingEntry("l", b"1"), until=1.0, size=10)
-    hands.put(key(2), PendingEntry("l", b"2"), reply(2), 1.0)
-    assert hands.room == 1
-    hands.answer(key(1), reply(1, 200), 0.0)
-    assert hands.room == 0
-    hands.done(hands.due(1000))
-    assert hands.room == 3
+    deliveries = PendingDeliveries(3, 100)
+    assert deliveries.room == 3
+    deliveries.take(key(1), PendingEntry("l", b"1"), until=1.0, size=10)
+    deliveries.put(key(2), PendingEntry("l", b"2"), reply(2), 1.0)
+    assert deliveries.room == 1
+    deliveries.answer(key(1), reply(1, 200), 0.0)
+    assert deliveries.room == 0
+    deliveries.done(deliveries.due(1000))
+    assert deliveries.room == 3
 
 
 def test_what_is_due_is_bounded_in_bytes():
     """The oldest answers first, one in any case."""
-    hands = PendingDeliveries(10, 1000)
+    deliveries = PendingDeliveries(10, 1000)
     for number in range(4):
-        hands.put(key(number), PendingEntry("l", b"%d" % number), reply(number, 100), 1.0)
-    assert [answer.key for answer in hands.due(1)] == [key(0)]
-    assert [answer.key for answer in hands.due(230)] == [key(0), key(1)]
+        deliveries.put(key(number), PendingEntry("l", b"%d" % number), reply(number, 100), 1.0)
+    assert [answer.key for answer in deliveries.due(1)] == [key(0)]
+    assert [answer.key for answer in deliveries.due(230)] == [key(0), key(1)]
 
 
 def test_late_answers():
     """Those whose deadline is over, wherever they stand."""
-    hands = PendingDeliveries(10, 1000)
+    deliveries = PendingDeliveries(10, 1000)
     for number, until in enumerate((5.0, 1.0, 3.0)):
-        hands.put(key(number), PendingEntry("l", b"%d" % number), reply(number), until)
-    late = hands.late(3.0)
+        deliveries.put(key(number), PendingEntry("l", b"%d" % number), reply(number), until)
+    late = deliveries.late(3.0)
     assert [answer.key for answer in late] == [key(1), key(2)]
-    hands.done(late)
-    assert [answer.key for answer in hands.due(1000)] == [key(0)]
+    deliveries.done(late)
+    assert [answer.key for answer in deliveries.due(1000)] == [key(0)]
 
 
 def test_an_answer_is_remembered_until_its_deadline():
     """Not longer, and only that question's."""
-    hands = PendingDeliveries(10, 1000)
-    hands.take(key(1), PendingEntry("l", b"1"), until=5.0, size=1)
-    hands.answer(key(1), reply(1), 0.0)
-    hands.done(hands.due(1))
-    assert not hands.again(key(1, deadline=2), PendingEntry("l", b"2"), 1.0)
-    assert hands.again(key(1), PendingEntry("l", b"3"), 4.0)
-    assert [answer.reply for answer in hands.due(1)] == [reply(1)]
-    assert not hands.again(key(1), PendingEntry("l", b"4"), 5.0)
+    deliveries = PendingDeliveries(10, 1000)
+    deliveries.take(key(1), PendingEntry("l", b"1"), until=5.0, size=1)
+    deliveries.answer(key(1), reply(1), 0.0)
+    deliveries.done(deliveries.due(1))
+    assert not deliveries.again(key(1, deadline=2), PendingEntry("l", b"2"), 1.0)
+    assert deliveries.again(key(1), PendingEntry("l", b"3"), 4.0)
+    assert [answer.reply for answer in deliveries.due(1)] == [reply(1)]
+    assert not deliveries.again(key(1), PendingEntry("l", b"4"), 5.0)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
@@ -135,14 +135,14 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(module, "REMEMBERED", 3)
     monkeypatch.setattr(module, "REMEMBERED_BYTES", 900)
     monkeypatch.setattr(module, "LONGEST_REMEMBERED", 500)
-    hands = PendingDeliveries(100, 1_000_000)
+    deliveries = PendingDeliveries(100, 1_000_000)
 
     def answered(number, size):
-        hands.take(key(number), PendingEntry("l", b"%d" % number), until=9.0, size=1)
-        hands.answer(key(number), reply(number, size), 0.0)
+        deliveries.take(key(number), PendingEntry("l", b"%d" % number), until=9.0, size=1)
+        deliveries.answer(key(number), reply(number, size), 0.0)
 
     def known():
-        return [number for number in range(20) if hands.again(key(number), PendingEntry("x", b"%d" % number), 1.0)]
+        return [number for number in range(20) if deliveries.again(key(number), PendingEntry("x", b"%d" % number), 1.0)]
 
     for number in range(5):
         answered(number, 1)

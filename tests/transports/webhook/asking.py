@@ -52,7 +52,7 @@ class Asker:
 
 
 @asynccontextmanager
-async def asker(target, *, access=None, **limits):
+async def policy_caller(target, *, access=None, **limits):
     """A worker of its own, with these limits; closed at the end. ``target`` is a WebhookTarget, or what makes one."""
     where = target if isinstance(target, WebhookTarget) else WebhookTarget(**target)
     events = Reports()
@@ -67,7 +67,7 @@ async def asker(target, *, access=None, **limits):
 
 async def asked(target, *, access=None, **fields):
     """The answer of a webhook to one ask."""
-    async with asker(target, access=access) as asking:
+    async with policy_caller(target, access=access) as asking:
         return await asking.ask(**fields)
 
 

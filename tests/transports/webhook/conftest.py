@@ -7,7 +7,7 @@ import uvloop
 
 from gateway.policies.workers.targets import WebhookTarget
 from tests.authorities import Authority
-from tests.transports.webhook.asking import asker
+from tests.transports.webhook.asking import policy_caller
 from tests.transports.webhook.servers import NAME, Hook, allows, served, server_context
 
 
@@ -38,7 +38,7 @@ def calling(authority, pair):
             target = WebhookTarget(
                 url=f"https://127.0.0.1:{hook.port}{path}", ca_bundle=authority.pem, review_versions=versions
             )
-            async with asker(target, access=access, **limits) as asking:
+            async with policy_caller(target, access=access, **limits) as asking:
                 yield hook, asking
 
     return call

@@ -14,7 +14,7 @@ from gateway.policies.workers.targets import ServiceReference, WebhookTarget
 from gateway.reasons import Reason
 from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
 from tests.authorities import DAY, Authority, now
-from tests.transports.webhook.asking import asked, asker, eventually
+from tests.transports.webhook.asking import asked, eventually, policy_caller
 from tests.transports.webhook.servers import NAME, Hook, handshaking, served, server_context
 
 QUICK = 0.01
@@ -52,7 +52,7 @@ async def test_a_service_is_reached_where_resolve_says(authority, pair):
             ca_bundle=authority.pem,
         )
         resolved = WebhookAccess(resolved={(NAME, 8443): ("127.0.0.1", hook.port)})
-        async with asker(target, access=resolved) as asking:
+        async with policy_caller(target, access=resolved) as asking:
             assert isinstance(await asking.ask(), Allow)
             assert asking.worker.target == f"https://{NAME}:8443/v1/judge"
     assert named == [NAME]
@@ -74,7 +74,7 @@ async def test_without_a_bundle_the_systems_authorities_are_believed(authority, 
     monkeypatch.setenv("SSL_CERT_FILE", str(roots))
     async with (
         served(Hook(), server_context(*pair)) as hook,
-        asker({"url": hook.url}, webhook_reload_seconds=QUICK) as asking,
+        policy_caller({"url": hook.url}, webhook_reload_seconds=QUICK) as asking,
     ):
         assert (await asking.ask()).reason is Reason.WORKER_UNAVAILABLE
         roots.write_bytes(authority.pem)
@@ -234,7 +234,7 @@ async def test_the_two_phases_may_have_different_credentials(authority, pair):
     )
     async with (
         served(Hook(), server_context(*pair)) as hook,
-        asker({"url": hook.url, "ca_bundle": authority.pem}, access=both) as asking,
+        policy_caller({"url": hook.url, "ca_bundle": authority.pem}, access=both) as asking,
     ):
         for phase in (Phase.MUTATING, Phase.VALIDATING, Phase.MUTATING):
             await asking.ask(phase=phase)
@@ -255,7 +255,7 @@ async def test_a_client_certificate_that_is_renewed_is_shown_by_new_connections(
     user = access(certificate_file=cert_file, key_file=key_file)
     async with served(Hook(), server_context(*pair, client_ca=CLIENTS.pem)) as hook:
         target = {"url": hook.url, "ca_bundle": authority.pem}
-        async with asker(target, access=user, webhook_reload_seconds=QUICK) as asking:
+        async with policy_caller(target, access=user, webhook_reload_seconds=QUICK) as asking:
             assert await _allowed(asking)
             client("second").write(tmp_path)
             await eventually(lambda: _shown(asking, hook, "second"))
@@ -274,7 +274,7 @@ async def test_a_broken_renewal_leaves_what_was_there(authority, pair, tmp_path)
     user = access(certificate_file=cert_file, key_file=key_file)
     async with served(Hook(), server_context(*pair, client_ca=CLIENTS.pem)) as hook:
         target = {"url": hook.url, "ca_bundle": authority.pem}
-        async with asker(target, access=user, webhook_reload_seconds=QUICK) as asking:
+        async with policy_caller(target, access=user, webhook_reload_seconds=QUICK) as asking:
             assert await _allowed(asking)
             for content in (second.key, second.key[:20], b""):
                 (tmp_path / "tls.key").write_bytes(content)
@@ -305,7 +305,7 @@ async def test_files_that_cannot_be_used_fail_the_asks_until_they_can(authority,
     files = {"certificate_file": cert_file, "key_file": key_file} | {label: str(path)}
     async with served(Hook(), server_context(*pair, client_ca=CLIENTS.pem)) as hook:
         target = {"url": hook.url, "ca_bundle": authority.pem}
-        async with asker(target, access=access(**files), webhook_reload_seconds=QUICK) as asking:
+        async with policy_caller(target, access=access(**files), webhook_reload_seconds=QUICK) as asking:
             answer = await asking.ask()
             assert answer.reason is Reason.CONFIGURATION
             assert label.split("_")[0] in answer.message.lower()
@@ -320,7 +320,7 @@ async def test_a_token_file_is_read_again(authority, pair, tmp_path):
     user = access(token="inline", token_file=str(file))
     async with served(Hook(), server_context(*pair)) as hook:
         target = {"url": hook.url, "ca_bundle": authority.pem}
-        async with asker(target, access=user, webhook_reload_seconds=QUICK) as asking:
+        async with policy_caller(target, access=user, webhook_reload_seconds=QUICK) as asking:
             await asking.ask()
             assert hook.got[-1].header("Authorization") == "Bearer inline"
             for token in ("first", "second"):

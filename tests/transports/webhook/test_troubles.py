@@ -11,7 +11,7 @@ from gateway.policies.workers.targets import ServiceReference
 from gateway.reasons import Reason
 from tests.deadlines import longer_and_longer
 from tests.integration.running import until
-from tests.transports.webhook.asking import WAIT_SECONDS, asked, asker
+from tests.transports.webhook.asking import WAIT_SECONDS, asked, policy_caller
 from tests.transports.webhook.servers import allows, frozen, http, review, server_context
 
 AGAIN = {"retry_after": "0"}
@@ -430,7 +430,7 @@ async def test_somebody_listens_and_says_nothing(authority):
     """The TLS handshake is bounded by itself."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = {"url": f"https://127.0.0.1:{silent.getsockname()[1]}", "ca_bundle": authority.pem}
-        async with asker(target, webhook_connect_seconds=0.05) as asking:
+        async with policy_caller(target, webhook_connect_seconds=0.05) as asking:
             answer = await asking.ask()
         late = await asked(target, seconds=0.05)
     assert (answer.reason, late.reason) == (Reason.WORKER_UNAVAILABLE, Reason.WORKER_TIMEOUT)
@@ -441,7 +441,7 @@ async def test_a_call_that_is_broken_off_takes_its_connection_with_it(authority,
     """Also of a webhook that hangs, and never says goodbye as TLS has it: nobody waits for that."""
     with frozen(server_context(*pair)) as port:
         target = {"url": f"https://127.0.0.1:{port}", "ca_bundle": authority.pem}
-        async with asker(target) as asking:
+        async with policy_caller(target) as asking:
             for seconds in longer_and_longer(1):
                 answer = await asking.ask(seconds=seconds)
                 if "connected" in asking.events.told:
