@@ -1,9 +1,9 @@
 """JSON Pointer, JSON Patch and JSON Merge Patch on shared structure, and the difference between two objects.
 
-A patch is applied without copying the object: the result is a new root that shares with the old one every subtree
-that the patch did not touch. So an object of 200 KB is patched as fast as one of 2 KB, the object before and the
-object after can both be kept, and what changed between them is found by following only what is not shared.
+A patch is applied without copying the object: the result is a new root that shares all unchanged subtrees with the old
+one. So an object of 200 KB is patched as fast as one of 2 KB, the objects before and after can both be kept, and the
+difference is found by visiting only what is not shared.
 
-Who patches may have been shown only a part of the object (``visibility``), may write only a part of it (``scope``), and
-is remembered by what it wrote (``authorship``).
+A worker may have received only a part of the object (``visibility``) and may write only a part of it (``scope``);
+``field_ownership`` keeps which policy wrote which field.
 """

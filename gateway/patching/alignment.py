@@ -1,23 +1,23 @@
 """Which element of one array became which element of another.
 
-JSON arrays have no keys, so this is a guess, but one with consequences: with the wrong guess a sidecar put in front of
-two containers reads as "everything was rewritten", and whoever asks later who changed the image gets the wrong
-policy's name. The guess keeps order, and costs the least in this sense: an element that stayed equal costs nothing,
-one that was removed costs 1, one that was added 1 and its width, and one that became another 1 and as many of its
-members as differ, but never more than if it had been removed and the other one added. So an array to which elements
-were only added, or from which elements were only removed, reads as exactly that.
+JSON arrays have no keys, so the alignment is a heuristic. A wrong one has consequences: a sidecar inserted in front of
+two containers would read as "everything was rewritten", and the image's change would be attributed to the wrong policy.
+The alignment keeps the order and has the least cost: an unchanged element costs 0, a removed one 1, an added one 1 plus
+its width, and a changed one 1 plus the number of its members that differ, but never more than removing it and adding
+the other. So an array to which elements were only added, or from which elements were only removed, reads as exactly
+that.
 
-Finding the least cost takes a table of both lengths, which is right for the arrays of Kubernetes and ruinous for those
-of an attacker. So, from the cheap to the dear:
+Finding the least cost needs a table of both lengths: fine for the arrays of Kubernetes, too expensive for those of an
+attacker. So, from cheap to expensive:
 
-1. *Kin* are paired: elements that have something in common (a member that is shared, or has the same name and value)
-   which nobody else has. Of these pairs the longest run stays that keeps the order, and between them it goes on:
-2. Elements get numbers (see ``interner``), and equal ones at both ends are paired.
+1. *Kin* are paired: two elements with a trait in common that no third element has (a member that is shared, or has the
+   same name and value). Of these pairs the longest run that keeps the order is used. Between them:
+2. Elements get numbers (see ``value_interner``), and equal ones at both ends are paired.
 3. A small stretch is aligned by the table.
-4. In a large one, elements that are equal and that both sides have only once are paired as kin are (a patience diff),
-   and each stretch between them begins again at 2.
-5. Without those the table is tried again.
-6. What is left, and all that comes after the limits below, is paired by position.
+4. In a large one, equal elements that each side has only once are paired like kin (a patience diff), and each stretch
+   between them begins again at 2.
+5. If there are none, the table is used after all.
+6. What is left, and all that exceeds the limits below, is paired by position.
 """
 
 from bisect import bisect_left
@@ -35,12 +35,13 @@ Pair: TypeAlias = tuple[int | None, int | None]
 T = TypeVar("T")
 
 _ELEMENTS = 200_000
-"""Elements of all arrays of one difference that are looked at more closely than by position: at 1 to 3 µs each about
-half a second, for an object (within the 3 MiB that kube-apiserver takes) that is made of nothing else. More than that
-is an attack, or a list that no policy edits element by element."""
+"""Elements of all arrays of one difference that are aligned other than by position: at 1 to 3 µs each about half a
+second, for an object (within the 3 MiB that kube-apiserver accepts) that consists of nothing else. More elements are an
+attack, or a list that no policy edits element by element."""
 
 _SMALL = 1_024
-"""Cells of a table that is drawn at once: 32 elements on each side, more than any list in most Pods has."""
+"""Cells of a table that is computed without further division: 32 elements on each side, more than any list in most Pods
+has."""
 
 _CELLS = 50_000
 """Cells of all tables of one difference, at about 0.7 µs each: 35 ms in the worst case."""
@@ -72,7 +73,7 @@ class Aligner:
         return _around(_similar(before, after), before, after, self._unequal)
 
     def _unequal(self, before: Sequence[Value], after: Sequence[Value]) -> list[Pair]:
-        """Align elements none of which is kin to another."""
+        """Align elements that have no kin."""
         if len(before) * len(after) <= 1:
             return _by_position(before, after)
         number = self.interner.number
@@ -140,7 +141,7 @@ class Aligner:
         return pairs + _moved(_by_position(rows[i:], columns[j:]), i, j)
 
     def _change(self, old: int, new: int) -> int:
-        """What it costs that one element became another."""
+        """The cost of changing one element into another."""
         if old == new:
             return 0
         anew = 2 + self.interner.width(new)
@@ -183,8 +184,8 @@ def _by_position(before: Sequence[T], after: Sequence[T]) -> list[Pair]:
 def _similar(before: Sequence[Value], after: Sequence[Value]) -> list[tuple[int, int]]:
     """Pairs of elements with a trait in common that no third one has, as many as keep the order.
 
-    Where elements were only added or only removed, no pair is wrong: each element that stayed has all traits of what
-    it was, so whoever else claims its former self makes the claim void.
+    If elements were only added or only removed, no pair is wrong: each element that stayed still has all its traits, so
+    a trait that another element has as well is on three elements and pairs none.
     """
     owners: dict[Any, int] = {}
     for row, value in enumerate(before):

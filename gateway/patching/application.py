@@ -1,4 +1,4 @@
-"""JSON Patch, RFC 6902: the operations and what may be wrong with them. How the document is written is in ``draft``.
+"""JSON Patch, RFC 6902: the operations and their errors. ``draft`` writes the document.
 
 "If a normative requirement is violated by a JSON Patch document, or if an operation is not successful, evaluation of
 the JSON Patch document SHOULD terminate and application of the entire patch document SHALL NOT be deemed successful"
@@ -25,17 +25,17 @@ from gateway.scopes.pointer_set import PointerSet
 
 
 class PatchDialect(StrEnum):
-    """By whose rules a JSON Patch is read."""
+    """The rules by which a JSON Patch is applied."""
 
     RFC_6902 = "rfc6902"
-    """The standard. What workers are promised."""
+    """RFC 6902: for workers."""
 
     KUBERNETES = "kubernetes"
-    """kube-apiserver's library, in every corner. What existing webhooks were written against."""
+    """kube-apiserver's library, in every detail: for existing webhooks, which were written for it."""
 
 
 class _Operation(msgspec.Struct, gc=False):
-    """One operation as the worker wrote it, unchecked, so that a mistake is told in our words and with its number.
+    """One operation as the worker wrote it, unchecked, so that the gateway's own error can have its number.
 
     "Members that are not explicitly defined for the operation in question MUST be ignored" (section 4); they are.
     """
@@ -63,16 +63,17 @@ def apply_json_patch(
 ) -> Value:
     """The document after a JSON Patch given as JSON text; ``document`` itself is never changed.
 
-    What the patch does not touch is the same object in the result as in ``document``; ``[]`` gives ``document``
+    What the patch does not touch is the same object in the result as in ``document``; ``[]`` returns ``document``
     itself. The document must be at most ``limits.depth`` levels deep, and so is the result. The result may be any
-    JSON value, as the RFC has it: whoever needs an object must look. In the dialect of kube-apiserver the document may
-    be a msgspec.Raw: then its text is what a ``test`` is compared with, not what kube-apiserver would write for it.
+    JSON value, as in the RFC: a caller that needs an object must check it. In the dialect of kube-apiserver the
+    document may be a msgspec.Raw: then a ``test`` is compared with its text, not with the text that kube-apiserver
+    would write for it.
 
-    ``visibility`` is what the worker was shown of the document, as places over it; None: all. What follows from that is
-    in the module of this name (DESIGN.md, "Documents").
+    ``visibility`` is the part of the document that the worker received; None: all. See the module of this name
+    (DESIGN.md, "Documents").
 
-    Raises PatchError if the patch is malformed, does not apply, passes a limit, or would lose or shift what is hidden;
-    ScopeError if it would read that. An operation's number counts from 1.
+    Raises PatchError if the patch is malformed, does not apply, exceeds a limit, or would lose or shift hidden values;
+    ScopeError if it would read them. Operations are counted from 1.
     """
     if visibility is not None and visibility.whole:
         visibility = None
@@ -151,7 +152,7 @@ def _pointer(text: Any, member: str, limits: PatchLimits) -> Pointer:
     """The tokens of the operation's ``path`` or ``from``."""
     if type(text) is not str:
         raise _expected(member, "a string", text)
-    # Counted before it is split: a pointer of a megabyte of "/" would be a million strings.
+    # Counted before it is split: a pointer of one megabyte of "/" would make a million strings.
     count = text.count("/")
     if count > limits.pointer_tokens:
         raise PatchError(f'"{member}": at most {limits.pointer_tokens} tokens in a pointer, found {count}')

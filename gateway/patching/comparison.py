@@ -1,8 +1,8 @@
 """When a ``test`` of kube-apiserver's JSON Patch library holds: lazyNode.equal, and a bound on its cost.
 
-Objects and arrays are equal if their parts are; all else, if the texts are. So 1 is not 1.0. A ``null`` in an array
-ends the request's goroutine, whether the arrays are equal or not. In an object it is compared like any other member,
-but for one that this patch has put there: that one never equals one that was there before.
+Objects and arrays are equal if their parts are; other values, if their texts are. So 1 is not 1.0. A ``null`` in an
+array panics the request's goroutine, whether the arrays are equal or not. In an object ``null`` is compared like any
+other member, but a ``null`` written by this patch never equals one that was there before.
 """
 
 from gateway.patching.errors import PatchError
@@ -10,7 +10,7 @@ from gateway.patching.nodes import Elements, Members, Node, PanicError
 
 
 class Comparison:
-    """Compares, as long as all comparisons of a patch together look at no more than so many values."""
+    """Compares values, within a limit on the number of values that all comparisons of a patch compare together."""
 
     __slots__ = ("_left", "_limit")
 
@@ -62,9 +62,9 @@ def _same_text(one: Node, other: Node) -> bool:
 
 
 def _same_throughout(one: Node, other: Node) -> bool:
-    """Whether two values are the same to the last character: then their parts need not be compared, one by one.
+    """Whether two values have the same text, so that their parts need not be compared.
 
-    Only if nobody has looked into them yet, and there is no ``null`` in them, which is not always the same as itself.
+    Only for nodes that are not opened yet and have no ``null``, which does not always equal itself.
     """
     if one.container is not None or other.container is not None or one.raw is None or other.raw is None:
         return False

@@ -1,18 +1,18 @@
-"""What changed between two objects, as a JSON Patch of our own: add, replace and remove, and never more than that.
+"""The difference between two objects, as a JSON Patch of add, replace and remove operations only.
 
-This is what goes to kube-apiserver, and what the Decision record says each policy did. So it says no more than what
-changed, in a form in which all JSON Patch libraries agree: paths that exist, array indexes without ``-`` and without
-negative numbers, no operation on an absent member. (kube-apiserver's own library is lax in some fifteen corners,
-others in others.)
+The gateway sends it to kube-apiserver, and records it as the change of each policy. It contains only what changed, in a
+form on which all JSON Patch libraries agree: paths that exist, array indexes without ``-`` and without negative
+numbers, no operation on an absent member. (JSON Patch libraries deviate from the RFC in different details;
+kube-apiserver's in some fifteen.)
 
 * Objects are compared member by member: first those of the object before, in its order, then new ones in theirs.
-* Arrays: what is equal at both ends stays; what is left is aligned (see ``alignment``), so that an element inserted
-  in front is one ``add``. An index is right at the moment when its operation is applied, after all before it.
-* Whatever else is not equal is replaced. The path "" appears only where the documents themselves are not both objects
-  or both arrays; always as ``replace``, since kube-apiserver's library refuses ``add`` there.
+* Arrays: equal elements at both ends stay; the rest is aligned (see ``alignment``), so that an element inserted in
+  front is one ``add``. An index is that at the moment when its operation is applied, after all operations before it.
+* Other unequal values are replaced. The path "" appears only if the documents are not both objects or both arrays,
+  always as ``replace``, because kube-apiserver's library rejects ``add`` there.
 
-Where the two share a part (``is``), it is equal and is not looked into: after a patch on shared structure the cost is
-that of the containers on the way to what changed, however large the rest.
+A shared part (``is``) is equal and is not visited: after a patch on shared structure the cost is that of the containers
+on the path to the change, however large the rest is.
 """
 
 from collections.abc import Iterable
@@ -31,9 +31,9 @@ array at each ``add`` and ``remove`` in it (8 bytes an element: 400 MB, some 0.1
 whole. An array of 5,000 elements stays below it even if all are removed and 5,000 others added."""
 
 _DIRECT = 8
-"""Arrays in arrays, down to this level, are trimmed by comparing elements directly, which is fast but looks again at
-each level into what differs further down. Below, elements are numbered (see ``interner``): slower, but once for all
-levels. No Kubernetes type nests more than four arrays."""
+"""Arrays in arrays, down to this level, are trimmed by comparing elements directly, which is fast but compares deeper
+values again at each level. Below it, elements are numbered (see ``value_interner``): slower, but once for all levels.
+No Kubernetes type nests more than four arrays."""
 
 _ENCODER = msgspec.json.Encoder()
 _ABSENT: Any = object()
@@ -74,7 +74,7 @@ def encode_patch(operations: Iterable[Operation]) -> bytes:
 
 
 class _Walk:
-    """Both documents, gone through side by side."""
+    """Compares both documents, member by member."""
 
     __slots__ = ("_aligner", "operations")
 
@@ -84,13 +84,13 @@ class _Walk:
 
     @property
     def aligner(self) -> Aligner:
-        """Made when it is first needed: most differences need none."""
+        """Created when first needed: most differences need none."""
         if self._aligner is None:
             self._aligner = Aligner()
         return self._aligner
 
     def compare(self, path: str, before: Value, after: Value, level: int) -> None:
-        """``level``: in how many arrays the values stand."""
+        """``level``: how many arrays the values are in."""
         if before is after:
             return
         kind = type(before)
@@ -109,7 +109,7 @@ class _Walk:
                 self.operations.append(Operation(op="remove", path=f"{path}/{escaped(name)}"))
                 continue
             common += 1
-            # Equal strings are by far the most frequent case where nothing is shared: no path is made for them.
+            # Fast path: without sharing, equal strings are by far the most frequent case. No path is made for them.
             if new is not old and not (type(new) is str and new == old):
                 self.compare(f"{path}/{escaped(name)}", old, new, level)
         if common < len(after):

@@ -1,17 +1,16 @@
-"""A document in the making: shared with the one it began as, but for what is written.
+"""A draft of a document: shares everything with the original except what is written (copy on write).
 
-Nothing of the document is ever written. Who writes needs the container that holds its target, so that container and
-those on the way to it are copied, each at most once in a patch; such copies are *owned* by the draft. All else stays
-shared. The rules that keep this true:
+The original document is never mutated. A write copies the container of its target and the containers on the path to it,
+each at most once per patch; the draft *owns* these copies. Everything else stays shared. The rules:
 
-* An owned container hangs in exactly one place, under an owned container: it may be written.
-* A value that comes from the patch is not owned, though nobody else has it: it is copied when it is first written.
-  That is one rule less, and few patches write into what they have just added.
-* ``copy`` puts one value in two places, so whatever of it is owned is owned no longer: the next write below either
-  place copies again, and the two go their own ways.
-* ``move`` takes a value from one place to another: what is owned stays so.
-* Owned containers are kept alive until the patch ends. They are known by their ``id``, and the id of an object that was
-  freed can be given to another one.
+* An owned container is in exactly one place, under an owned container: it may be mutated.
+* A value from the patch is not owned: it is copied when it is first written. This keeps the rules simple, and few
+  patches write into what they have just added.
+* ``copy`` puts one value in two places, so its owned containers are no longer owned: the next write below either place
+  copies again, and the two can differ.
+* ``move`` keeps ownership.
+* The draft keeps owned containers alive until the patch ends, because it identifies them by ``id``, and Python reuses
+  the id of a freed object.
 """
 
 from typing import Any
@@ -29,7 +28,7 @@ _ABSENT: Any = object()
 
 
 class Draft:
-    """A document in the making: shared with the one it began as, but for what is owned."""
+    """A draft of a document: shares everything with the original except what it owns."""
 
     __slots__ = ("_copied", "_limits", "_nesting", "_owned", "_patch", "_shifted", "root")
 
@@ -44,12 +43,12 @@ class Draft:
         self._shifted = 0
 
     def check_depth(self, value: Value, target: Pointer) -> None:
-        """Refuse a value of the patch that would stand too deep at ``target``."""
-        # Anything but a container adds no level to the one that it stands in, and that one is there.
+        """Reject a value of the patch that would nest too deep at ``target``."""
+        # A value that is no container adds no level.
         if type(value) is not dict and type(value) is not list:
             return
         if self._nesting < 0:
-            # No value is deeper than the patch has brackets: few patches have so many that one has to be measured.
+            # No value is deeper than the number of brackets in the patch, so values are measured only in few patches.
             self._nesting = self._patch.count(b"[") + self._patch.count(b"{")
         if self._nesting + len(target) > self._limits.depth:
             self._check_depth_of(_encoded(value), target)
@@ -69,7 +68,7 @@ class Draft:
         return node
 
     def _parent(self, target: Pointer) -> Any:
-        """The container in which ``target`` (not the root) stands or will stand: owned, as are all on the way there."""
+        """The container of ``target`` (not the root), owned, as are all containers on the path to it."""
         owned = self._owned
         node = self.root
         if id(node) not in owned:
@@ -85,7 +84,7 @@ class Draft:
         return node
 
     def _own(self, node: Value, target: Pointer, at: int) -> Any:
-        """A copy of ``node``, which stands on the way to ``target`` behind ``at`` tokens; its children are shared."""
+        """A copy of ``node``, which is at the first ``at`` tokens of ``target``; its children are shared."""
         if type(node) is not dict and type(node) is not list:
             raise _no_container(node, target, at)
         copy = node.copy()
@@ -93,7 +92,7 @@ class Draft:
         return copy
 
     def _disown(self, value: Value) -> None:
-        """From now on ``value`` stands in two places. Only what hangs under an owned container can be owned itself."""
+        """``value`` is now in two places, so it is no longer owned; nor is anything below it."""
         candidates = [value]
         while candidates:
             node = self._owned.pop(id(candidates.pop()), None)
@@ -133,7 +132,7 @@ class Draft:
     def take(self, target: Pointer) -> Value:
         """``remove``: the value that is no longer there; "The target location MUST exist" (section 4.2)."""
         if not target:
-            # The RFC does not say what would remain. Kubernetes needs an object.
+            # The RFC does not define what would remain. Kubernetes needs an object.
             raise PatchError("the whole document cannot be removed")
         parent = self._parent(target)
         key: Any = _key(parent, target, len(target) - 1)
@@ -142,7 +141,7 @@ class Draft:
         return parent.pop(key)
 
     def share(self, source: Pointer, target: Pointer) -> None:
-        """``copy``: the value at ``source`` stands at ``target`` as well."""
+        """``copy``: put the value at ``source`` at ``target`` as well."""
         value = self.read(source)
         self._check_depth_of(self._counted(value), target)
         self._disown(value)
@@ -151,7 +150,7 @@ class Draft:
     def move(self, source: Pointer, target: Pointer) -> None:
         """``move``: "functionally identical to a "remove" ... followed immediately by an "add"" (section 4.4)."""
         if source == target:
-            self.read(source)  # It must exist, and stays where it is.
+            self.read(source)  # The value must exist; nothing changes.
             return
         if target[: len(source)] == source:
             # 'The "from" location MUST NOT be a proper prefix of the "path" location'.
@@ -162,7 +161,7 @@ class Draft:
         self.put(value, target)
 
     def _counted(self, value: Value) -> bytes:
-        """The text of a value that is copied, or has to be measured: that is limited."""
+        """The JSON text of a value that is copied or measured; the sum of their sizes is limited."""
         text = _encoded(value)
         self._copied += len(text)
         limit = self._limits.copied_bytes
@@ -171,7 +170,7 @@ class Draft:
         return text
 
     def _shift(self, elements: int) -> None:
-        """Count array elements that move by one place."""
+        """Count array elements that move by one index."""
         self._shifted += elements
         if self._shifted > self._limits.shifted_elements:
             raise PatchError(
@@ -210,7 +209,7 @@ def _no_element(array: list[Value], target: Pointer, at: int) -> PatchError:
 
 
 def place(tokens: Pointer) -> str:
-    """Where a value stands, as a message says it."""
+    """The place of a value, for messages."""
     return shown(format_pointer(tokens)) if tokens else "the document"
 
 

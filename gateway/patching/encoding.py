@@ -32,7 +32,7 @@ _STRING_OR_BLANK: Final = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTA
 
 
 def escaped(text: bytes) -> bytes:
-    """A JSON text with those characters escaped; outside of strings they cannot stand."""
+    """A JSON text with those characters escaped; they cannot occur outside of strings."""
     return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], text)
 
 

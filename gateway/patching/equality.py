@@ -1,8 +1,8 @@
 """When two JSON values are equal: RFC 6902, section 4.6.
 
-"numbers: are considered equal if their values are numerically equal", so 1 equals 1.0; strings, arrays and objects as
-one would think, and "ordering of the serialization of object members is not significant"; literals "if they are the
-same", so ``true`` is not 1, although Python says so.
+"numbers: are considered equal if their values are numerically equal", so 1 equals 1.0; strings, arrays and objects are
+compared by content, and "ordering of the serialization of object members is not significant"; literals "if they are the
+same", so ``true`` does not equal 1 as in Python.
 """
 
 from typing import Any, TypeAlias
@@ -10,19 +10,19 @@ from typing import Any, TypeAlias
 Value: TypeAlias = Any
 """A decoded JSON value: ``dict[str, Value] | list[Value] | str | int | float | bool | None``, of exactly these types.
 
-It is Any for the type checker, since whoever reads a value knows from Kubernetes' schema what to expect, and would
-have to narrow a union at every step. Values are never changed in place once they are made: they are shared."""
+It is Any for the type checker, because readers know the type from Kubernetes' schema and would have to narrow a union
+at every step. Values are never mutated: they are shared."""
 
 
 def equal(one: Value, other: Value) -> bool:
-    """Whether two decoded JSON values are the same JSON value. Shared parts are not looked into."""
-    # Python's own comparison runs at C speed and ends at the first thing that differs. What it finds unequal is
-    # unequal in JSON too; what it finds equal may still have true where the other has 1.
+    """Whether two decoded JSON values are the same JSON value. Shared parts are not visited."""
+    # Python's own comparison runs at C speed and stops at the first difference. Values that it finds unequal are
+    # unequal in JSON too; values that it finds equal may still have true where the other has 1.
     return one is other or (one == other and _same_booleans(one, other))
 
 
 def _same_booleans(one: Value, other: Value) -> bool:
-    """Whether two values that Python holds for equal have their booleans in the same places."""
+    """Whether two values that are equal in Python have their booleans in the same places."""
     if one is other:
         return True
     kind = type(one)

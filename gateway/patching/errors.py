@@ -1,7 +1,7 @@
-"""A worker's patch that cannot be used, and the words in which that is told.
+"""Errors of a worker's patch, and their messages.
 
-The words reach the user, the log and the audit log, while the object may be a Secret: they name places and kinds,
-never a value of the object. And they are bounded, whatever the worker wrote.
+The messages reach the user, the log and the audit log, while the object may be a Secret: they name places and JSON
+types, never a value of the object. Their size is bounded, whatever the worker wrote.
 """
 
 from typing import Any
@@ -22,15 +22,15 @@ _KINDS = {
 
 
 class PatchError(ValueError):
-    """What a worker wants changed is malformed, does not apply, or passes a limit. The message says which and where."""
+    """A worker's change is malformed, does not apply, or exceeds a limit. The message says which and where."""
 
 
 class ScopeError(PatchError):
-    """It would read or move what the worker was not shown: ``WRITE_SCOPE``, not ``INVALID_PATCH``."""
+    """The change would read or move a hidden value: ``WRITE_SCOPE``, not ``INVALID_PATCH``."""
 
 
 def prefixed(error: PatchError, where: str) -> PatchError:
-    """The same fault, said with where in the change it is."""
+    """The same error, prefixed with its place in the change."""
     reported = f"{where}: {error}"
     return ScopeError(reported) if isinstance(error, ScopeError) else PatchError(reported)
 

@@ -1,20 +1,21 @@
-"""Who changed what of an object that several policies change one after another.
+"""Which policy changed which field of an object that several policies change one after another.
 
-Two questions, and each is about fields, not about operations:
+Two questions, both about fields and not about operations:
 
-* **Would this change write what others wrote?** (``overwritten``.) By the leaf: who adds a label beside another's does
-  not; who replaces it, removes it, or removes all labels does; so does who adds again what another has removed.
-* **Who made the object differ from what it was?** (``changes``.) A field that ended as it began is not in the answer,
-  however often it was written in between. Inside a container that is new as a whole, what another turn wrote is an
-  entry of its own: first the container (its ``after`` is what became of it in the end), then what was changed in it.
+* **Would this change write fields that others wrote?** (``overwritten``.) Decided per leaf: adding a label beside
+  another policy's does not; replacing it, removing it, removing all labels, or adding again what another policy has
+  removed does.
+* **Which turns made the object differ from the original?** (``changes``.) A field with its original value is not in the
+  result, however often it was written in between. Inside a container that is new as a whole, what another turn wrote is
+  an entry of its own: first the container (with its final value as ``after``), then the changes inside it.
 
-Array elements are followed, not indexes: a container that is inserted in front of another moves that one's pointer,
-and everything known about it goes along (see ``sequence_diff``). So the answer may say of an array's elements something
-else than ``difference(original, final)``, which has only the two objects to guess from: both lead from one to the
-other. Outside of arrays of which elements came or went they say the same.
+Array elements are tracked, not indexes: inserting a container in front of another changes the other one's pointer, and
+its ownership moves with it (see ``sequence_diff``). So for array elements the result may differ from
+``difference(original, final)``, which can only guess from the two objects; both lead from one to the other. Outside of
+arrays with added or removed elements they are the same.
 
-Where the two objects agree by chance (elements equal at an array's ends that are not the same), who last added or
-removed in that array answers for what nobody wrote.
+If the two objects agree by chance (equal elements at an array's ends that are not the same), a difference that no
+policy wrote is attributed to the turn that last added to or removed from that array.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ from gateway.scopes.pointer import Pointer, format_pointer
 
 
 class Overwrite(Struct, frozen=True, kw_only=True):
-    """A place that a change would write again: ``pointer`` over the object as it is now, ``authors`` who wrote it."""
+    """A field that a change would write again: ``pointer`` over the current object, ``authors`` who wrote it before."""
 
     pointer: str
     authors: frozenset[int]
@@ -39,10 +40,10 @@ class Overwrite(Struct, frozen=True, kw_only=True):
 class ChangedField(Struct, frozen=True, kw_only=True):
     """One field in which the object differs from the original.
 
-    ``pointer``: a JSON Pointer over the final object; for what was removed, where it was in the original. ``op``: add,
-    replace or remove. ``before`` and ``after``: decoded JSON values, shared with the objects, msgspec.UNSET for
-    nothing; ``before`` is the original's, or, inside a container that is new as a whole, what the last turn found.
-    ``order``: the one that wrote it last; ``earlier``: those that had written it before, in order.
+    ``pointer``: a JSON Pointer over the final object; over the original one for a removed field. ``op``: add, replace
+    or remove. ``before`` and ``after``: decoded JSON values, shared with the objects, msgspec.UNSET for nothing;
+    ``before`` is the original value, or, inside a container that is new as a whole, the value before the last turn.
+    ``order``: the turn that wrote it last; ``earlier``: the turns that wrote it before, in order.
     """
 
     pointer: str
@@ -54,7 +55,10 @@ class ChangedField(Struct, frozen=True, kw_only=True):
 
 
 class FieldOwnership:
-    """Who wrote what, from the original object on. Objects are decoded JSON values, at most 256 levels deep."""
+    """Keeps which turn wrote which field, starting with the original object.
+
+    Objects are decoded JSON values, at most 256 levels deep.
+    """
 
     __slots__ = ("_last", "_now", "_original", "_root")
 
@@ -65,9 +69,9 @@ class FieldOwnership:
         self._last: Writes = ()
 
     def overwritten(self, operations: Sequence[Operation], *, author: int | None = None) -> tuple[Overwrite, ...]:
-        """What earlier authors wrote and these operations, of ``difference(now, ...)``, would write again.
+        """The fields that other authors wrote and these operations, of ``difference(now, ...)``, would write again.
 
-        ``author`` is left out: nobody overwrites himself. Nothing is recorded. Each place once.
+        Fields that only ``author`` wrote are left out. Nothing is recorded. Each field appears once.
         """
         found: dict[Pointer, set[int]] = {}
         for change in placed(self._now, operations):
@@ -80,7 +84,7 @@ class FieldOwnership:
         )
 
     def _written_by(self, change: Placed) -> Iterator[tuple[Pointer, Writes]]:
-        """The leaves that somebody wrote and this change would write."""
+        """The leaves with a recorded write that this change would write."""
         if change.element and change.op == "add":
             container = self._owners(change.old[:-1])
             if container is not None and container.elements is not None:
@@ -91,9 +95,9 @@ class FieldOwnership:
             yield from owners.leaves(change.found, change.value, change.old)
 
     def record(self, author: int, order: int, operations: Sequence[Operation], after: Value) -> None:
-        """These operations have been applied: they are ``difference(now, after)``, and ``after`` is what is now.
+        """Record applied operations: they are ``difference(now, after)``, and ``after`` is the current object.
 
-        ``author`` is the policy's place in the plan, ``order`` the number of the call; turns rise.
+        ``author`` is the policy's index in the plan, ``order`` the number of the turn, which must increase.
         """
         write = (order, author)
         for change in placed(self._now, operations):
@@ -116,7 +120,7 @@ class FieldOwnership:
         self._now = after
 
     def changes(self, final: Value) -> tuple[ChangedField, ...]:
-        """Every field in which ``final`` (what is now) differs from the original, in the original's order."""
+        """All fields in which ``final`` (the current object) differs from the original, in the original's order."""
         fields: list[ChangedField] = []
         for change in sequence_diff(self._original, final, self._root):
             field = _field(change, change.found, self._writes_of(change))
@@ -141,7 +145,7 @@ class FieldOwnership:
         return way[-1] if len(way) > len(pointer) else None
 
     def _writes_of(self, change: Placed) -> Writes:
-        """Whose a change is; not empty, since somebody wrote."""
+        """The writes to which a change is attributed; never empty."""
         gone = change.element and change.op == "remove"
         owners = None if gone else self._owners(change.path)
         if owners is not None and owners.writes:
@@ -151,14 +155,14 @@ class FieldOwnership:
             writes = elements.removals_at(int(change.old[-1]), change.found) if gone else elements.inserted
             if writes:
                 return writes
-        # Nobody wrote this very place: it came or went by what was done to what stands around it.
+        # This place has no write of its own: it was added or removed with a container or an array element.
         return next((writes for each in reversed(self._path(change.path)) if (writes := each.all_writes())), self._last)
 
 
 def _inside(owners: OwnershipNode, change: Placed, order: int) -> Iterator[ChangedField]:
-    """What others than ``order`` wrote in what came or went as a whole."""
+    """The writes of turns other than ``order`` inside a value that was added or removed as a whole."""
     if type(change.found) is type(change.value):
-        return  # Two arrays, replaced whole for their length: which element was which is not known.
+        return  # Two arrays, replaced whole because of their length: not aligned.
     base = change.old if change.value is UNSET else change.path
     for token, child in owners.below():
         found, value = member(change.found, token), member(change.value, token)

@@ -1,17 +1,17 @@
 r"""JSON Patch as kube-apiserver applies it: evanphx/json-patch v4.13, transcribed operation by operation.
 
-An existing webhook was written against this library, and what is laid down in RFC 6902 it keeps only roughly:
+Existing webhooks were written for this library, which deviates from RFC 6902:
 
 * ``replace`` of a member that is not there adds it; ``copy`` of one copies ``null``; ``test`` for ``null`` finds it.
 * An index may be negative (counted from the end), or have a sign or zeros in front.
 * ``add`` and ``replace`` without ``value`` mean ``null``.
 * The root can be replaced, by an object or an array, but not added.
 * ``test`` compares numbers and strings by their text: 1 is not 1.0, ``"\u0041"`` is not ``"A"``.
-* In a pointer ``~2`` is what it is, and what stands before the first ``/`` does not count.
+* In a pointer ``~2`` stands for itself, and everything before the first ``/`` is ignored.
 * A patch ``null`` is an empty one.
 
-Nothing of this leaves the gateway: what goes out is our own difference. Errors are in the library's words, so that who
-knows them finds them again.
+None of this leaves the gateway: it sends its own difference. Errors have the library's own words, so that users can
+search for them.
 """
 
 import re
@@ -45,14 +45,14 @@ def apply_kubernetes_patch(
 ) -> Value:
     """The document after a JSON Patch; ``document`` may be a msgspec.Raw, whose text then counts in comparisons.
 
-    ``visibility``: see ``gateway.patching.visibility``. Where an array is not shown whole, an index must be one of RFC
+    ``visibility``: see ``gateway.patching.visibility``. If an array is not shown whole, an index must be one of RFC
     6901.
 
-    Raises PatchError; ScopeError if the patch would read what is not in sight.
+    Raises PatchError; ScopeError if the patch would read hidden values.
     """
     if isinstance(document, msgspec.Raw):
         decode(_ANYTHING, bytes(document), "the document", limits)
-    # All of it, since texts are opened only where they are used: then no number or string in it is a surprise.
+    # The whole patch is decoded first: later, texts are opened only where they are used, and must then be valid.
     decode(_ANYTHING, patch, "the JSON Patch", limits)
     operations = decode(_PATCH, patch, "the JSON Patch", limits) or []
     if len(operations) > limits.operations:
@@ -74,13 +74,13 @@ def apply_kubernetes_patch(
 
 
 class _Target:
-    """The document in the making, and what the patch has cost so far."""
+    """The draft of the document, and the cost of the patch so far."""
 
     __slots__ = ("_copied", "_limits", "_shifted", "comparison", "root")
 
     def __init__(self, document: Value, limits: PatchLimits) -> None:
         node = Node(document)
-        # "if doc[0] == '['": anything else is read as an object.
+        # "if doc[0] == '['": everything else is read as an object.
         root = node.open_array() if node.looks_like_array else node.open_object()
         if root is None:
             found = node.value()
@@ -92,7 +92,7 @@ class _Target:
         self._shifted = 0
 
     def find(self, path: str, member: str) -> tuple[Container | None, str]:
-        """findObject: the container that a pointer's last token is about, and that token."""
+        """findObject: the container to which a pointer's last token refers, and that token."""
         tokens = self.tokens(path, member)
         if not tokens:
             return None, ""
@@ -125,7 +125,7 @@ class _Target:
         container.remove(key)
 
     def measure(self, node: Node | None, path: str, *, count: bool = True) -> None:
-        """Refuse a value that would stand too deep at ``path``; what is copied, or measured again, is limited."""
+        """Reject a value that would nest too deep at ``path``; the size of copied or measured values is limited."""
         if node is None:
             return
         text = node.measured()
@@ -157,7 +157,7 @@ def _apply(target: _Target, operation: Operation) -> None:
 
 
 def _check_visibility(target: _Target, visibility: Visibility, operation: Operation) -> None:
-    """Refuse an operation that would read, lose or shift what is hidden."""
+    """Reject an operation that would read, lose or shift hidden values."""
     name = _text(operation, "op")
     if name not in _OPERATIONS:
         return
@@ -282,13 +282,13 @@ def _value(operation: Operation) -> Node | None:
     raw = operation.get("value")
     if raw is None or bytes(raw) == b"null":
         return None if raw is None else Node(None)
-    # What is written as Go would write it may as well be kept as a value: that is compared and copied at less cost.
+    # A text that Go would write in the same way is kept as a value, which is cheaper to compare and copy.
     value = _ANYTHING.decode(raw)
     return Node(value if encoded(value) == bytes(raw) else raw)
 
 
 def _text(operation: Operation, member: str) -> str | None:
-    """A member that should be a string; None if it is not there, or is none."""
+    """A member that should be a string; None if it is absent or no string."""
     raw = operation.get(member)
     try:
         return None if raw is None else _STRING.decode(raw)
@@ -307,7 +307,7 @@ def _pointer(operation: Operation, member: str, name: str) -> str:
 
 
 def _label(operation: Operation | None) -> str:
-    """`` (OP PATH)``, as far as the webhook gave them."""
+    """`` (OP PATH)``, without what the webhook left out."""
     words = [_text(operation or {}, member) for member in ("op", "path")]
     return f" ({' '.join([shown(word) for word in words if word is not None])})" if any(words) else ""
 

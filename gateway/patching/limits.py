@@ -1,22 +1,22 @@
-"""How much work one patch may ask for.
+"""Limits on the work of one patch.
 
-A patch is written by a worker and applied in the gateway's own event loop, where everybody waits for it. A short one
-can ask for a great deal, so what it asks for is bounded, not only how long it is.
+A worker writes the patch, and the gateway applies it in its event loop, where all other reviews wait. A short patch can
+cause a great deal of work, so the work is limited, not only the size.
 """
 
 from gateway.bounds import Bounds, of_body
 
 
 class PatchLimits(Bounds):
-    """The limits of one patch; what passes one is a PatchError that names the limit and what was observed."""
+    """The limits of one patch. A patch that exceeds one is a PatchError with the limit and the observed value."""
 
     operations: int = 10_000
-    """Operations of a JSON Patch. What kube-apiserver takes from clients: maxJSONPatchOperations = 10000. At 1 µs
+    """Operations of a JSON Patch. kube-apiserver's limit for clients: maxJSONPatchOperations = 10000. At 1 µs
     each that is 10 ms of the event loop."""
 
     pointer_tokens: int = 256
-    """Tokens of one pointer. One token is one level: a pointer with more of them than ``depth`` points below
-    everything that may exist."""
+    """Tokens of one pointer. One token is one level: a pointer with more tokens than ``depth`` points to nothing that
+    can exist."""
 
     depth: int = 256
     """Levels of arrays and objects in a patch, and in the document that it makes. The limit for AdmissionReviews.
@@ -24,9 +24,9 @@ class PatchLimits(Bounds):
     each leaves half of that to the caller."""
 
     values: int = 3_145_728
-    """Values of JSON in what changes an object: a patch, or the object anew. Each takes some 100 bytes and 0.2 µs when
-    it is read. As many as there are bytes in the largest object that kube-apiserver takes, 3 MiB: so what is no larger
-    never has more, whatever stands in it."""
+    """JSON values in a change: a patch, or a whole object. Each takes some 100 bytes and 0.2 µs to parse. As many as
+    the largest object that kube-apiserver accepts has bytes, 3 MiB: so a change of that size never exceeds the
+    limit."""
 
     copied_bytes: int = of_body(10)
     """The encoded size of everything that the operations of one patch copy together, or move to a deeper place. The
@@ -35,8 +35,8 @@ class PatchLimits(Bounds):
     measured, at the same cost.)"""
 
     compared_values: int = 100_000
-    """How many values all ``test`` operations together compare one by one, in the dialect of kube-apiserver; a text
-    that is the same throughout counts nothing. At 10 µs each that is 1 s; a Pod has some hundred values."""
+    """How many values all ``test`` operations together compare one by one, in the dialect of kube-apiserver; values
+    with equal texts do not count. At 10 µs each that is 1 s; a Pod has some hundred values."""
 
     shifted_elements: int = 500_000_000
     """How many array elements all insertions and removals together move by one place. Inserting at the front moves

@@ -1,15 +1,14 @@
 """JSON Merge Patch, RFC 7386, on shared structure.
 
-A merge patch looks like what it changes: an object is merged member by member, null removes a member, and anything
-else takes the place of what was there (so an array can only be replaced whole). What it leaves alone is shared with
-the document, and a patch that says only what is so already gives the document itself.
+A merge patch has the shape of the object: objects are merged member by member, null removes a member, and any other
+value replaces the existing one (so an array can only be replaced whole). Unchanged parts are shared with the document,
+and a patch that changes nothing returns the document itself.
 
-Where its worker was shown only a part of the document, the patch still applies to the document itself. Members are
-set and removed by name, so that reads nothing and moves nothing. An array is different: it can only be replaced whole,
-by one who has seen it whole. So an existing array that does not lie in sight is not replaced, removed, or lost
-with an object around it; whether the new one would equal it does not matter, or the patch could ask for that. For the
-same reason a patch is held against what its policy may write as if no hidden value were what it says
-(``merged_unlike``).
+If the worker received only a part of the document, the patch still applies to the whole document. Members are set and
+removed by name, which reads and moves nothing. An array can only be replaced whole, so the worker must have received it
+whole. An existing array with hidden parts is therefore never replaced, removed, or lost with an object around it, even
+if the new one would equal it: otherwise the patch could test for equality. For the same reason, whether a policy may
+write what its patch changes is decided as if no hidden value were equal to the patch's (``merged_unlike``).
 """
 
 from typing import Any
@@ -28,7 +27,7 @@ from gateway.scopes.pointer_set import PointerSet
 _ANYTHING = msgspec.json.Decoder()
 _ABSENT: Any = object()
 _KNOWN = frozenset({"apiVersion", "kind"})
-"""Members of the object that are no secret to anybody who sees a request."""
+"""Members of the object that are never hidden: each request has them."""
 
 
 def apply_merge_patch(
@@ -36,10 +35,10 @@ def apply_merge_patch(
 ) -> Value:
     """The document after a JSON Merge Patch given as JSON text; ``document`` itself is never changed.
 
-    ``visibility`` is what the worker was shown of the document, as places over it; None: all.
+    ``visibility`` is the part of the document that the worker received; None: all.
 
     Raises PatchError if the patch is not JSON, deeper than ``limits.depth``, would change an array that was not shown
-    whole, or is not an object: by RFC 7386 anything else would replace the whole document, which no policy can mean.
+    whole, or is not an object: by RFC 7386 any other value would replace the whole document.
     """
     merge: Any = decode(_ANYTHING, patch, "the merge patch", limits)
     if type(merge) is not dict:
@@ -52,11 +51,11 @@ def apply_merge_patch(
 def merged_unlike(
     document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, visibility: PointerSet
 ) -> Value:
-    """What a merge patch that applies gives where no hidden value is already what the patch says.
+    """The result of a merge patch, as if no hidden value were already equal to the patch's value.
 
-    What differs from the document does not depend on hidden values then, so whoever judges by it tells nothing of them:
-    a worker could else write what it may not, together with what it may, and see from the one whether it has guessed
-    the other. ``apiVersion`` and ``kind`` are not hidden: the request says them to everybody.
+    Its difference from the document does not depend on hidden values, so a check of that difference reveals nothing of
+    them. Otherwise a worker could write a field that it may write together with one that it may not, and learn from the
+    outcome whether it has guessed the hidden value. ``apiVersion`` and ``kind`` are not hidden: each request has them.
     """
     merge: Any = decode(_ANYTHING, patch, "the merge patch", limits)
     return _unlike(document, _merged(document, merge), merge, visibility, known=_KNOWN)
@@ -74,12 +73,12 @@ def _unlike(
         return _another(before) if repeats else after
     if type(before) is not dict:
         return after
-    said = {
+    merged = {
         name: _unlike(before[name], after[name], value, None if visibility is None else visibility.below(name))
         for name, value in patch.items()
         if name in before and name in after and name not in known
     }
-    return {**after, **said}
+    return {**after, **merged}
 
 
 def _another(value: Value) -> Value:
@@ -87,7 +86,7 @@ def _another(value: Value) -> Value:
 
 
 def _check_arrays(target: Value, patch: Value, visibility: PointerSet | None, at: Pointer) -> None:
-    """Refuse a patch that changes an array that is not in sight."""
+    """Reject a patch that changes an array with hidden parts."""
     if visibility is not None and visibility.whole:
         return
     if type(target) is dict and type(patch) is dict:
@@ -113,8 +112,8 @@ def _holds_hidden_array(value: Value, visibility: PointerSet | None) -> bool:
 
 
 def _merged(target: Value, patch: dict[str, Value]) -> Value:
-    """``MergePatch(Target, Patch)`` of RFC 7386, section 2, for a patch that is an object; leaves ``target`` alone."""
-    # Of a target that is not an object the RFC says: "Ignore the contents and set it to an empty Object".
+    """``MergePatch(Target, Patch)`` of RFC 7386, section 2, for a patch that is an object. Copies ``target``."""
+    # The RFC on a target that is not an object: "Ignore the contents and set it to an empty Object".
     shared = type(target) is dict
     result: dict[str, Value] = target if shared else {}
     for name, value in patch.items():

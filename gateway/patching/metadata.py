@@ -1,10 +1,10 @@
-"""Is what a change made still an object of the same kind, whose metadata kube-apiserver can read?
+"""Checks that a changed object still has the same kind, and metadata that kube-apiserver can read.
 
-Whether a patched object can be decoded is known in full only to the API server, which has the types. ``metadata`` is
-the same for all of them (metav1.ObjectMeta), so its JSON types are checked here: a mistake is then a failure of the
-policy that made it, under its failurePolicy, and not a 500 of the API server's that names the gateway.
+Only the API server has the types and can decode the whole patched object. ``metadata`` is the same for all types
+(metav1.ObjectMeta), so its JSON types are checked here: an error is then a failure of the policy that made it, under
+its failurePolicy, and not a 500 of the API server that names the gateway.
 
-``apiVersion`` and ``kind`` say which type that is. What kube-apiserver does when a patch changes them:
+``apiVersion`` and ``kind`` name the type. What kube-apiserver does when a patch changes them:
 
 ==========================  ==================================================  =========================
 the patch                   a built-in type                                     a custom resource
@@ -15,7 +15,7 @@ removes apiVersion          accepted: the type is known                         
 another version             accepted if it knows it, and converted              422 "must be GROUP/VERSION"
 ==========================  ==================================================  =========================
 
-No policy can mean any of these: all of them are refused.
+The gateway rejects all of them.
 """
 
 from typing import Any, Final
@@ -27,14 +27,14 @@ from gateway.gotypes.types import STRING_MAP, read
 _TYPE_META: Final = ("apiVersion", "kind")
 _TEXT: Final = frozenset({str})
 _SHOWN: Final = 100
-"""Characters of an apiVersion or kind that a message repeats: a kind has at most 63."""
+"""Characters of an apiVersion or kind that a message quotes: a kind has at most 63."""
 
 
 def object_fault(before: dict[str, Any], after: dict[str, Any]) -> str | None:
-    """What kube-apiserver could not read of a changed object, and what to do about it; None if all is well.
+    """What kube-apiserver could not read in a changed object, and what to do; None if there is no error.
 
     Args:
-        before: the object as it was; what has not changed is not looked at.
+        before: the object before the change; unchanged parts are not checked.
         after: the object with the change.
     """
     for name in _TYPE_META:
@@ -46,7 +46,7 @@ def object_fault(before: dict[str, Any], after: dict[str, Any]) -> str | None:
         return None
     if type(old) is not dict or type(new) is not dict:
         return metadata_fault(new)
-    # No member's type depends on another member. Most changes are of a label: that is soon looked at.
+    # No member's type depends on another member, so only changed members are checked. Most changes are of a label.
     changed = {name: each for name, each in new.items() if each is not old.get(name) and not _holds_texts(name, each)}
     return metadata_fault(changed) if changed else None
 
@@ -58,7 +58,7 @@ def _holds_texts(name: str, value: Any) -> bool:
 
 
 def metadata_fault(metadata: Any) -> str | None:
-    """What is wrong with the JSON types of an object's ``metadata``; None if nothing is, or it is null or absent."""
+    """The error in the JSON types of an object's ``metadata``; None if there is none, or it is null or absent."""
     try:
         read(metadata, OBJECT_META)
     except DecodeError as error:

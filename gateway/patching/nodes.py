@@ -1,15 +1,15 @@
 """A document as kube-apiserver's JSON Patch library (evanphx/json-patch v4.13) holds it: opened only where it is used.
 
-A node is a value whose text is known, until somebody looks into it; then it is an object or an array of nodes. Which
-of the two it is decides how it compares, so this is a transcription, name by name (lazyNode, partialDoc, partialArray).
-What is different here: texts need not exist. A value of the document is kept decoded, and its text is made when it is
-compared; so what a patch does not touch stays shared with the document.
+A node is a value with a known text until it is opened; then it is an object or an array of nodes. Comparisons depend on
+whether a node is opened, so this module transcribes the library name by name (lazyNode, partialDoc, partialArray). The
+difference: a value of the document is kept decoded, and its text is made only for a comparison; so what a patch does
+not touch stays shared with the document.
 
 * An absent node is None. So is a ``null`` in the document; the library can't tell them apart (nil).
 * ``null`` as a patch's value is a node without text.
 * ``null`` that was copied is a node with the text ``null``; opened, it is an object that cannot be written (a nil map).
 
-Go would panic where such an object is written or an absent node is compared; here that is a PatchError as well.
+Go panics if such an object is written or an absent node is compared; here that is a PatchError as well.
 """
 
 import re
@@ -36,7 +36,7 @@ _ABSENT: Final = object()
 
 
 class PanicError(PatchError):
-    """The library would have ended the request's goroutine."""
+    """The library would panic and end the request's goroutine."""
 
 
 class Node:
@@ -50,7 +50,7 @@ class Node:
 
     @property
     def looks_like_array(self) -> bool:
-        """isArray: judged by the text, up to its first character that is no blank (a carriage return is one)."""
+        """isArray: decided by the first character of the text that is no blank (a carriage return is no blank)."""
         if isinstance(self.raw, msgspec.Raw):
             return bytes(self.raw).lstrip(b" \n\t")[:1] == b"["
         return type(self.raw) is list

@@ -1,16 +1,15 @@
-"""Who wrote what of an object, as a tree beside it that has a node only where somebody wrote.
+"""A tree of the writes to an object. It has nodes only for the places that were written.
 
-* What is written is broken down to *leaves*: a value that holds no other (an empty container is one). Adding labels
-  ``{a: 1}`` writes ``labels/a``; whoever then adds ``labels/b`` writes another leaf.
-* An operation writes the leaves of what was there and of what is there now. So to remove a container is to write all
-  that it held, and the node of a leaf stays when the leaf goes: who adds it again writes it again.
-* Beside an array that was written into stands a list as long as it, with a node for each element that was written
-  into or added, and its index of old for every other. It gains and loses entries as the array does, so that a node
-  stays with its element. What left it is remembered by its index of old and by its content.
-* An array that goes, or is replaced, is one leaf from then on: what stands in another one at the same index has
-  nothing to do with it.
+* A write is split into *leaves*: values without children (an empty container is one). Adding labels ``{a: 1}`` writes
+  ``labels/a``; adding ``labels/b`` later writes another leaf.
+* An operation writes the leaves of the old and of the new value. So removing a container writes all its leaves, and the
+  node of a leaf stays when the leaf is removed: adding it again writes it again.
+* For a written array the tree keeps a list of the same length, with a node for each element that was written into or
+  added, and the original index for each other element. Entries are inserted and removed as in the array, so that a node
+  stays with its element. Removed nodes are kept by original index and by content.
+* An array that is removed or replaced is one leaf from then on: the elements of its replacement are unrelated to it.
 
-The cost is that of what is written; in an array, once, that of copying it.
+The cost is proportional to what is written, plus one copy of each array that is written into.
 """
 
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from gateway.patching.equality import Value
 from gateway.scopes.pointer import Pointer
 
 Write: TypeAlias = tuple[int, int]
-"""The turn in which something was written, and its author."""
+"""The turn of a write, and its author."""
 
 Writes: TypeAlias = tuple[Write, ...]
 """In the order in which they came."""
@@ -32,9 +31,9 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 class ArrayOwnership:
-    """What was written in one array. ``children``: for each element its mark, or its index when nobody had written.
+    """The writes in one array. ``children``: for each element its node, or its original index if it was not written.
 
-    ``inherited``: it was there when nobody had written.
+    ``inherited``: the array is in the original object.
     """
 
     __slots__ = ("_contents", "_indexes", "children", "inherited", "inserted", "removed")
@@ -63,14 +62,14 @@ class ArrayOwnership:
         self.removed = _with(self.removed, write)
 
     def made(self, index: int) -> "OwnershipNode":
-        """The mark of an element; a new one, if need be."""
+        """The node of an element, created if needed."""
         owners = self.children[index]
         if isinstance(owners, int):
             owners = self.children[index] = OwnershipNode(origin=owners)
         return owners
 
     def survivors(self, start: int, stop: int) -> "list[tuple[int, int, OwnershipNode]]":
-        """Of these elements those that stayed: the index when nobody had written, the one now (both rise), the mark."""
+        """The elements that stayed: original index, current index (both increase), and node."""
         found = []
         for index, owners in enumerate(self.children[start:stop], start):
             if isinstance(owners, int):
@@ -93,11 +92,11 @@ class ArrayOwnership:
 
 
 class OwnershipNode:
-    """What was written at one place.
+    """The writes at one place.
 
-    ``leaf``: the writes of the place as a leaf. ``held``: those with which a container came or went here. ``found`` is
-    what the last of either found here, msgspec.UNSET for nothing. Below: ``members`` of an object, or ``elements`` of
-    an array (None: not written into). ``origin``: the index of an element when nobody had written into its array.
+    ``leaf``: the writes of the place as a leaf. ``held``: those that added or removed a container here. ``found`` is
+    the value before the last of either, msgspec.UNSET for none. Below: ``members`` of an object, or ``elements`` of an
+    array (None: not written into). ``origin``: the original index of an array's element.
     """
 
     __slots__ = ("elements", "found", "held", "leaf", "members", "origin")
@@ -176,9 +175,9 @@ class OwnershipNode:
             yield from owners._all()  # noqa: SLF001 - its own class
 
     def leaves(self, found: Value, value: Value, at: Pointer) -> Iterator[tuple[Pointer, Writes]]:
-        """The leaves written already that would be written if ``value`` came to stand here instead of ``found``."""
+        """The leaves with a write that replacing ``found`` by ``value`` here would write again."""
         array = type(found) is list
-        # An array that came again is the leaf that it was when it went.
+        # An array that was removed and added again is still one leaf.
         if self.leaf and (is_leaf(found) or is_leaf(value) or (type(value) is list and not array)):
             yield at, self.leaf
         if array:
@@ -191,7 +190,7 @@ class OwnershipNode:
 
 
 _UNWRITTEN: Final = OwnershipNode()
-"""Of an element into which nobody wrote."""
+"""The node of an element without writes."""
 
 
 def is_leaf(value: Value) -> bool:

@@ -1,4 +1,4 @@
-"""What a worker sent, as bytes, made into values: or refused, whatever the bytes are."""
+"""Parses the JSON that a worker sent. Any invalid bytes are a PatchError."""
 
 from typing import Any, TypeVar
 
@@ -46,12 +46,12 @@ def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: 
 
 
 def _uncapitalized(text: str) -> str:
-    """A library's sentence in the middle of ours."""
+    """A library's message, for the middle of a sentence."""
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 def _hint(content: bytes, error: ValueError) -> str:
-    """What the message leaves out: a lone high surrogate at the end of a string is reported as a truncated text."""
+    """A hint for a misleading message: a lone high surrogate at the end of a string is reported as a truncated text."""
     if "truncated" in str(error) and b"\\u" in content:
         return ", or a surrogate without its other half"
     return ""

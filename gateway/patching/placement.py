@@ -1,14 +1,14 @@
-"""Where the operations of a difference stand in the object before all of them.
+"""The places of a difference's operations in the object before all of them.
 
-The path of an operation is right at the moment when the operation is applied. A difference goes through each array
-from its first element to its last, so when an operation is applied, what lies in front of its index is as in the
-object after all of them, and what lies behind it as in the object before them. Hence:
+The path of an operation is valid at the moment when the operation is applied. A difference visits each array from its
+first element to its last. So when an operation is applied, the elements in front of its index are those of the object
+after all operations, and the elements behind it those of the object before them. Hence:
 
-* an operation's path is its place in the object after (where it is not the removal of an element);
-* its place in the object before has, for each array on the way, as many added elements less and as many removed ones
-  more as the operations before it added to and removed from that array.
+* an operation's path is its place in the object after (unless it removes an element);
+* its place in the object before is computed, for each array on the path, by subtracting the elements that earlier
+  operations added to that array and adding those that they removed from it.
 
-Nothing is applied for that, so the cost is that of the paths.
+No operation is applied for that, so the cost is that of the paths.
 """
 
 from collections.abc import Iterable, Iterator

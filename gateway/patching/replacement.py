@@ -1,9 +1,9 @@
-"""A whole object as a worker's change: the object as it should be, in the place of the one that the worker was sent.
+"""A whole object as a worker's change: it replaces the object that the worker received.
 
-Where the worker was sent only a part, what it returns is compared with that part, never with the object itself: else
-whatever was hidden would read as removed. What differs is then done to the object itself, under the rules of
-``visibility``, and more strictly where an array was shown in part: which of its elements became which is a guess of
-ours, and an element's hidden part must not become another's by that. So such an array may not differ at all.
+If the worker received only a part, its object is compared with that part, never with the whole object: otherwise hidden
+values would count as removed. The difference is then applied to the whole object, by the rules of ``visibility``. An
+array that was shown in part may not differ at all: the alignment of its elements is a heuristic, and must not move one
+element's hidden part to another.
 """
 
 from gateway.patching.difference import difference
@@ -25,11 +25,11 @@ def apply_object(
 ) -> Value:
     """The object after a worker returned it whole, as JSON text; ``before`` itself is never changed.
 
-    ``visibility`` is what the worker was shown of ``before``, as places over it. None: all; then the result is what was
-    returned, and shares nothing with ``before``.
+    ``visibility`` is the part of ``before`` that the worker received. None: all; then the result is the worker's object
+    and shares nothing with ``before``.
 
-    Raises PatchError if the text is not a JSON object, is deeper than ``limits.depth``, or differs from what was sent
-    in a way that would lose or shift what was hidden.
+    Raises PatchError if the text is not a JSON object, is deeper than ``limits.depth``, or has a difference that would
+    lose or shift hidden values.
     """
     returned = parse_object(content, limits=limits)
     if visibility is None or visibility.whole:

@@ -1,15 +1,18 @@
-"""Whether a change keeps to what a policy may write. Judged on the difference between before and after, whatever form
-the worker chose: a replacement by the same value changes nothing, so it is not outside of anything. (But for a merge
-patch that repeats a value that was hidden: see ``merging.merged_unlike``.)
+"""Whether a change stays within what a policy may write.
 
-* Granted places (``writes``, and what the worker claims): every value that comes or goes must lie in one. A container
-  above one may come and go as far as this holds for all in it: who may write ``/metadata/labels/team`` may create
-  ``/metadata/labels`` to that end. Empty containers on the way to a place are part of the way.
-* An element is inserted or removed only where the place of every element is granted (``/spec/containers/*``, or
-  wider), since those behind it change their index, and with it the place that would be granted. Whether elements came
-  and went is a guess of the difference; where all that differs, place by place, is granted, none did.
-* Protected places, where nothing was granted by name: no operation touches one, nor a container that holds one. There
-  null is as good as nothing: Go's types write ``creationTimestamp: null`` into an object that has none.
+Only the difference between before and after counts, whatever the form of the change: a replacement by an equal value
+changes nothing and is allowed. (The exception is a merge patch that repeats a hidden value: see
+``merging.merged_unlike``.)
+
+* Granted places (``writes``, and what the worker claims): every value that is added or removed must be in one. A
+  container above one may be added or removed if this holds for everything in it: a policy that may write
+  ``/metadata/labels/team`` may create ``/metadata/labels`` for it. Empty containers on the path to a granted place may
+  be created too.
+* An element may be inserted or removed only if the places of all elements are granted (``/spec/containers/*``, or
+  wider), because the elements behind it change their index, and so their place. Insertions and removals are guesses of
+  the difference; if everything that differs, place by place, is granted, there are none.
+* Protected places, which must be granted by name: no operation may touch one, nor a container of one. There null counts
+  as absent: Go's types write ``creationTimestamp: null`` into an object without one.
 """
 
 from collections.abc import Sequence
@@ -28,11 +31,11 @@ from gateway.scopes.pointer_set import ANY, PointerSet
 from gateway.scopes.writes import Writes
 
 _LISTED: Final = 5
-"""Granted places that a message names: at 200 characters each, 1 KB."""
+"""Granted places that a message lists: at 200 characters each, 1 KB."""
 
 _GRANTED: Final = ("writes grants", "if it should, add the place to its writes, else correct its worker")
 _CLAIMED: Final = ("its worker claims to write", "the worker must claim what it changes, or leave it alone")
-"""What bounds a change, and what to do about a change beyond."""
+"""What bounds a change, and what to do about a change outside of it."""
 
 
 def out_of_scope(
@@ -43,12 +46,12 @@ def out_of_scope(
     Args:
         before: the object, a decoded JSON value at most 256 levels deep.
         after: the object after the change, likewise.
-        operations: their difference, as ``difference`` gives it.
+        operations: their difference, as ``difference`` returns it.
         writes: what the policy may change.
-        subresource: the request's; "" for none. What is protected depends on it.
+        subresource: the request's; "" for none. The protected places depend on it.
 
     Returns:
-        The first place that lies outside, and what is granted; never a value. See DESIGN.md, "Configuration": writes.
+        The first place outside, and what is granted; never a value. See DESIGN.md, "Configuration": writes.
     """
     scopes = [
         (places, *reported)
@@ -57,7 +60,7 @@ def out_of_scope(
     ]
     protected = writes.protected(subresource)
     if not scopes and (protected is None or not any(protected.at(parse_pointer(each.path)) for each in operations)):
-        # Nearly always: then nobody needs to know what stood there.
+        # Nearly always true: then the old values are not needed.
         return None
     changes = list(placed(before, operations))
     for places, reported, remedy in scopes:
@@ -76,7 +79,7 @@ def out_of_scope(
 
 
 def _outside(change: Placed, places: PointerSet) -> Pointer | None:
-    """The first place, as it is named when the operation is applied, at which something comes or goes outside."""
+    """The first place outside at which a value is added or removed, as it is when the operation is applied."""
     if change.element:
         container = places.at(change.path[:-1])
         return None if container is not None and container.covers((ANY,)) else change.path
@@ -89,12 +92,12 @@ def _outside(change: Placed, places: PointerSet) -> Pointer | None:
 
 
 def _stays_in(before: Value, after: Value, places: PointerSet | None) -> bool:
-    """Whether all that differs, place by place, lies in ``places``; msgspec.UNSET for what is not there."""
+    """Whether everything that differs, place by place, is in ``places``; msgspec.UNSET for an absent value."""
     if before is after or (places is not None and places.whole):
         return True
     if places is None:
         return before is not UNSET and after is not UNSET and equal(before, after)
-    # Containers are not held for equal first: that would look at what is deep in them again at each level.
+    # Containers are not compared first: that would compare their deeper values again at each level.
     if type(before) is dict and type(after) is dict:
         names = {**before, **after}
         return all(_stays_in(before.get(name, UNSET), after.get(name, UNSET), places.below(name)) for name in names)
@@ -107,12 +110,12 @@ def _stays_in(before: Value, after: Value, places: PointerSet | None) -> bool:
 
 
 def _is_simple(value: Value) -> bool:
-    """Whether it is a value, and no container."""
+    """Whether it is a value that is no container."""
     return value is not UNSET and type(value) is not dict and type(value) is not list
 
 
 def _uncovered(value: Value, places: PointerSet | None, at: Pointer) -> Pointer | None:
-    """The first place in a value that comes or goes which does not lie in ``places``, as seen from there."""
+    """The first place, relative to an added or removed value, that is not in ``places``."""
     if places is None:
         return at
     if places.whole:
@@ -153,7 +156,7 @@ def _held(value: Value, protected: PointerSet, at: Pointer) -> Pointer | None:
 
 
 def _listed(places: PointerSet) -> str:
-    """What is granted, shortened."""
+    """The granted places, shortened."""
     pointers = [shown(format_pointer(pointer)) for pointer in places.pointers]
     if not pointers:
         return "nothing"

@@ -1,13 +1,13 @@
-"""What differs between the first and the last of several objects, each of which was made out of the one before.
+"""The difference between the first and the last of several objects, each made from the one before by known operations.
 
-``difference`` has to guess which element of an array became which. Here that is known, from the operations by which
-each object was made: the tree of marks says which elements are still there, and where. So a container whose image one
-policy changed, and in front of which another one put its own, is still that container; and one that was removed has
-not become the one that somebody else added.
+``difference`` has to guess which element of an array became which. Here it is known: the ownership tree has the
+elements that stayed, and their indexes. So a container whose image one policy changed, and in front of which another
+policy inserted one, is still the same container; and a removed container is not taken for one that another policy
+added.
 
-Two things nobody did: what is equal at both ends of an array, or was removed and came again between two elements that
-stayed, is no difference, whoever wrote it. An array that was replaced as a whole has no elements that stayed: there the
-difference guesses.
+Equal elements at both ends of an array, and elements that were removed and added again between two elements that
+stayed, are no difference. An array that was replaced as a whole has no elements that stayed: there ``difference`` is
+used.
 """
 
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ from gateway.scopes.pointer import Pointer
 
 
 def sequence_diff(before: Value, after: Value, owners: OwnershipNode | None) -> Iterator[Placed]:
-    """The operations that make ``after`` out of ``before``; applied in this order they do.
+    """The operations that, applied in this order, turn ``before`` into ``after``.
 
-    ``owners`` is what was written on the way from one to the other. Both must be at most 256 levels deep.
+    ``owners`` has the writes between the two. Both must be at most 256 levels deep.
     """
     return _compared(before, after, owners, (), ())
 
@@ -56,10 +56,10 @@ def _compared(
 def _followed(
     before: list[Value], after: list[Value], elements: ArrayOwnership, old: Pointer, path: Pointer
 ) -> Iterator[Placed]:
-    """What differs between two arrays of which some elements are known to have stayed."""
+    """The difference between two arrays in which some elements are known to have stayed."""
     start, end = _equal_ends(before, after)
     last = (len(before) - end, len(after) - end)
-    # One of them may be equal, by chance, to another one at an end.
+    # An element that stayed may be equal by chance to a different one at an end.
     stayed = [each for each in elements.survivors(start, last[1]) if start <= each[0] < last[0]]
     row = column = start
     for next_row, next_column, owners in (*stayed, (*last, None)):

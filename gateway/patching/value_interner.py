@@ -1,7 +1,7 @@
 """Numbers for JSON values: equal values have the same number, whatever their size.
 
-Aligning two arrays compares each element of one with many of the other, and does so again for the arrays inside. With
-numbers each container is looked at once, and every comparison after that is one of two integers.
+Aligning two arrays compares each element of one with many of the other, and again for the arrays inside. With numbers,
+each container is visited once, and all later comparisons compare two integers.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ _TRUE, _FALSE = object(), object()
 
 
 class ValueInterner:
-    """The numbers of all values met so far. The containers must outlive it: they are known by their ``id``."""
+    """The numbers of all values seen so far. The containers must outlive it: they are identified by their ``id``."""
 
     __slots__ = ("_by_content", "_by_id", "_contents")
 
@@ -43,7 +43,7 @@ class ValueInterner:
         return number
 
     def equal(self, one: Value, other: Value) -> bool:
-        """What ``equality.equal`` says, at a cost that is paid once for each container, however often it is asked."""
+        """The same as ``equality.equal``, at a cost paid once per container, however many comparisons there are."""
         return one is other or self.number(one) == self.number(other)
 
     def known_equal(self, one: Value, other: Value) -> bool:

@@ -1,26 +1,25 @@
-"""What a patch may read and move, where its worker was shown only a part of the object.
+"""What a patch may read and move if its worker received only a part of the object.
 
-A worker answers about its document, but its patch is applied to the real object. Without a rule the patch would read
-what the document hid: ``copy`` a password into a label, ``test`` it until the answer changes, move a hidden element to
-an index that is shown. So:
+A worker answers about its document, but its patch is applied to the whole object. Without rules the patch could read
+hidden values: ``copy`` a password into a label, guess it with ``test``, move a hidden element to a visible index. So:
 
-* What a patch reads lies in sight: the ``path`` of a ``test``, the ``from`` of ``copy`` and ``move``. Else it is a
-  ScopeError, which depends on the path and on what was shown, never on what stands there.
-* An existing value is replaced or removed only if all of it was shown: else it would be lost by one who does not know
-  it.
-* An array index passes through an element only if something in that element was shown. An element is inserted or
-  removed only in an array that is shown whole, since that moves all behind it. ``-`` is always fine.
-* What the patch itself has written somewhere is in sight there from then on, be it a value or that there is none.
+* A patch may only read visible places: the ``path`` of a ``test``, the ``from`` of ``copy`` and ``move``. Otherwise it
+  is a ScopeError, which depends on the path and the inputs, never on the value.
+* An existing value may be replaced or removed only if all of it is visible: otherwise the worker would lose values that
+  it does not know.
+* An index may lead through an array's element only if a part of that element is visible. An element may be inserted or
+  removed only in an array that is shown whole, because that moves all elements behind it. ``-`` is always allowed.
+* A place that the patch itself has written is visible from then on, even if it wrote that there is no value.
 
-It follows that **no hidden value ever changes its place, is lost, or is compared with anything**. So two objects that
-differ in nothing but hidden scalars give the same outcome, to the last word of a message. If they also differ in which
-hidden members there are, one patch may be refused and the other applied (something in the way, or no parent there);
-but where both are applied, what is shown of the results is the same. That holds for a whole object as well, and for a
-merge patch but for one thing: that may remove or replace hidden members by their names (see ``merging``). Where its
-policy may not write them, it is refused although they may have that very value already.
+It follows that **no hidden value is ever moved, lost or compared**. So two objects that differ only in hidden scalars
+have the same outcome, including all messages. If they also differ in which hidden members exist, a patch may be
+rejected for one and applied to the other (a value in the way, or a missing parent); but if both are applied, the
+visible parts of the results are the same. This also holds for a whole object, and for a merge patch with one exception:
+it may remove or replace hidden members by name (see ``merging``). If its policy may not write them, it is rejected even
+if they already have that value.
 
-The messages name the input that is missing, as a JSON Pointer over the AdmissionRequest, and only in the patch's own
-words: the names of hidden members are hidden, too.
+The messages name the missing input as a JSON Pointer over the AdmissionRequest, and use only tokens of the patch: the
+names of hidden members are hidden, too.
 """
 
 from collections.abc import Callable
@@ -35,13 +34,13 @@ from gateway.scopes.pointer import Pointer, array_index, format_pointer
 from gateway.scopes.pointer_set import ANY, PointerSet
 
 Children: TypeAlias = dict[str, Any] | list[Any] | None
-"""What stands in a container; None for a value that is none."""
+"""The children of a container; None for a value that is no container."""
 
 _WHOLE: Final = PointerSet([()])
 
 
 class _Opened:
-    """A view into which the patch has written: ``children`` are its own places, and ``rest`` is as it was shown."""
+    """A view after a write of the patch: ``children`` are the written places, and ``rest`` is the original view."""
 
     __slots__ = ("children", "rest")
     whole: Final = False
@@ -57,35 +56,35 @@ class _Opened:
         return self.rest.below(token)
 
     def covers(self, pointer: Pointer) -> bool:
-        """Asked for every child at once: what was written into some does not count."""
+        """The view of all children together: writes into some of them do not count."""
         return self.rest is not None and self.rest.covers(pointer)
 
 
 View: TypeAlias = PointerSet | _Opened
-"""What is in sight at and below one place; None in its stead: nothing is."""
+"""What is visible at and below one place; None: nothing."""
 
 
 def children_of(value: Value) -> Children:
-    """What stands in a decoded JSON value."""
+    """The children of a decoded JSON value."""
     return value if type(value) is dict or type(value) is list else None
 
 
 def missing(pointer: Pointer) -> str:
-    """The input that would show a place of the object, as a message names it, and what to do."""
+    """The input that would make a place of the object visible, and what to do, for messages."""
     lacking = shown(f"/{OBJECT}{format_pointer(pointer)}")
     return f"the policy's inputs lack {lacking}; add it, or let the worker leave it alone"
 
 
 def shows_array(view: View | None) -> bool:
-    """Whether an array is shown whole: itself, or each of its elements, whichever they are."""
+    """Whether an array is shown whole: itself, or all of its elements."""
     return view is not None and (view.whole or view.covers((ANY,)))
 
 
 class Visibility:
-    """What is in sight of one patch, while it is applied.
+    """What is visible to one patch while it is applied.
 
-    ``shown`` are places over the object. ``opened`` tells what stands in a container of the document, in the form in
-    which it is being patched. With ``arrays_whole`` an array may not even be passed through if it is not shown whole.
+    ``shown`` are places over the object. ``opened`` returns the children of a container of the document, in the form in
+    which it is being patched. With ``arrays_whole``, no path may lead through an array that is not shown whole.
     """
 
     __slots__ = ("_arrays_whole", "_opened", "_view")
@@ -98,7 +97,7 @@ class Visibility:
         self._arrays_whole = arrays_whole
 
     def check_read(self, root: Any, pointer: Pointer) -> None:
-        """Refuse to read what is not in sight: a ScopeError. A PatchError, if nothing can stand there."""
+        """Raise a ScopeError if ``pointer`` is not visible, a PatchError if no value can be there."""
         view: View | None = self._view
         for token in pointer:
             if view is None or view.whole:
@@ -112,9 +111,9 @@ class Visibility:
             self._check_path(root, pointer)
 
     def check_write(self, root: Any, pointer: Pointer, *, replaces: bool = False) -> None:
-        """Refuse, with a PatchError, to write at ``pointer`` what would lose or shift something hidden.
+        """Raise a PatchError if a write at ``pointer`` would lose or shift hidden values.
 
-        From then on the place is in sight. ``replaces``: an array's element is exchanged, not inserted or removed.
+        From then on the place is visible. ``replaces``: an array's element is replaced, not inserted or removed.
         """
         if not pointer:
             self._check_lost(root, self._view, pointer)
@@ -127,14 +126,14 @@ class Visibility:
         children = self._opened(container)
         if type(children) is list:
             if last == "-" and not self._arrays_whole:
-                # Only who knows its length can know the index of what was appended.
+                # Without the array's length, the worker cannot know the index of the appended element.
                 own = None if view is None else (*at, str(len(children)))
             else:
                 own = self._element(children, view, pointer, replaces=replaces)
         elif type(children) is dict:
             if last in children:
                 self._check_lost(children[last], _below(view, last), pointer)
-            # To one who was not shown the container, "-" may have been the end of an array.
+            # If the container is hidden, "-" may have been the end of an array.
             own = None if last == "-" and view is None else pointer
         else:
             raise _nothing(pointer, len(at))
@@ -142,9 +141,9 @@ class Visibility:
             self._own(own)
 
     def _check_path(self, root: Any, pointer: Pointer) -> None:
-        """Refuse a pointer that names something else than what was shown, or leads through what was not.
+        """Reject a pointer that names something else than what is visible, or leads through hidden elements.
 
-        An input may call a member "-1", which kube-apiserver's library takes for an index; that was not what was shown.
+        An input may name a member "-1", which kube-apiserver's library takes for an index of an array.
         """
         at = len(pointer) - 1
         container, view = self._descend(root, pointer[:-1])
@@ -158,7 +157,7 @@ class Visibility:
             raise _nothing(pointer, at)
 
     def _element(self, array: list[Any], view: View | None, pointer: Pointer, *, replaces: bool) -> Pointer | None:
-        """The place that the patch may call its own, after it has written to an index."""
+        """The place that is visible after the patch has written to an index."""
         if shows_array(view):
             return None
         at = len(pointer) - 1
@@ -169,7 +168,7 @@ class Visibility:
         return pointer
 
     def _descend(self, root: Any, pointer: Pointer) -> tuple[Any, View | None]:
-        """What stands at ``pointer`` and what is in sight of it; where all is in sight, its node does not matter."""
+        """The value at ``pointer`` and the view of it; if all of it is visible, its node does not matter."""
         node: Any = root
         view: View | None = self._view
         for at, token in enumerate(pointer):
@@ -187,7 +186,7 @@ class Visibility:
         return node, view
 
     def _step(self, array: list[Any], view: View | None, pointer: Pointer, at: int) -> tuple[Any, View]:
-        """The element of an array that is not shown whole, and what is in sight of it."""
+        """The element of an array that is not shown whole, and the view of it."""
         index, below = array_index(pointer[at]), _below(view, pointer[at])
         if self._arrays_whole or index is None or below is None:
             raise _no_index(pointer, at)
@@ -203,7 +202,7 @@ class Visibility:
             )
 
     def _hides(self, value: Any, view: View | None) -> bool:
-        """Whether a part of an existing value is not in sight."""
+        """Whether a part of an existing value is hidden."""
         if view is None:
             return True
         if view.whole:
@@ -216,7 +215,7 @@ class Visibility:
         return True
 
     def _own(self, pointer: Pointer) -> None:
-        """What is written at ``pointer`` is in sight from now on."""
+        """Make the written place ``pointer`` visible from now on."""
         view = self._view
         if not isinstance(view, _Opened):
             view = self._view = _Opened(view)
@@ -231,7 +230,7 @@ class Visibility:
 
 
 class RestrictedDraft(Draft):
-    """A draft of which only a part is in sight."""
+    """A draft of which only a part is visible."""
 
     __slots__ = ("_visibility",)
 
@@ -240,27 +239,27 @@ class RestrictedDraft(Draft):
         self._visibility = visibility
 
     def read(self, target: Pointer) -> Value:
-        """The value at ``target``, if it is in sight."""
+        """The value at ``target``, if it is visible."""
         self._visibility.check_read(self.root, target)
         return super().read(target)
 
     def put(self, value: Value, target: Pointer) -> None:
-        """``add``, if that loses and shifts nothing hidden."""
+        """``add``, if it loses and shifts no hidden value."""
         self._visibility.check_write(self.root, target)
         super().put(value, target)
 
     def set(self, value: Value, target: Pointer) -> None:
-        """``replace``, if that loses nothing hidden."""
+        """``replace``, if it loses no hidden value."""
         self._visibility.check_write(self.root, target, replaces=True)
         super().set(value, target)
 
     def take(self, target: Pointer) -> Value:
-        """``remove``, if that loses and shifts nothing hidden."""
+        """``remove``, if it loses and shifts no hidden value."""
         self._visibility.check_write(self.root, target)
         return super().take(target)
 
     def move(self, source: Pointer, target: Pointer) -> None:
-        """``move``, if what is moved is in sight."""
+        """``move``, if the moved value is visible."""
         self._visibility.check_read(self.root, source)
         super().move(source, target)
 
@@ -270,7 +269,7 @@ def _below(view: View | None, token: str) -> View | None:
 
 
 def _nothing(pointer: Pointer, at: int) -> PatchError:
-    """In the same words whether something hidden is in the way, or there is nothing: it must not tell the kind."""
+    """The same message for a hidden value in the way and for no value: it must not reveal the type."""
     return PatchError(f"there is no {quoted(pointer[at])} in {place(pointer[:at])}")
 
 

@@ -1,13 +1,13 @@
-"""The AdmissionReview that a webhook answers, read and verified as kube-apiserver reads and verifies it.
+"""Reads and verifies the AdmissionReview that a webhook answers, as kube-apiserver does.
 
-Three steps, each with its own words in front of an error; all three are errors of the call, so that the webhook's
+There are three steps, each with its own prefix of the error. All errors are errors of the call, so the webhook's
 failurePolicy applies:
 
-1. The text becomes JSON, and its apiVersion and kind a type; here, and only here, names are known in any case of
-   letters, so that ``APIVERSION`` chooses a type too. What the text does not say, the type asked for says.
-2. JSON becomes that type, by the rules of ``gateway.gotypes``: another case is another name, unknown members are
-   ignored, wrong types are errors, in the echoed request as well. Of members with the same name the last counts; two
-   objects are put together; a ``null`` leaves a plain value as it was.
+1. The text is parsed as JSON, and its apiVersion and kind select a type. Only here names are case-insensitive, so
+   ``APIVERSION`` selects a type too. If apiVersion or kind is absent, that of the request is used.
+2. The JSON is decoded into that type, by the rules of ``gateway.gotypes``: names are case-sensitive, unknown members
+   are ignored, wrong types are errors, in the echoed request as well. Of several members with the same name the last
+   counts; two objects are merged; ``null`` leaves a plain value unchanged.
 3. The type is verified (VerifyAdmissionResponse):
 
    ========================================  ==========================  ==================================
@@ -47,18 +47,18 @@ _SCHEME: Final = "pkg/runtime/scheme.go:111"
 _CALL: Final = "failed to call webhook"
 _VERIFICATION: Final = "received invalid webhook response"
 _SHOWN: Final = 200
-"""Characters of an answer's own words that an error repeats: a uid has 36, an apiVersion at most some 300."""
+"""Characters of an answer's text that an error quotes: a uid has 36, an apiVersion at most some 300."""
 
 
 class AnswerError(Exception):
-    """A webhook's answer that kube-apiserver would not take: ``str(error)`` is what it would say, in its own words.
+    """A webhook's answer that kube-apiserver would reject: ``str(error)`` is kube-apiserver's own message.
 
-    What comes before is the caller's: ``failed calling webhook "NAME": ``.
+    The caller adds the prefix ``failed calling webhook "NAME": ``.
     """
 
 
 class WebhookStatus(Struct, frozen=True, kw_only=True):
-    """The metav1.Status of an answer, as it was sent: zero where it says nothing.
+    """The metav1.Status of an answer, as sent; absent fields are zero.
 
     ``details`` is a metav1.StatusDetails in its JSON shape, without members that are unknown or null; None if absent.
     """
@@ -73,8 +73,8 @@ class WebhookStatus(Struct, frozen=True, kw_only=True):
 class WebhookAnswer(Struct, frozen=True, kw_only=True):
     """A verified AdmissionResponse.
 
-    ``patch`` is what the base64 says, not yet looked at; None where there is none, or an empty one, or where the phase
-    has none. ``patch_type`` goes with it: in v1 as it was sent, ``JSONPatch`` or not.
+    ``patch`` is the decoded base64, not yet parsed; None if it is absent, empty, or not allowed in the phase.
+    ``patch_type`` goes with it: in v1 as sent, ``JSONPatch`` or not.
     """
 
     allowed: bool
@@ -86,7 +86,7 @@ class WebhookAnswer(Struct, frozen=True, kw_only=True):
 
 
 def read_answer(body: bytes, *, uid: str, api_version: str, mutating: bool) -> WebhookAnswer:
-    """Read what a webhook answered with a 2xx status.
+    """Read a webhook's answer with a 2xx status.
 
     Args:
         body: the whole body, whatever its Content-Type.
@@ -95,7 +95,7 @@ def read_answer(body: bytes, *, uid: str, api_version: str, mutating: bool) -> W
         mutating: the phase.
 
     Raises:
-        AnswerError: kube-apiserver would say that the call failed.
+        AnswerError: kube-apiserver would treat the call as failed.
     """
     if not body:
         raise AnswerError(f"{_CALL}: 0-length response")
@@ -149,18 +149,18 @@ def _verify_patch(patch: bytes | None, patch_type: str | None, *, mutating: bool
 
 
 def _typed(body: bytes, api_version: str) -> dict[str, Any]:
-    """The AdmissionReview of the version asked for, its known members only."""
+    """The AdmissionReview of the requested version, with its known members only."""
     value = _decoded(body)
     try:
         meta = read(value, VERSION_AND_KIND) or {}
     except DecodeError as error:
         raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: {error.go}") from None
-    said, kind = meta.get("apiVersion", ""), meta.get("kind", "") or KIND
-    if said.count("/") > 1:
-        raise AnswerError(f"{_CALL}: unexpected GroupVersion string: {said[:_SHOWN]}")
-    actual = _defaulted(said, api_version)
+    group_version, kind = meta.get("apiVersion", ""), meta.get("kind", "") or KIND
+    if group_version.count("/") > 1:
+        raise AnswerError(f"{_CALL}: unexpected GroupVersion string: {group_version[:_SHOWN]}")
+    actual = _defaulted(group_version, api_version)
     if actual.endswith("/"):
-        # kube-apiserver repeats all of the answer here.
+        # kube-apiserver quotes the whole answer here.
         raise AnswerError(f"{_CALL}: Object 'apiVersion' is missing")
     if kind in UNVERSIONED or (kind in OPTIONS and actual in API_VERSIONS):
         raise _unconverted(f"v1.{kind}", api_version)
@@ -179,9 +179,9 @@ def _unconverted(found: str, api_version: str) -> AnswerError:
 
 
 def _decoded(body: bytes) -> Any:
-    """The JSON value that a body holds."""
+    """The JSON value in a body."""
     try:
-        # Go puts U+FFFD where the text is not UTF-8, as Python does.
+        # Go replaces invalid UTF-8 by U+FFFD, as Python does.
         text = body.decode("utf-8-sig", "replace")
         if too_deep(body, DEPTH):
             raise AnswerError(f"{_CALL}: couldn't get version/kind; json parse error: exceeded max depth of {DEPTH}")
@@ -194,9 +194,9 @@ def _refused(constant: str) -> Any:
     raise ValueError(f"invalid character {constant[:1]!r} looking for beginning of value")
 
 
-def _defaulted(said: str, api_version: str) -> str:
-    """The apiVersion of an answer; what it leaves out is that of the type asked for (gvkWithDefaults)."""
-    return api_version if said in {"", "/", f"{_GROUP}/"} else said.removeprefix("/")
+def _defaulted(group_version: str, api_version: str) -> str:
+    """The apiVersion of an answer; what is absent is taken from the requested type (gvkWithDefaults)."""
+    return api_version if group_version in {"", "/", f"{_GROUP}/"} else group_version.removeprefix("/")
 
 
 def _kind_words(api_version: str, kind: str) -> str:

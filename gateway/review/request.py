@@ -1,11 +1,11 @@
-"""The AdmissionReview as it comes: decoded only as far as somebody looks.
+"""The AdmissionReview that the gateway receives, decoded lazily.
 
 An AdmissionRequest (admission.k8s.io/v1 and v1beta1, the same fields) is kept as its members' own bytes, in their own
-order, unknown ones included. Small members are decoded when the review arrives, because matching reads them always. The
-large ones (``object``, ``oldObject``, ``options``) stay bytes until somebody needs the value, and mostly nobody does: a
-document passes on the API server's bytes.
+order, including unknown members. Small members are decoded when the review arrives, because matching always reads them.
+The large ones (``object``, ``oldObject``, ``options``) are decoded when their value is first read. Mostly it never is:
+documents copy the API server's bytes.
 
-What kube-apiserver sends and what not:
+What kube-apiserver sends:
 
 * Absent, not empty or null, when empty: ``name``, ``namespace``, ``subResource``, ``requestSubResource``,
   ``userInfo.uid`` and ``userInfo.extra``. ``object``, ``oldObject`` and ``options`` are a literal ``null`` when there
@@ -27,7 +27,7 @@ API_VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 DEPTH: Final = 256
 """How deep a review may nest. Kubernetes' deepest type, a CRD's schema, allows less than 200; JSON Schema is the only
-one that recurses at all. Below Python's own recursion limit of 1000, so nothing further in can run out of stack."""
+recursive type. The limit is below Python's recursion limit of 1000, so that no later step can exceed that."""
 
 _NULL: Final = b"null"
 _T = TypeVar("_T")
@@ -43,10 +43,9 @@ class GroupVersionKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReviewError(Exception):
-    """The body is not an AdmissionReview that can be judged: HTTP 400, since without a uid no review can be answered.
+    """The body is not a valid AdmissionReview: HTTP 400, since without a uid no review can be answered.
 
-    ``str(error)`` says what was expected and what was found, in one line, and never quotes the body: it may be a
-    Secret.
+    ``str(error)`` has what was expected and what was found, in one line, and never quotes the body: it may be a Secret.
     """
 
 
@@ -59,7 +58,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """authentication.k8s.io/v1 UserInfo: who sent the request to the API server."""
+    """authentication.k8s.io/v1 UserInfo: the user who sent the request to the API server."""
 
     username: str = ""
     uid: str = ""
@@ -96,15 +95,15 @@ _READ_ALWAYS: Final[tuple[tuple[str, str, "msgspec.json.Decoder[Any]", Any], ...
     ("namespace", "namespace", _optional_string, ""),
     ("dry_run", "dryRun", _boolean, False),
 )
-"""Attribute, member, how it is read, and what an absent one or null means; None: it must be there. The uid comes first:
-without one nothing else counts."""
+"""Attribute, member, decoder, and the value of an absent or null member; None: the member is required. The uid comes
+first: its error takes precedence."""
 
 
 class Request:
     """One AdmissionRequest and the apiVersion of the review that carried it.
 
-    ``members`` are the request's members as JSON bytes, in the order they came. Every property raises ReviewError if
-    its member does not have the type that Kubernetes gives it.
+    ``members`` are the request's members as JSON bytes, in the request's order. Each property raises ReviewError if its
+    member does not have Kubernetes' type.
     """
 
     __slots__ = (
@@ -161,20 +160,20 @@ class Request:
             raise _unreadable(name, error) from None
 
     def raw(self, name: str) -> bytes | None:
-        """The JSON text of a top-level member, exactly as it came; None where it is absent."""
+        """The JSON text of a top-level member, exactly as received; None if it is absent."""
         raw = self.members.get(name)
         return None if raw is None else bytes(raw)
 
     @property
     def object(self) -> Any:
-        """The decoded ``object``: a dict, or None on DELETE. The same value each time; nobody may change it."""
+        """The decoded ``object``: a dict, or None on DELETE. It is the same value each time and must not be mutated."""
         if self._object is _UNREAD:
             self._object = self._container("object")
         return self._object
 
     @property
     def old_object(self) -> Any:
-        """The decoded ``oldObject``: a dict, or None on CREATE and CONNECT. Nobody may change it."""
+        """The decoded ``oldObject``: a dict, or None on CREATE and CONNECT. It must not be mutated."""
         if self._old_object is _UNREAD:
             self._old_object = self._container("oldObject")
         return self._old_object
@@ -196,24 +195,22 @@ class Request:
 
     @property
     def request_kind(self) -> GroupVersionKind:
-        """The kind of the client's own request, before conversion; ``kind`` where the API server does not say it."""
+        """The kind of the client's own request, before conversion; ``kind`` if ``requestKind`` is absent."""
         return self._member("requestKind", _optional_kind, None) or self.kind
 
     @property
     def request_resource(self) -> GroupVersionResource:
-        """The resource of the client's own request, before conversion; ``resource`` where the API server does not say
-        it.
-        """
+        """The resource of the client's own request, before conversion; ``resource`` if that is absent."""
         return self._member("requestResource", _optional_resource, None) or self.resource
 
     @property
     def request_sub_resource(self) -> str:
-        """The subresource of the client's own request; ``subResource`` where the API server does not say it."""
+        """The subresource of the client's own request; ``subResource`` if ``requestSubResource`` is absent."""
         return self._member("requestSubResource", _optional_string, None) or self.sub_resource
 
     @property
     def user_info(self) -> UserInfo:
-        """Who sent the request."""
+        """The user who sent the request to the API server."""
         return self._member("userInfo", _user_info, None) or UserInfo()
 
 
@@ -225,11 +222,11 @@ def decode(body: bytes, *, depth: int = DEPTH) -> Request:
     """Read an AdmissionReview.
 
     Args:
-        body: one JSON text in UTF-8, at most as large as the listener lets pass.
+        body: one JSON text in UTF-8, at most as large as the listener accepts.
         depth: how deep it may nest.
 
     Returns:
-        The request, with everything that matching always reads already checked.
+        The request. The members that matching always reads have been checked.
 
     Raises:
         ReviewError: empty, not UTF-8, not JSON, too deep, not a review, of an unknown version, without request or uid.

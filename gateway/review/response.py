@@ -1,6 +1,6 @@
-"""The AdmissionReview that goes back, in the version asked, and never one that kube-apiserver would misread.
+"""The AdmissionReview that the gateway answers, in the version of the request.
 
-What the API server does with odd answers, and what is therefore never sent:
+What the API server does with unusual answers, which the gateway therefore never sends:
 
 =====================================  ==========================================  ===================================
 answer                                 what kube-apiserver does                    what ``encode`` does
@@ -10,11 +10,11 @@ code above 599                         1000 panics its request handler          
 status.status "Success" on a denial    sends "Failure"                             always "Failure"
 warning with a control character       drops it silently                           a space in its place
 empty or repeated warning              drops it                                    drops it
-warnings over 4096 runes in total      cuts each to 256, drops what still remains  cuts each, says how many are missing
+warnings over 4096 runes in total      cuts each to 256, drops what still remains  cuts each, counts the missing ones
 patch without operations               may count as a change (reinvocation)        sends no patch
 annotation key that is no label name   drops it with a line in its own log         makes it legal, ``annotation_key``
 ``patch`` without ``patchType``        fails the call                              always both or neither
-``patch`` while validating             fails the call                              refuses to encode: our mistake
+``patch`` while validating             fails the call                              raises ValueError: our error
 =====================================  ==========================================  ===================================
 """
 
@@ -29,7 +29,7 @@ from msgspec import Struct
 MIN_CODE: Final = 400
 MAX_CODE: Final = 599
 DEFAULT_CODE: Final = 400
-"""What kube-apiserver itself makes of a code that is no error."""
+"""The code that kube-apiserver itself sends instead of one that is no error."""
 
 WARNINGS_TOTAL: Final = 4096
 WARNING_EACH: Final = 256
@@ -91,10 +91,10 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def encode(response: Response, *, uid: str, api_version: str, mutating: bool) -> bytes:
-    """Write the AdmissionReview that answers ``uid``, in the version in which it was asked.
+    """Encode the AdmissionReview that answers ``uid``, in the version of the request.
 
     Raises:
-        ValueError: a patch in the validating phase or with a refusal; only a mistake of ours gets there.
+        ValueError: a patch in the validating phase or with a refusal: an error of the gateway.
     """
     patch = None if response.patch in {None, b"[]"} else response.patch
     if patch is not None and not (mutating and response.allowed):
@@ -128,12 +128,12 @@ def _status(response: Response) -> _Status:
 
 
 def denial_code(code: int) -> int:
-    """The code that goes out for a refusal: itself if it is an HTTP error, else 400 as kube-apiserver does."""
+    """The code to send for a refusal: ``code`` if it is an HTTP error, else 400 as kube-apiserver does."""
     return code if MIN_CODE <= code <= MAX_CODE else DEFAULT_CODE
 
 
 def clean_warnings(warnings: Iterable[str]) -> list[str]:
-    """The warnings as kube-apiserver will show them: no control characters, none empty, none twice, within its
+    """The warnings as kube-apiserver shows them: without control characters, empty ones and duplicates, within its
     limits.
     """
     cleaned = list(dict.fromkeys(text for text in (_CONTROL.sub(" ", warning).strip() for warning in warnings) if text))
@@ -141,7 +141,7 @@ def clean_warnings(warnings: Iterable[str]) -> list[str]:
         return cleaned
     cut = list(dict.fromkeys(text if len(text) <= WARNING_EACH else text[: WARNING_EACH - 1] + "…" for text in cleaned))
     kept: list[str] = []
-    # The place that is kept free says how many are missing.
+    # The last place is reserved for the number of missing warnings.
     room = WARNINGS_TOTAL - WARNING_EACH
     for text in cut:
         if len(text) > room:
@@ -156,9 +156,9 @@ def clean_warnings(warnings: Iterable[str]) -> list[str]:
 
 
 def annotation_key(policy: str, key: str) -> str:
-    """``POLICY_key``, made legal and at most 63 characters; a hash takes the end's place where anything was lost.
+    """``POLICY_key``, made legal and at most 63 characters; if characters were lost, it ends in a hash.
 
-    Kubernetes: ``<webhook name>/<key>`` must be a qualified name, or it is dropped with nothing but a log line.
+    Kubernetes: ``<webhook name>/<key>`` must be a qualified name; otherwise the API server drops it and only logs that.
     """
     whole = f"{policy}_{key}"
     legal = _ILLEGAL_IN_KEY.sub("-", whole).strip("-_.")

@@ -116,12 +116,12 @@ VERSION_AND_KIND: Final = Struct(
     TYPE_META,
     folded=True,
 )
-"""What is read first, to find the type; by encoding/json, and so in any case of letters."""
+"""What is read first, to find the type; by encoding/json, so case-insensitive."""
 
 OPTIONS: Final = frozenset(
     {"WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"}
 )
-"""What metav1.AddToGroupVersion registers in each version besides."""
+"""The other types that metav1.AddToGroupVersion registers in each version."""
 
 UNVERSIONED: Final = frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"})
-"""Kinds that a scheme knows in whatever version (metav1.Unversioned)."""
+"""Kinds that a scheme has in any version (metav1.Unversioned)."""
