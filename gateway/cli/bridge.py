@@ -1,8 +1,8 @@
 """``admission-gateway bridge``: feed a gRPC worker, in any language, from a queue.
 
-Exit codes: 0 after SIGTERM or SIGINT, with everything answered that it had taken; 2 it could not start, or the flags
-are wrong. A Redis or a worker that is not there is no reason not to start: it waits for them, and its log and
-``/readyz`` say so.
+Exit codes: 0 after SIGTERM or SIGINT, when all calls in progress are answered; 2 if it could not start, or the flags
+are invalid. If Redis or the worker is unreachable, the bridge starts and waits for it; its log and ``/readyz`` report
+that.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""``admission-gateway check``: is a configuration right, and what does it mean?
+"""``admission-gateway check``: report the errors of a configuration, and explain it.
 
-The report goes to the standard output, mistakes included: they are what was asked for. As JSON it is one document,
-``apiVersion: admission-gateway.dev/check/v1alpha1``, ``kind: ConfigurationCheck``; within a version, members are added
-and none is taken away or comes to mean something else:
+The report, including all errors, goes to the standard output. As JSON it is one document, ``apiVersion:
+admission-gateway.dev/check/v1alpha1``, ``kind: ConfigurationCheck``; within a version, members may be added, but none
+is removed or changes its meaning:
 
 =============================  ====================================================================================
 member                         value
@@ -85,7 +85,7 @@ def run(paths: tuple[Path, ...], output: str, *, with_workers: bool, **values: A
 
         verification = verify(configuration, commands, values)
         workers = verification.workers
-        # What may be elsewhere in another place is needed here and now.
+        # The check needs the workers now, although another machine may have their commands and files.
         errors = (*configuration.errors, *commands.values(), *refusals(verification))
         configuration = replace(configuration, errors=errors)
     else:

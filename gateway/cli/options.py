@@ -1,4 +1,4 @@
-"""Options as all commands have them: every flag is also an environment variable."""
+"""Option types that all commands share: each flag is also an environment variable."""
 
 import math
 import re
@@ -23,7 +23,7 @@ _PREFIXES: Final = {
 """The prefix of the flags of each kind of limits: ``--limit-body-bytes``, ``--limit-cache-memory-bytes``."""
 
 _OF_REDIS: Final = ("queue_", "redis_")
-"""How the limits begin that matter to whoever uses Redis only."""
+"""The prefix of the limits that only apply with Redis."""
 
 _BUDGET_HELP: Final = "The sizes of caches, bodies in flight and queues follow from it."
 
@@ -54,7 +54,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class SectionedOption(click.Option):
-    """An option that stands in a section of the help; the main list has none."""
+    """An option in a section of the help, or in the main list without one."""
 
     def __init__(self, *arguments: Any, section: str = "", **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -77,8 +77,8 @@ class SectionedCommand(click.Command):
 
 
 def option(flag: str, **attributes: Any) -> Callable[[_F], _F]:
-    """A click option that can also be given as ``ADMISSION_GATEWAY_FLAG``, which its help shows. ``section``: of the
-    help of a SectionedCommand.
+    """A click option that can also be set by ``ADMISSION_GATEWAY_FLAG``, as its help shows. ``section``: of the help of
+    a SectionedCommand.
     """
     variable = PREFIX + flag.removeprefix("--").upper().replace("-", "_")
     defaults: dict[str, Any] = {"cls": SectionedOption, "show_default": True}
@@ -131,10 +131,10 @@ def _limit_type(name: str, default: Any) -> "click.ParamType[Any]":
 
 
 def chosen_limits(values: dict[str, Any], *owners: type[Bounds]) -> tuple[Any, ...]:
-    """The limits among a command's parameters, which are taken out of them: an instance of each of ``owners``.
+    """Remove the limits from a command's parameters and return an instance of each of ``owners``.
 
     Raises:
-        click.BadParameter: a limit that cannot work, and why.
+        click.BadParameter: a limit is out of range, with the reason.
     """
     body_bytes = values["limit_body_bytes"]
     # A command without the flag holds one review at a time, or what its own flags say.
@@ -177,7 +177,7 @@ class AddressType(click.ParamType[tuple[str, int]]):
             self.fail(f"{value!r} is not HOST:PORT with a port from 0 to {MAX_PORT}", param, ctx)
         if ":" in host and not bracketed:
             self.fail(f"{value!r}: an IPv6 address stands in brackets, as in [::1]:8443", param, ctx)
-        return (host[1:-1] if bracketed else host) or "0.0.0.0", int(port)  # noqa: S104 - ":PORT" asks for exactly that
+        return (host[1:-1] if bracketed else host) or "0.0.0.0", int(port)  # noqa: S104 - ":PORT" means all interfaces
 
 
 class SecondsType(click.FloatRange):

@@ -1,12 +1,12 @@
-"""``admission-gateway purge``: make a running gateway forget what its cache holds of some policies.
+"""``admission-gateway purge``: purge the cached verdicts of policies from a running gateway.
 
 Exit codes, for scripts:
 
     ====  ===============================================================================================
     0     done: in all replicas that share Redis; without Redis, in this one
     1     one of them is no policy with a cache: nothing is purged
-    2     could not: no gateway answers there, or it does not purge for whoever asks; or it is purged there, but Redis
-          could not be told, so the other replicas do not know
+    2     failed: no gateway answers there, or it rejects the client; or it purged its own cache, but could not write to
+          Redis, so the other replicas are not notified
     ====  ===============================================================================================
 """
 
@@ -27,10 +27,10 @@ from gateway.serving.purge import PATH
 UNKNOWN: Final = 1
 
 _ANSWER_SECONDS: Final = 15.0
-"""How long an answer is waited for. With Redis a purge reads and writes markers, each within a second, after those who
-were there before."""
+"""Seconds to wait for the answer. With Redis a purge reads and writes markers, each within a second, after the purges
+before it."""
 _ANSWER_BYTES: Final = 100_000
-"""How much of an answer is read: no answer of a gateway is longer."""
+"""The maximum size of an answer: no answer of a gateway is larger."""
 
 
 class _Purged(msgspec.Struct):
@@ -70,7 +70,7 @@ def run(policies: tuple[str, ...], admin: str) -> None:
 
 
 def _answer(admin: str, content: bytes) -> _Purged:
-    """A gateway's answer: anybody may listen there, and say OK to everything."""
+    """The gateway's answer; another server at this address may answer 200 to any request."""
     try:
         return msgspec.json.decode(content, type=_Purged)
     except msgspec.MsgspecError:

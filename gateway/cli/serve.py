@@ -1,4 +1,4 @@
-"""``admission-gateway serve``: answer kube-apiserver until told to stop."""
+"""``admission-gateway serve``: serve kube-apiserver until SIGTERM or SIGINT."""
 
 import asyncio
 import gc
@@ -35,13 +35,13 @@ from gateway.telemetry.table import LIMIT_HITS, LOG_LINES
 from gateway.transports.limits import TransportLimits
 
 _THREADS: Final = 64
-"""For names, files and large answers. A name that nobody resolves holds one for the resolver's patience, some 10 s; by
-default there are 4 more than cores, and a few webhooks with such names would keep everybody from reading a file."""
+"""Threads for name resolution, files and large answers. A name without a DNS answer blocks one for the resolver's
+timeout, some 10 s. Python's default is 4 more than cores: a few webhooks with such names would block all file reads."""
 
 _COLLECT_AFTER: Final = 20_000
-"""New objects until the collector looks: those of some fifty reviews, a few megabytes. A review makes a few hundred and
-frees them by counting references; at the default threshold of 700 the collector ran every other review and took 3 % of
-the time."""
+"""New objects until a garbage collection: those of some fifty reviews, a few megabytes. A review makes a few hundred,
+which reference counting frees; at the default threshold of 700 a collection ran every other review and took 3 % of the
+time."""
 
 
 def run(policies: tuple[Path, ...], **values: Any) -> None:
@@ -101,7 +101,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
 
 
 def _listen(values: dict[str, Any], server: Server) -> tuple[str, int]:
-    """Our own address, unless it is the default and shell-operator's options say another."""
+    """The gateway's own address, unless it is the default and shell-operator's options give another."""
     source = click.get_current_context().get_parameter_source("listen")
     if server.listen is not None and source is ParameterSource.DEFAULT:
         return server.listen
@@ -148,7 +148,7 @@ async def _serve(gateway: Gateway) -> None:
 
 
 def _quiet_collector() -> None:
-    """Turn garbage collection on, and exempt what the startup left: it lives as long as the process."""
+    """Enable garbage collection, and exempt the startup's objects: they live as long as the process."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 10, 10)

@@ -1,3 +1,1 @@
-"""One Decision record -> metrics and log lines. What the gateway shows of itself, and nothing that a review waits
-for.
-"""
+"""Metrics and log lines, made from the Decision record. No review waits for them."""

@@ -1,11 +1,10 @@
-"""The decision log: a line for each review that was not simply allowed, enough to answer the one who was denied.
+"""The decision log: a line for each review, with what is needed to explain a denial to the user.
 
-It holds who asked for what (names, never contents), the outcome, each policy that refused, failed or changed
-something, or would have under another mode, with its reason code; who wrote what another policy had written; whose
-verdict is a stale one; and which fields came out changed, by whom. Reviews that all policies allowed are logged at
-debug.
+A line has the user and the object (names, never contents); the outcome; each policy that refused, failed or changed the
+object, or would have in mode enforce, with its reason code; conflicts; stale verdicts; and the changed fields with the
+policies that changed them. Reviews that all policies allowed are logged at debug.
 
-Lines wait in memory until they are written, so a line is bounded, whatever a worker says and a request is called.
+Lines wait in memory until they are written, so their size is bounded, whatever the worker and the request contain.
 """
 
 import logging
@@ -22,15 +21,15 @@ from gateway.policies.model import Mode
 from gateway.reasons import Reason
 
 _TEXTS_OF_OTHERS: Final = ("uid", "group", "version", "resource", "subresource", "namespace", "name")
-"""The fields that come from the request, and may be as long as its sender likes."""
+"""The fields from the request, whose length the client decides."""
 
 _LOG: Final = structlog.get_logger("gateway.decisions")
 _SWITCH: Final = logging.getLogger("gateway.decisions")
-"""Asked before the fields of an ordinary review are made: nearly always nobody wants them."""
+"""Checked before the fields of an ordinary review are made: debug is nearly always disabled."""
 
 TEXT_CHARACTERS: Final = 1_000
-"""How much of one text is logged. Kubernetes' longest name has 253 characters, and whoever was denied has the whole
-message; a worker's may have 40 MB."""
+"""How many characters of one text are logged. Kubernetes' longest name has 253; the user has the whole message of a
+denial; a worker's message may have 40 MB."""
 
 PATHS: Final = 50
 """How many changed places of one policy are logged; a patch may have 10,000."""
@@ -47,10 +46,9 @@ class DecisionLog:
 
 
 def _level(calls: Sequence[InvocationRecord]) -> int:
-    """Warning where a policy could not judge, info where one denied or two are in conflict, debug otherwise.
+    """Warning if a policy failed, info if a policy denied or two conflict, debug otherwise.
 
-    A policy that is not enforced counts as well: to be seen is all that it is for. One whose stale verdict counts could
-    not judge.
+    Policies in mode warn or audit count as well. A policy with a stale verdict has failed.
     """
     level = logging.DEBUG
     for call in calls:
@@ -111,7 +109,7 @@ def _policy(call: InvocationRecord) -> dict[str, Any]:
             reported = f"{message}; {hint}" if hint else message
             fields |= {"reason": reason.value, "message": _cut(reported), "failed_open": call.failed_open}
         case _:
-            # Paths say what was touched; values may be secret.
+            # Paths only: values may be secret.
             changes, word = (call.changes, "changed") if call.enforced else (call.would_change, "would_change")
             fields |= {word: []} | _bounded(word, [f"{each.op} {each.path}" for each in changes])
     if call.source is Source.STALE:
@@ -123,14 +121,14 @@ def _policy(call: InvocationRecord) -> dict[str, Any]:
 
 
 def _cause(failure: Failure | None) -> dict[str, Any]:
-    """Why the policy could not judge, where a stale verdict stands in for it."""
+    """The failure that a stale verdict replaces."""
     if failure is None:
         return {}
     return {"instead_of": failure.reason.value, "because": _cut(failure.message)}
 
 
 def _bounded(word: str, texts: list[str]) -> dict[str, Any]:
-    """So many of the texts under ``word``, and how many more there are; nothing if there are none."""
+    """The first texts under ``word``, and how many more there are; nothing if there are none."""
     if not texts:
         return {}
     more = {f"more_{word}": len(texts) - PATHS} if len(texts) > PATHS else {}

@@ -1,7 +1,7 @@
-"""How everything in the gateway reports what an operator may want to count: one protocol, whoever reports and counts.
+"""The interface through which all components report metrics.
 
-A component is given an ``Events`` and names a metric of the ``table``. It knows nothing of series, registries or
-Prometheus. Calls are made in the loop, must not raise, and take next to no time.
+A component receives an ``Events`` and names a metric of the ``table``. It does not depend on series, registries or
+Prometheus. Calls are made in the event loop, must not raise, and must be fast.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ def always(policy: Policy) -> bool:
 
 
 class Metric(Struct, frozen=True, kw_only=True, eq=False):
-    """One metric: ``name`` as /metrics shows it, without the prefix; ``text`` says what it tells.
+    """One metric: ``name`` as in /metrics, without the prefix; ``text`` is its help.
 
     ``labels`` has each label with all its values, or CONFIGURED. A value that is not listed is counted as "other".
     ``of``: which policies have series of it, if it has a label ``policy``. ``starts``: the values of its last label
@@ -48,23 +48,23 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Events(Protocol):
-    """Takes reports. Labels are given in the order of the table."""
+    """Receives reports. Labels are given in the order of the table."""
 
     def count(self, metric: Metric, *labels: str, amount: float = 1) -> None:
-        """So many more of a counter; of a gauge too, where less than 0 is fewer."""
+        """Add to a counter or a gauge; only a gauge accepts a negative amount."""
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
-        """What a gauge says from now on."""
+        """Set a gauge."""
 
     def worker_added(self, worker: str, events: Iterable[str]) -> None:
-        """A worker of this name is reached from now on, and these of WorkerEvent can happen. Two may have one name."""
+        """A worker is used from now on; ``WorkerEvent``s of these kinds can occur. Two workers may have one name."""
 
     def worker_removed(self, worker: str) -> None:
-        """It is let go of; nothing is reported of it after that."""
+        """The worker is no longer used; nothing is reported of it any more."""
 
 
 class NoEvents:
-    """An Events that takes every report and keeps none."""
+    """An Events that ignores all reports."""
 
     def count(self, metric: Metric, *labels: str, amount: float = 1) -> None:
         """See Events."""

@@ -1,4 +1,4 @@
-"""The values of labels that have a meaning of their own: what can come of a lookup, happen with a worker, and so on."""
+"""The values of metric labels that need an explanation: results of cache lookups, events of workers, and so on."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,7 +7,7 @@ from gateway.enums import StrEnum
 
 
 class LookupResult(StrEnum):
-    """What came of one question whose policy has ``cache``. Each counts once, unless nobody waits for it any more."""
+    """The result of a cache lookup for a policy with ``cache``. Each call counts once, unless it was cancelled."""
 
     MEMORY = "memory"
     """This process had a fresh verdict."""
@@ -16,84 +16,84 @@ class LookupResult(StrEnum):
     """Redis had one."""
 
     SHARED = "shared"
-    """Another review had the same question open, and its verdict served both."""
+    """An equal call of another review was open, and its verdict was shared."""
 
     STALE = "stale"
-    """The worker was asked, with a stale verdict at hand should it fail."""
+    """The worker was called, with a stale verdict as a fallback."""
 
     MISS = "miss"
-    """The worker was asked."""
+    """The worker was called."""
 
     BYPASS = "bypass"
-    """The worker was asked, because its live connections are not all of the described version."""
+    """The worker was called, because its live connections do not all have the described version."""
 
 
 class CacheEvent(StrEnum):
-    """What became of entries of the cache."""
+    """What happened to entries of the cache."""
 
     STORED = "stored"
-    """A verdict was kept in memory; Redis follows off the path."""
+    """A verdict was stored in memory; it is written to Redis in the background."""
 
     TOO_LARGE = "too_large"
-    """A verdict was not kept: larger than ``entry_bytes``, or it holds what cannot be written down."""
+    """A verdict was not stored: it is larger than ``entry_bytes``, or cannot be encoded."""
 
     EVICTED = "evicted"
-    """A verdict made room for a newer one."""
+    """A verdict was evicted for a newer one."""
 
     WRITE_DROPPED = "write_dropped"
-    """A verdict was not written to Redis: it is skipped, or too many wait."""
+    """A verdict was not written to Redis: Redis is skipped, or too many writes wait."""
 
 
 class WorkerEvent(StrEnum):
-    """Something that happened with a worker."""
+    """An event of a worker."""
 
     CONNECTED = "connected"
-    """A connection was made and described."""
+    """A connection was opened and described."""
 
     DISCONNECTED = "disconnected"
-    """One was lost, or closed because it was old."""
+    """A connection was lost, or closed because of its age."""
 
     RETRY = "retry"
-    """An ask was put to a replica once more, because the first attempt failed."""
+    """A call was retried, because the first attempt failed."""
 
     UNSOLICITED = "unsolicited"
-    """An answer came that nobody had asked for, or not any more."""
+    """An answer arrived for no open call."""
 
     UNSOLICITED_LIMIT = "unsolicited_limit"
-    """A stream was ended, because more such answers came than ``worker_unsolicited`` allows."""
+    """A stream was closed: more such answers arrived than ``worker_unsolicited`` allows."""
 
     STREAM_BROKE = "stream_broke"
-    """A stream ended that should not have."""
+    """A stream ended unexpectedly."""
 
     CIRCUIT_OPENED = "circuit_opened"
-    """A policy is not asked at an address for a while."""
+    """The circuit of a policy opened for an endpoint: it is not called there for a while."""
 
     IN_FLIGHT = "in_flight"
-    """An ask was refused: too many are open (``worker_in_flight``)."""
+    """A call was rejected: too many are open (``worker_in_flight``)."""
 
     BACKLOG = "backlog"
-    """An ask was refused: too much waits to be written (``worker_backlog_bytes``)."""
+    """A call was rejected: too many bytes wait to be written (``worker_backlog_bytes``)."""
 
     QUEUE_LENGTH = "queue_length"
-    """An ask was refused: too many are in the queue (``queue_length``)."""
+    """A call was rejected: too many are in the queue (``queue_length``)."""
 
     QUEUE_BYTES = "queue_bytes"
-    """An ask was refused: the queue takes too much of Redis' memory (``queue_bytes``)."""
+    """A call was rejected: the queue uses too much of Redis' memory (``queue_bytes``)."""
 
     QUEUE_OPEN_BYTES = "queue_open_bytes"
-    """An ask was refused: those that are open in this process hold too much (``queue_open_bytes``)."""
+    """A call was rejected: the open calls of this process use too much memory (``queue_open_bytes``)."""
 
     QUEUE_SLOW = "queue_slow"
-    """An ask was refused: at the present pace of the queue it could not be answered in time."""
+    """A call was rejected: at the queue's current rate it could not be answered in time."""
 
     EXPIRED = "expired"
-    """The deadline of an ask in the queue was over before its answer came."""
+    """A call's deadline passed in the queue before its answer arrived."""
 
     RESENT = "resent"
-    """An ask was put into Redis again, after the connection was lost: perhaps its data were, too."""
+    """A call was written to Redis again after the connection was lost, because Redis may have lost it."""
 
     UNREADABLE = "unreadable"
-    """Something in the queue, or among its replies, is no message of ours, or was sealed with another key."""
+    """An entry of the queue or a reply is no message of the gateway, or was sealed with another key."""
 
     REDIS_LOST = "redis_lost"
     """The connection to the queue's Redis was lost."""
@@ -120,10 +120,10 @@ GRPC_EVENTS: Final = (
     WorkerEvent.IN_FLIGHT,
     WorkerEvent.BACKLOG,
 )
-"""What can happen with a gRPC worker."""
+"""The events of a gRPC worker."""
 
 WEBHOOK_EVENTS: Final = (*_CONNECTIONS, WorkerEvent.RETRY, WorkerEvent.IN_FLIGHT, WorkerEvent.BACKLOG)
-"""What can happen with a webhook."""
+"""The events of a webhook."""
 
 QUEUE_EVENTS: Final = (
     *_CONNECTIONS,
@@ -138,10 +138,10 @@ QUEUE_EVENTS: Final = (
     WorkerEvent.UNREADABLE,
     WorkerEvent.REDIS_LOST,
 )
-"""What can happen with a worker behind a queue."""
+"""The events of a worker behind a queue."""
 
 HOOK_EVENTS: Final = (*_CONNECTIONS, WorkerEvent.HOOK_RUN, WorkerEvent.HOOK_KILLED, WorkerEvent.HOOK_REFUSED)
-"""What can happen with a hook."""
+"""The events of a hook."""
 
 LIMIT_OF: Final[Mapping[str, str]] = {
     WorkerEvent.BACKLOG: "worker_backlog_bytes",
@@ -152,44 +152,44 @@ LIMIT_OF: Final[Mapping[str, str]] = {
     WorkerEvent.QUEUE_OPEN_BYTES: "queue_open_bytes",
     WorkerEvent.HOOK_REFUSED: "hook_waiting",
 }
-"""The limit that was hit, where that is what happened with a worker."""
+"""The limit that was reached, for the events of a worker that mean this."""
 
 
 class ConsumerEvent(StrEnum):
-    """Something that happened to an entry of a queue, or with Redis."""
+    """An event of a queue's entry, or of the connection to Redis."""
 
     TAKEN = "taken"
-    """A question was taken, and put to the worker."""
+    """A call was taken from the queue and sent to the worker."""
 
     CLAIMED = "claimed"
-    """An entry was taken over from a consumer that does not renew it any more, or from this one's own lost read."""
+    """An entry was claimed from a consumer that no longer renews it, or from a lost read of this consumer."""
 
     ANSWERED = "answered"
-    """An answer was written, whatever it says."""
+    """An answer was written: a verdict or a failure."""
 
     EXPIRED = "expired"
-    """A question was dropped unasked, because its deadline was over."""
+    """A call was dropped before it reached the worker, because its deadline had passed."""
 
     LATE = "late"
-    """An answer was dropped, because the deadline was over before it could be written."""
+    """An answer was dropped, because the deadline passed before it could be written."""
 
     UNREADABLE = "unreadable"
-    """An entry was dropped that is no message of a gateway with this key."""
+    """An entry was dropped, because it is no message of a gateway with this key."""
 
     REPEATED = "repeated"
-    """A question came again whose answer was known, or under way: the worker was not asked again."""
+    """A call was delivered again whose answer was known or pending: the worker was not called again."""
 
     ONCE = "once"
-    """A question to a policy with side effects was not put again, because it may have had its effect."""
+    """A call of a policy with side effects was not repeated, because it may have had its effect."""
 
     POISON = "poison"
-    """A question was not put again, because whoever had it before did not survive it, twice."""
+    """A call was not repeated, because two consumers have failed with it."""
 
     UNHEARD = "unheard"
-    """Answers were for a gateway that is gone."""
+    """Answers were dropped, because their gateway no longer exists."""
 
     UNWRITABLE = "unwritable"
-    """Redis refused an answer by itself, such as one for a name that holds something else."""
+    """Redis rejected an answer, for example because the key of the reply has another type."""
 
     REDIS_LOST = "redis_lost"
     """The connection to Redis was lost, or could not be made."""

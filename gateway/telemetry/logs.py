@@ -1,8 +1,8 @@
-"""Log lines: JSON for machines, coloured text on a terminal; never a reason for a review to wait.
+"""Logging: JSON for machines, coloured text on a terminal. Reviews never wait for it.
 
-A line is put into a bounded queue, and a thread writes it to standard error. If whoever reads standard error stalls,
-the queue fills, lines are dropped and counted; reviews go on, and the process can still end. (A decision log written on
-the path of reviews has multiplied a peer's p99 by ten.)
+A line is put into a bounded queue, and a thread writes it to standard error. If the reader of standard error stalls,
+the queue fills, and lines are dropped and counted; reviews continue, and the process can still end. (A decision log
+written synchronously has multiplied the p99 of another gateway by ten.)
 """
 
 import logging
@@ -20,11 +20,11 @@ QUEUE_LINES: Final = 10_000
 denied)."""
 
 STOP_SECONDS: Final = 2.0
-"""How long the end waits for the lines that are left: who has not read them by then has stalled for good."""
+"""How long the shutdown waits for the remaining lines to be written."""
 
 
 class _DroppingHandler(logging.Handler):
-    """Puts a record as it is into the queue, or counts it as dropped."""
+    """Puts a record into the queue, or counts it as dropped."""
 
     def __init__(self, lines: "queue.Queue[Any]", dropped: Callable[[], object]) -> None:
         super().__init__()
@@ -42,8 +42,8 @@ class _DroppingHandler(logging.Handler):
 class _Writer:
     """Writes records, one line each, in a thread of its own.
 
-    It is no logging.Handler, and writes past sys.stderr: the interpreter flushes both when it ends, and would wait then
-    for a thread whose line nobody takes.
+    It is no logging.Handler and does not write through sys.stderr: the interpreter flushes both when it exits, and
+    would wait for a thread that blocks on a stalled reader.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class _Writer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what waits, and end; give up if that takes too long."""
+        """Write the remaining lines and stop; give up after ``STOP_SECONDS``."""
         try:
             self._lines.put(None, timeout=STOP_SECONDS)
         except queue.Full:
@@ -82,7 +82,7 @@ class _Writer:
         try:
             descriptor = self._out.fileno()
         except (OSError, ValueError):
-            # A stream of its own making, such as a test's.
+            # A stream without a file descriptor, such as a test's.
             self._out.write(line)
             return
         rest = memoryview(line.encode(errors="backslashreplace"))
@@ -91,21 +91,21 @@ class _Writer:
 
 
 def _first_things_first(logger: Any, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """When, how bad, what; then the rest: a line can be read as it scrolls by."""
+    """Put time, level and event first, for readers of a terminal."""
     del logger, method
     first = {name: event.pop(name) for name in ("timestamp", "level", "message", "logger") if name in event}
     return {**first, **event}
 
 
 def _caught(logger: Any, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """The exception being handled, taken now: the thread that writes handles none."""
+    """Take the current exception here, because the writing thread has none."""
     del logger, method
     if event.get("exc_info") is True:
         event["exc_info"] = sys.exc_info()
     return event
 
 
-# Without the frames' variables: they may be somebody's Secret.
+# Without the frames' variables: they may hold a Secret.
 _TRACEBACK: Final = structlog.processors.ExceptionRenderer(
     structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 )
@@ -124,12 +124,12 @@ def configure_logs(
     Args:
         level: debug, info, warning or error.
         form: ``json``, ``text``, or ``auto``: text if the stream is a terminal.
-        stream: where to; standard error if None.
-        dropped: called for each line that could not be kept.
+        stream: the output; standard error if None.
+        dropped: called for each dropped line.
         lines: how many lines may wait to be written.
 
     Returns:
-        What stops the writing thread, once the lines that wait are written or ``STOP_SECONDS`` have passed.
+        A function that stops the writing thread when the waiting lines are written or ``STOP_SECONDS`` have passed.
     """
     out = stream or sys.stderr
     text = form == "text" or (form == "auto" and out.isatty())

@@ -1,9 +1,9 @@
-"""The metrics of the ``table``, as Prometheus reads them: the one Events that keeps what it is told.
+"""The metrics of the ``table`` in Prometheus' text format: the Events implementation that counts.
 
-Counters start at 0, so that absence means something. When the configuration changes, the series of what is no longer
-configured go as soon as its last review is decided; what stays goes on counting.
+Counters start at 0, so that absence means something. When the configuration changes, the series of removed policies and
+entries are removed after their last review is decided; the others continue.
 
-A series is found by its metric and its labels, in one look-up.
+A series is found by its metric and its labels, in one lookup.
 """
 
 from collections import Counter as Tally
@@ -37,7 +37,7 @@ from gateway.telemetry.table import (
 )
 
 OTHER: Final = "other"
-"""Stands for all values of a label that are not in the table."""
+"""Replaces all label values that are not in the table."""
 
 _Labels = tuple[str, ...]
 _Key = tuple[Metric, _Labels]
@@ -62,7 +62,7 @@ class Metrics:
         self.use(table)
 
     def use(self, table: Iterable[Metric]) -> None:
-        """Have these metrics too, from 0."""
+        """Add these metrics, starting at 0."""
         for metric in table:
             self._known[metric] = tuple(
                 known if known is CONFIGURED else frozenset(known) for known in metric.labels.values()
@@ -88,7 +88,7 @@ class Metrics:
         series.value = float(value)
 
     def worker_added(self, worker: str, events: Iterable[str]) -> None:
-        """See Events. Two of one name count together."""
+        """See Events. Workers with the same name share their series."""
         self._workers[worker] += 1
         self._made(WORKER_CONNECTIONS, (worker,))
         for event in events:
@@ -97,7 +97,7 @@ class Metrics:
                 self._made(LIMIT_HITS, (LIMIT_OF[event],))
 
     def worker_removed(self, worker: str) -> None:
-        """See Events. The last one of its name takes its series along."""
+        """See Events. The series are removed with the last worker of the name."""
         self._workers[worker] -= 1
         if not self._workers[worker]:
             del self._workers[worker]
@@ -125,7 +125,7 @@ class Metrics:
                 if call.failed_open:
                     count(FAILED_OPEN, phase, name)
         if decision.prefetches:
-            # One answer may have served several policies that had the same question.
+            # One answer may have served several policies with equal calls.
             used = min(used, decision.prefetches)
             count(PREFETCHES, "used", amount=used)
             count(PREFETCHES, "wasted", amount=decision.prefetches - used)
@@ -133,7 +133,7 @@ class Metrics:
     # ----------------------------------------------------------------------------------------- the configuration
 
     def know(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]) -> None:
-        """Start the counters of these policies and entries at 0; those that have begun go on."""
+        """Start the counters of these policies and entries at 0; existing ones continue."""
         for metric, subject, policy in self._subjects(policies, entries):
             self._start(metric, subject, policy)
 
@@ -157,7 +157,7 @@ class Metrics:
     # ------------------------------------------------------------------------------------------------ the series
 
     def _start(self, metric: Metric, first: _Labels, policy: Policy | None = None) -> None:
-        """Have all series from 0 that begin with these labels."""
+        """Add all series that begin with these labels, starting at 0."""
         rest = [values or () for values in metric.labels.values()][len(first) :]
         if metric.starts is not None:
             rest[-1] = metric.starts(policy)
@@ -171,7 +171,7 @@ class Metrics:
                 self._series[key] = Series(name, shown)
 
     def _made(self, metric: Metric, labels: _Labels) -> Series:
-        """The series of these labels, from 0 if there was none; a series of nothing if there is no such metric here."""
+        """The series of these labels, created if needed; one that is never shown if the metric does not exist."""
         all_known = self._known.get(metric)
         if all_known is None:
             return Series("", ((), ()))

@@ -1,7 +1,7 @@
-"""A series of a metric: a number, or a histogram's numbers, and how Prometheus reads them (text format 0.0.4).
+"""A series of a metric: a number or a histogram, in Prometheus' text format 0.0.4.
 
-Two thousand policies have thirty thousand series. Those of the client library take 50 µs each to make and hold up the
-loop for half a second each time they are read; these take microseconds, and a fiftieth of a second.
+Two thousand policies have thirty thousand series. Those of the client library take 50 µs each to create and block the
+event loop for half a second per scrape; these take microseconds each, and 20 ms per scrape.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ Labels = tuple[Sequence[str], Sequence[str]]
 
 
 class Series:
-    """A counter's or a gauge's."""
+    """The number of a counter or a gauge."""
 
     __slots__ = ("_head", "_labels", "_name", "value")
 
@@ -30,14 +30,14 @@ class Series:
         self.value = 0.0
 
     def lines(self) -> Iterator[str]:
-        """Its line. What stands before the number is written the first time."""
+        """Its line. The text before the number is made once."""
         if not self._head:
             self._head = f"{self._name}{_written(self._labels)} "
         yield f"{self._head}{self.value!r}\n"
 
 
 class HistogramSeries:
-    """A histogram's: how many observations were at most so large, all of them, and their sum."""
+    """The numbers of a histogram: the count of observations for each bucket, the total, and the sum."""
 
     __slots__ = ("_bounds", "_heads", "counts", "sum")
 
@@ -53,7 +53,7 @@ class HistogramSeries:
         self.sum = 0.0
 
     def observe(self, value: float) -> None:
-        """One more."""
+        """Add an observation."""
         self.counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 

@@ -1,7 +1,7 @@
-"""All metrics, in one table: name, labels, and what bounds their values.
+"""All metrics in one table: name, labels, and the bounds of their values.
 
-Labels hold reason codes, phases and configured names; never anything that a request brings along: namespace × kind ×
-policy has made six million series elsewhere. docs/reference/metrics.md is made from this table.
+Label values are reason codes, phases and configured names, never a part of a request: namespace × kind × policy made
+six million series elsewhere. docs/reference/metrics.md is generated from this table.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from gateway.telemetry.labels import LIMIT_OF, CacheEvent, ConsumerEvent, Lookup
 PREFIX: Final = "admission_gateway_"
 
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-"""Seconds: from a review that asks nobody to the longest that kube-apiserver waits."""
+"""Seconds: from a review without a call to the longest time that kube-apiserver waits."""
 
 LOG_LINES: Final = "log_lines"
 
@@ -31,8 +31,8 @@ LIMITS: Final = (
     "reviews_in_flight",
     "write_seconds",
 )
-"""The limits that can be hit, besides those of workers (``labels.LIMIT_OF``), which are there from the first worker on
-that can hit them: names of ``gateway.serving.limits.Limits``, and ``log_lines``."""
+"""The limits that can be reached, besides those of workers (``labels.LIMIT_OF``), whose series exist as soon as a
+worker can reach them: names of ``gateway.serving.limits.Limits``, and ``log_lines``."""
 
 NOT_A_REVIEW: Final = "not_a_review"
 
@@ -63,26 +63,26 @@ REFUSALS: Final = (
 VERDICTS: Final = ("allow", "deny", "failure")
 
 RELOADS: Final = ("failed", "invalid", "loaded", "unchanged", "unreadable")
-"""What can come of a reload: ``gateway.serving.reload`` says what each means."""
+"""The results of a reload, explained in ``gateway.serving.reload``."""
 
 FAILURE: Final = "failure"
 LAST_GOOD: Final = "last_good"
-"""What becomes of a policy that is not in force as it is configured: it fails, or its last good version is asked."""
+"""The effect on a policy that cannot be called as configured: it fails, or its last good version is called."""
 
 REDIS_ERRORS: Final = ("connection", "garbage", "response", "timeout")
-"""Why Redis was of no use: ``gateway.redis.faults`` says what each means."""
+"""Errors of Redis, explained in ``gateway.redis.faults``."""
 
 PREFETCH_RESULTS: Final = ("used", "wasted")
 """Whether a prefetched answer was used."""
 
 IDEMPOTENCY_RESULTS: Final = ("failed", "stable", "unstable")
-"""What came of asking a policy again: ``gateway.serving.idempotency_check`` says what each means."""
+"""The results of calling a policy again, explained in ``gateway.serving.idempotency_check``."""
 
 IDEMPOTENCY_CHECK_RESULTS: Final = ("dropped", *IDEMPOTENCY_RESULTS)
-"""What came of an idempotency check."""
+"""The results of an idempotency check."""
 
 COMPARED: Final = ("different", "dropped", "failed", "same")
-"""What came of comparing a policy with its shadow: ``gateway.serving.shadow_comparison`` says what each means."""
+"""The results of comparing a policy with its shadow, explained in ``gateway.serving.shadow_comparison``."""
 
 
 def _mutating(policy: Policy) -> bool:
@@ -98,7 +98,7 @@ def _shadowed(policy: Policy) -> bool:
 
 
 def _first_failures(policy: Policy | None) -> tuple[Reason, ...]:
-    """Of more than twenty reasons, those that somebody alerts on; the others are there when they are first given."""
+    """The reasons that are worth an alert; their series start at 0. The others exist once they have occurred."""
     if policy is None or policy.phase is Phase.VALIDATING:
         return (Reason.WORKER_UNAVAILABLE,)
     return (Reason.WORKER_UNAVAILABLE, Reason.WRITE_SCOPE)
@@ -141,17 +141,17 @@ POLICY_VERDICTS: Final = _counter(
 )
 POLICY_FAILURES: Final = _counter(
     "policy_failures_total",
-    "Policies that could not judge.",
+    "Policies that failed.",
     phase=Phase,
     policy=CONFIGURED,
     reason=Reason,
     starts=_first_failures,
 )
 FAILED_OPEN: Final = _counter(
-    "failed_open_total", "Failures let pass by failurePolicy Ignore.", phase=Phase, policy=CONFIGURED
+    "failed_open_total", "Failures ignored by failurePolicy Ignore.", phase=Phase, policy=CONFIGURED
 )
 POLICY_ANSWERS: Final = _counter(
-    "policy_answers_total", "Where the answers of policies came from.", phase=Phase, policy=CONFIGURED, source=Source
+    "policy_answers_total", "Answers of policies, by source.", phase=Phase, policy=CONFIGURED, source=Source
 )
 POLICY_CONFLICTS: Final = _counter(
     "policy_conflicts_total",
@@ -164,11 +164,13 @@ PREFETCHES: Final = _counter(
     "policy_prefetches_total", "Calls of mutating policies before their turn.", result=PREFETCH_RESULTS
 )
 IDEMPOTENCY_CHECKS: Final = _counter(
-    "idempotency_checks_total", "Mutations put to their policies again, as a set.", result=IDEMPOTENCY_CHECK_RESULTS
+    "idempotency_checks_total",
+    "Mutations checked for idempotency by calling all their policies again.",
+    result=IDEMPOTENCY_CHECK_RESULTS,
 )
 IDEMPOTENCY_CHECKED_POLICIES: Final = _counter(
     "idempotency_checked_policies_total",
-    "Policies put their own result again.",
+    "Policies called again with their own result.",
     phase=(Phase.MUTATING,),
     policy=CONFIGURED,
     result=IDEMPOTENCY_RESULTS,
@@ -187,42 +189,41 @@ SHADOW_COMPARISONS: Final = _counter(
 
 CACHE_LOOKUPS: Final = _counter(
     "cache_lookups_total",
-    "Verdicts looked for in the cache, for policies that have one.",
+    "Lookups in the cache, for policies that have one.",
     phase=Phase,
     policy=CONFIGURED,
     result=LookupResult,
     of=_cached,
 )
-CACHE_ENTRIES: Final = _counter("cache_entries_total", "What became of entries of the cache.", event=CacheEvent)
+CACHE_ENTRIES: Final = _counter("cache_entries_total", "Events of the cache's entries.", event=CacheEvent)
 CACHE_PURGED_POLICIES: Final = _counter(
     "cache_purged_policies_total", "Policies whose verdicts were purged, here or elsewhere."
 )
 CACHE_MEMORY_ENTRIES: Final = _gauge("cache_memory_entries", "Entries of the cache in this process.")
 CACHE_MEMORY_BYTES: Final = _gauge("cache_memory_bytes", "Their bytes.")
 CACHE_SEAL_FAILURES: Final = _counter(
-    "cache_seal_failures_total", "Entries of Redis that this gateway's keys do not open: altered, moved or forged."
+    "cache_seal_failures_total",
+    "Entries of Redis that cannot be opened with this gateway's keys: altered, moved or forged.",
 )
-CACHE_REDIS_ERRORS: Final = _counter("cache_redis_errors_total", "Why Redis was of no use.", kind=REDIS_ERRORS)
-CACHE_REDIS_SKIPPED: Final = _gauge("cache_redis_skipped", "Whether Redis is skipped, because it keeps failing.")
+CACHE_REDIS_ERRORS: Final = _counter("cache_redis_errors_total", "Errors of Redis, by reason.", kind=REDIS_ERRORS)
+CACHE_REDIS_SKIPPED: Final = _gauge("cache_redis_skipped", "Whether Redis is skipped after repeated errors.")
 
 # --------------------------------------------------------------------------------------------------- the workers
 
-WORKER_EVENTS: Final = _counter(
-    "worker_events_total", "What happened with workers.", worker=CONFIGURED, event=WorkerEvent
-)
+WORKER_EVENTS: Final = _counter("worker_events_total", "Events of workers.", worker=CONFIGURED, event=WorkerEvent)
 WORKER_CONNECTIONS: Final = _gauge(
     "worker_connections",
-    "Connections to a worker that may be asked: described, and serving; of a queue, its bridges.",
+    "Connections to a worker that can be called: described, and serving; of a queue, its bridges.",
     worker=CONFIGURED,
 )
 QUEUE_LENGTH: Final = _gauge(
     "queue_length",
-    "Asks in a worker's queue, of all gateways: those that wait, and those that are worked on.",
+    "Calls in a worker's queue, of all gateways: waiting and in progress.",
     worker=CONFIGURED,
 )
 QUEUE_OLDEST_SECONDS: Final = _gauge(
     "queue_oldest_seconds",
-    "For how long the oldest ask in a worker's queue is there, as far as this process knows.",
+    "Age of the oldest call in a worker's queue that this process has seen.",
     worker=CONFIGURED,
 )
 HOOK_PROCESSES: Final = _gauge("hook_processes", "Running processes of a hook.", worker=CONFIGURED)
@@ -233,27 +234,27 @@ HTTP_REQUESTS_REJECTED: Final = _counter(
     "http_requests_rejected_total", "Requests rejected without a review.", reason=REFUSALS
 )
 LIMIT_HITS: Final = _counter(
-    "limit_hits_total", "How often a limit was hit.", limit=(*LIMITS, *LIMIT_OF.values()), starts=_first_limits
+    "limit_hits_total", "Times that a limit was reached.", limit=(*LIMITS, *LIMIT_OF.values()), starts=_first_limits
 )
-REVIEWS_CANCELED: Final = _counter("reviews_canceled_total", "Reviews whose API server hung up.", phase=Phase)
+REVIEWS_CANCELED: Final = _counter("reviews_canceled_total", "Reviews canceled by the API server.", phase=Phase)
 REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
 BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of their bodies.")
 CONNECTIONS: Final = _gauge("connections", "TLS connections.")
-CONFIGURATION_ERRORS: Final = _gauge("configuration_errors", "Mistakes in the configuration that was read last.")
+CONFIGURATION_ERRORS: Final = _gauge("configuration_errors", "Errors in the configuration that was read last.")
 CONFIGURATION_RELOADS: Final = _counter(
     "configuration_reloads_total", "Changes of the configuration that were read.", result=RELOADS
 )
 LAST_RELOAD_SUCCESSFUL: Final = _gauge(
     "configuration_last_reload_successful",
-    "Whether what is served is what was read last; 0: the last good configuration is served instead.",
+    "Whether the configuration read last is served; 0: the last good configuration is served instead.",
 )
 CONFIGURATION_LOADED: Final = _gauge(
-    "configuration_loaded_timestamp_seconds", "When the configuration that is served was read, as Unix time."
+    "configuration_loaded_timestamp_seconds", "Unix time at which the served configuration was read."
 )
 
 DEGRADED_POLICIES: Final = _gauge(
     "degraded_policies",
-    "Policies that are not in force as they are configured: their last good version is asked, or they fail.",
+    "Policies that cannot be called as configured: their last good version is called, or they fail.",
     reason=UnavailableReason,
     effect=(FAILURE, LAST_GOOD),
 )
@@ -302,12 +303,12 @@ REDIS: Final = (CACHE_SEAL_FAILURES, CACHE_REDIS_ERRORS, CACHE_REDIS_SKIPPED)
 
 BRIDGE_PREFIX: Final = f"{PREFIX}bridge_"
 
-BRIDGE_EVENTS: Final = _counter(
-    "events_total", "What happened to entries of the queue, and with Redis.", event=ConsumerEvent
-)
-BRIDGE_IN_HAND: Final = _gauge("in_hand", "Questions that the worker is asked, and answers that are not written.")
+BRIDGE_EVENTS: Final = _counter("events_total", "Events of the queue's entries, and of Redis.", event=ConsumerEvent)
+BRIDGE_IN_HAND: Final = _gauge("in_hand", "Calls at the worker, and answers not yet written.")
 BRIDGE_TAKING: Final = _gauge("taking", "Whether work is taken from the queue.")
-BRIDGE_DROPPED_LOG_LINES: Final = _counter("dropped_log_lines_total", "Log lines that nobody took in time.")
+BRIDGE_DROPPED_LOG_LINES: Final = _counter(
+    "dropped_log_lines_total", "Log lines dropped because standard error was not read in time."
+)
 
 BRIDGE: Final = (
     BRIDGE_EVENTS,

@@ -1,5 +1,5 @@
-"""What click knows of each command: its options and its help.
+"""The options and the help of each command, for click.
 
-A shell that completes a word starts the command once for each TAB. So these modules import nothing that costs time;
-what a command does, ``gateway.cli.COMMAND``, is imported when it runs.
+Shell completion starts the command on each TAB. So these modules import nothing slow; the implementation,
+``gateway.cli.COMMAND``, is imported when the command runs.
 """

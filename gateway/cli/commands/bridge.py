@@ -30,29 +30,34 @@ _WORKER_LIMITS: Final = frozenset(
 @click.command()
 @option("--queue", metavar="STREAM", required=True, help="The queue: spec.queue.stream of the Worker.")
 @option("--key-file", type=_FILE, required=True, help="The queue's keys: the same file as spec.queue.keyFile.")
-@option("--redis", metavar="URL", required=True, help="The Redis in which the queue is.")
+@option("--redis", metavar="URL", required=True, help="The Redis of the queue.")
 @option("--worker", metavar="TARGET", required=True, help="The gRPC worker, as in spec.grpc.target.")
-@option("--worker-connections", type=int, help="How many connections to it, at least.")
-@option("--worker-tls-ca", type=_FILE, help="PEM: the authorities of the worker's certificate.")
-@option("--worker-tls-cert", type=_FILE, help="PEM: with what the bridge proves who it is.")
-@option("--worker-tls-key", type=_FILE, help="PEM: its private key.")
+@option("--worker-connections", type=int, help="Minimum number of connections to the worker.")
+@option("--worker-tls-ca", type=_FILE, help="PEM: CA bundle that verifies the worker's certificate.")
+@option("--worker-tls-cert", type=_FILE, help="PEM: client certificate of the bridge.")
+@option("--worker-tls-key", type=_FILE, help="PEM: private key of the client certificate.")
 @option("--worker-tls-server-name", help="The name in the worker's certificate; by default the target's host.")
-@option("--in-flight", type=click.IntRange(1, 100_000), default=_LIMITS.in_flight, help="Questions in hand at once.")
+@option(
+    "--in-flight",
+    type=click.IntRange(1, 100_000),
+    default=_LIMITS.in_flight,
+    help="Maximum number of calls in progress.",
+)
 @option(
     "--in-flight-bytes",
     type=click.IntRange(1),
     default=_LIMITS.in_flight_bytes,
-    help="Bytes of questions and answers in hand beyond which no more are taken.",
+    help="Bytes of calls and answers in progress above which the bridge takes no more calls.",
 )
 @option("--admin-listen", type=ADDRESS, help="Health and metrics, over plain HTTP; without it, none.")
-@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
+@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="Log level.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
 @limit_options(TransportLimits, names=_WORKER_LIMITS)
 def bridge(**values: Any) -> None:
-    """Take questions from the queue STREAM, put them to the gRPC worker at TARGET, and write its answers back, until
-    SIGTERM or SIGINT; then answer what was taken and exit 0.
+    """Take calls from the queue STREAM, send them to the gRPC worker at TARGET, and write its answers back, until
+    SIGTERM or SIGINT; then finish the calls in progress and exit 0.
 
-    TLS to the worker is used as soon as an option says something of it, such as --worker-tls-ca.
+    The bridge uses TLS to the worker if any of its TLS options is set, such as --worker-tls-ca.
     """
     if not has_redis_extra():
         raise click.UsageError(f"bridge {NEEDS_REDIS_EXTRA}")

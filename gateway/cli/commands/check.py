@@ -13,21 +13,26 @@ from gateway.cli.options import SECONDS, option
 @click.command()
 @click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
 @hooks_options
-@click.option("--with-workers", is_flag=True, help="Start or call the workers too, and tell what they refuse.")
-@option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
+@click.option("--with-workers", is_flag=True, help="Also connect to the workers, and report what they refuse.")
+@option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Maximum seconds to wait for the workers.")
 @reaching_options
-@option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="What is logged."
-)
-# No variable: the words differ from command to command.
+@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="Log level.")
+# No environment variable: the choices differ between commands.
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the report.",
 )
 def check(paths: tuple[Path, ...], output: str, **values: Any) -> None:
-    """Tell all mistakes in the files and directories PATH... (- is the standard input) and hooks, and what they mean.
+    """Report all errors in the files and directories PATH... (- is the standard input) and hooks, and explain the
+    configuration.
 
-    Which calls kube-apiserver makes, who is behind each, why a policy is not in an earlier one, and how long they may
-    take. Exit 0 if there is no mistake, 1 if there is, 2 if a file cannot be read or a worker not be reached.
+    The report has the calls that kube-apiserver makes, the policies of each call, why a policy is not in an earlier
+    call, and how long the calls may take. Exit 0 without errors, 1 with errors, 2 if a file cannot be read or a worker
+    cannot be reached.
     """
     from gateway.cli.check import run
 

@@ -14,18 +14,18 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option(
     "--examples",
     type=_DIRECTORY,
-    help="Holds policies/ and reviews/ (AdmissionReviews as JSON). Default: those that come with the gateway.",
+    help="Directory with policies/ and reviews/ (AdmissionReviews as JSON). Default: the gateway's own samples.",
 )
 @option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="The gateway's address; a free port if it is taken.")
 @option(
     "--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Health and metrics; a free port if it is taken."
 )
-@option("--tls-dev-dir", type=_DIRECTORY, default=".run/tls", help="Where the development certificates are kept.")
-@option("--once", is_flag=True, help="End after the reviews instead of serving on.")
+@option("--tls-dev-dir", type=_DIRECTORY, default=".run/tls", help="Directory for the development certificates.")
+@option("--once", is_flag=True, help="Exit after the reviews instead of continuing to serve.")
 def demo(**values: Any) -> None:
-    """Show the gateway at work: start it with sample policies, send it recorded reviews, tell what happened.
+    """Demonstrate the gateway: start it with sample policies, send it recorded reviews, and print the results.
 
-    Ends by itself with --once, or where CI is set in the environment. Exit 0 if every review was answered.
+    Exits after the reviews with --once, or if CI is set in the environment. Exit 0 if every review was answered.
     """
     from gateway.cli.demo import run
 

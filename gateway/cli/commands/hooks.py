@@ -13,7 +13,7 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
 
 
 @click.command("hook-worker", context_settings={"ignore_unknown_options": True})
-@option("--hooks-dir", type=_DIRECTORY, required=True, help="The directory of hooks, as for serve.")
+@option("--hooks-dir", type=_DIRECTORY, required=True, help="Directory of hooks, as for serve.")
 @option(
     "--objects",
     type=click.Path(path_type=Path),
@@ -26,7 +26,7 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
     envvar="ADMISSION_WORKER_LISTEN",  # a worker's: the gateway may set it when it starts this command
     show_envvar=True,
     metavar="ADDRESS",
-    help="Where to serve: HOST:PORT or unix:PATH.  [default: 127.0.0.1:50051]",
+    help="Address to listen on: HOST:PORT or unix:PATH.  [default: 127.0.0.1:50051]",
 )
 @limit_options(TransportLimits, names=_HOOK_LIMITS)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS OF A WORKER]...")
@@ -39,7 +39,7 @@ def hook_worker(
     All other flags of a worker's command may follow: --tls-cert, --tls-key, --client-ca, --log-format, --log-level,
     --in-flight, --grace-period, --conformance. Each is also a variable ADMISSION_WORKER_....
 
-    When the file of a hook changes, the worker exits with 0. Let the supervisor of the process start it again.
+    When the file of a hook changes, the worker exits with 0; the process supervisor must restart it.
     """
     from gateway.cli.hook_worker import run
 
@@ -48,7 +48,7 @@ def hook_worker(
 
 @click.command("shell-lib")
 def shell_lib() -> None:
-    """Print the library that hooks written for shell-operator source: admission-gateway shell-lib > /shell_lib.sh."""
+    """Print the shell library that shell-operator hooks source: admission-gateway shell-lib > /shell_lib.sh."""
     from importlib.resources import files
 
     click.echo(files("gateway.hooks").joinpath("shell_lib.sh").read_text(encoding="utf-8"), nl=False)

@@ -6,24 +6,24 @@ from typing import Final
 import click
 
 LANGUAGES: Final = {"go": "Go", "python": "Python", "node": "JavaScript", "rust": "Rust", "java": "Java"}
-"""What ``--lang`` takes, and what people call it."""
+"""The values of ``--lang``, and the names of the languages."""
 
 
 @click.command("new-worker")
-# No variables: they are said once, for one project.
-@click.option("--lang", type=click.Choice(list(LANGUAGES)), required=True, help="The language of its policies.")
+# No environment variables: these options are given once per project.
+@click.option("--lang", type=click.Choice(list(LANGUAGES)), required=True, help="Language of the policies.")
 @click.option(
     "--directory",
     type=click.Path(path_type=Path),
-    help="Where to write it: a new directory, or an empty one; without it, ./NAME.",
+    help="Directory of the project: a new or an empty one. Default: ./NAME.",
 )
-@click.option("--namespace", default="policies", show_default=True, help="The namespace in which it will run.")
+@click.option("--namespace", default="policies", show_default=True, help="Namespace of the worker.")
 @click.argument("name", metavar="NAME")
 def new_worker(lang: str, directory: Path | None, namespace: str, name: str) -> None:
-    """Write a project for a worker NAME: a policy with its tests, and all that builds, runs and deploys it.
+    """Create a project for a worker NAME: a policy with tests, and files to build, run and deploy it.
 
-    It passes its own tests and the conformance kit as it is, and carries a copy of the SDK in sdk/, so that it builds
-    alone. Exit 0 if it is written, 2 if not: then nothing is.
+    The new project passes its own tests and the conformance kit. It contains a copy of the SDK in sdk/, so that it
+    builds without other sources. Exit 0 if the project was created, 2 if nothing was created.
     """
     from gateway.cli.new_worker import run
 

@@ -9,12 +9,12 @@ from gateway.cli.options import option
 
 
 class AdminUrl(click.ParamType[str]):
-    """Where a gateway's admin listener is: ``http://HOST:PORT``."""
+    """The URL of a gateway's admin listener: ``http://HOST:PORT``."""
 
     name = "http://HOST:PORT"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The URL without a slash at its end, or click's error that says what is wrong with it."""
+        """The URL without a trailing slash, or click's error with the reason."""
         try:
             parts = urlsplit(value)
             port = parts.port
@@ -27,18 +27,18 @@ class AdminUrl(click.ParamType[str]):
 
 
 def _shown(url: str) -> str:
-    """What was given, but for a password that may stand in it."""
+    """The given value, without a user or password in it."""
     return "a URL with a user or password" if "@" in url else repr(url)
 
 
 @click.command()
 @click.argument("policies", metavar="POLICY...", nargs=-1, required=True)
-@option("--admin", type=AdminUrl(), default="http://127.0.0.1:9443", help="The gateway's admin listener.")
+@option("--admin", type=AdminUrl(), default="http://127.0.0.1:9443", help="URL of the gateway's admin listener.")
 def purge(policies: tuple[str, ...], admin: str) -> None:
-    """Make a gateway forget the cached verdicts of each POLICY (CONFIGURATION/NAME); with Redis, all of its replicas.
+    """Purge the cached verdicts of each POLICY (CONFIGURATION/NAME) from a gateway; with Redis, from all its replicas.
 
-    It purges only for programs on its own machine: in a cluster, run this in the pod. Exit 0 if done, 1 if there is no
-    such policy with a cache, 2 if the gateway could not be asked, or could not tell the other replicas.
+    The gateway accepts purges only from its own machine: in a cluster, run this in the pod. Exit 0 if purged, 1 if
+    there is no such policy with a cache, 2 if the gateway is unreachable or could not notify the other replicas.
     """
     from gateway.cli.purge import run
 

@@ -1,4 +1,4 @@
-"""The options that tell ``serve`` and ``review`` how to reach workers; ``cli.reaching`` reads them."""
+"""The options of ``serve`` and ``review`` for connections to workers; ``cli.reaching`` reads them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--queue-redis": {
         "metavar": "URL",
         "section": WITH_REDIS,
-        "help": "The Redis that has the workers' queues; for serve, --redis by default.",
+        "help": "The Redis of the workers' queues; for serve, --redis by default.",
     },
     "--webhook-kubeconfig": {
         "type": _FILE,
@@ -25,12 +25,12 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--admission-control-config-file": {
         "type": _FILE,
-        "help": "The same, as kube-apiserver is told it: an AdmissionConfiguration that names kubeconfigs.",
+        "help": "The same in kube-apiserver's own format: an AdmissionConfiguration that names kubeconfigs.",
     },
     "--resolve": {
         "multiple": True,
         "metavar": "NAME:PORT=HOST:PORT",
-        "help": "Where an existing webhook is dialled (NAME: name.namespace.svc, or a url's host); repeatable.",
+        "help": "Address of an existing webhook (NAME: name.namespace.svc, or a url's host); repeatable.",
     },
 }
 

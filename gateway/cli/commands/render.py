@@ -22,7 +22,7 @@ class _ServiceType(click.ParamType["ServiceReference"]):
     name = "NAMESPACE/NAME[:PORT]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "ServiceReference":
-        """The Service, or click's error that says what is wrong with it."""
+        """The Service, or click's error with the reason."""
         from gateway.policies.workers.targets import ServiceReference
 
         if isinstance(value, ServiceReference):
@@ -42,12 +42,12 @@ class _ServiceType(click.ParamType["ServiceReference"]):
 
 
 class _UrlType(click.ParamType[str]):
-    """``https://HOST[:PORT]``: Kubernetes takes no other scheme, user, query or fragment; the path is the entry's."""
+    """``https://HOST[:PORT]``: Kubernetes accepts no other scheme, user, query or fragment; the path is the entry's."""
 
     name = "https://HOST[:PORT]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The URL without a slash at the end, or click's error that says what is wrong with it."""
+        """The URL without a trailing slash, or click's error with the reason."""
         try:
             parts = urllib.parse.urlsplit(value)
             port_is_right = parts.port != 0
@@ -60,7 +60,7 @@ class _UrlType(click.ParamType[str]):
 
 
 class _VersionType(click.ParamType[KubeVersion]):
-    """``1.36``, or what a server says of itself."""
+    """A release of Kubernetes: ``1.36``, or the version that a server reports, such as ``v1.36.3``."""
 
     name = "X.Y"
 
@@ -88,30 +88,35 @@ def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tup
 @click.command()
 @click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
 @hooks_options
-@option("--service", type=_ServiceType(), help="The Service that leads to the gateway; its namespace is excluded.")
-@option("--url", type=_UrlType(), help="Where the gateway is, if it is no Service of the cluster.")
+@option("--service", type=_ServiceType(), help="Service of the gateway; its namespace is excluded.")
+@option("--url", type=_UrlType(), help="URL of the gateway, if it is no Service of the cluster.")
 @option(
     "--ca-bundle",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="PEM: what kube-apiserver trusts for the gateway's certificate. Default: its system's roots.",
+    help="PEM: CA bundle with which kube-apiserver verifies the gateway's certificate. Default: its system's roots.",
 )
-@option("--name", default="admission-gateway", callback=_checked_name, help="The name of both objects.")
-@option("--kube-version", type=_VersionType(), default=str(REFERENCE), help="The oldest API server they are for.")
+@option("--name", default="admission-gateway", callback=_checked_name, help="Name of both objects.")
+@option(
+    "--kube-version",
+    type=_VersionType(),
+    default=str(REFERENCE),
+    help="Oldest API server that must accept the objects.",
+)
 @option(
     "--exclude-namespace",
     multiple=True,
     callback=_checked_namespaces,
     metavar="NAMESPACE",
-    help="What happens in it is not sent to the gateway, as with kube-system; repeatable.",
+    help="Namespace whose requests are not sent to the gateway, like kube-system; repeatable.",
 )
 @registration_options
-# No variable: the words differ from command to command.
+# No environment variable: the choices differ between commands.
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Form.")
 def render(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     """Print the objects that register the policies in PATH... (- is the standard input) and hooks with kube-apiserver.
 
     A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration, with one webhook for each entry (see check).
-    Say how kube-apiserver reaches the gateway: --service or --url. Exit 1 if there is a mistake in the policies.
+    Give the gateway's address for kube-apiserver: --service or --url. Exit 1 if the policies have an error.
     """
     from gateway.cli.render import run
 

@@ -18,17 +18,20 @@ from gateway.cli.options import SECONDS, SectionedCommand, limit_options, option
     "--phase",
     type=click.Choice(("mutate", "validate", "both")),
     default="both",
-    help="both: validate what mutate made of it.",
+    help="both: validate the object after mutation.",
 )
 @reaching_options
-@option("--no-prefetch", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
-@option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Seconds at most to wait for the workers.")
-@option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="What is logged."
-)
-# No variable: the words differ from command to command.
+@option("--no-prefetch", is_flag=True, help="Call mutating policies one after another, without prefetch.")
+@option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Maximum seconds to wait for the workers.")
+@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="Log level.")
+# No environment variable: the choices differ between commands.
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the report."
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the report.",
 )
 @limit_options()
 def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> None:

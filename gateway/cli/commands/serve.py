@@ -24,47 +24,61 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @click.command(cls=SectionedCommand)
 @option("--policies", type=click.Path(path_type=Path), multiple=True, help="File or directory; repeatable.")
 @hooks_options
-@option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="Where kube-apiserver reaches the gateway, over TLS.")
-@option("--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Health and metrics, over plain HTTP.")
-@option("--tls-cert", type=_FILE, help="PEM: the server's certificate and its chain.")
-@option("--tls-key", type=_FILE, help="PEM: its private key.")
-@option("--tls-dev-dir", type=_DIRECTORY, help="Make (or keep) development certificates here, and print the caBundle.")
-@option("--tls-dev-name", multiple=True, help="A name or address for the development certificate; repeatable.")
-@option("--client-ca", type=_FILE, help="PEM: only clients with a certificate of this CA are let in.")
-@option("--worker-startup-timeout", type=SECONDS, default=3.0, help="Seconds that the start waits for the workers.")
-@option("--strict", is_flag=True, help="Refuse to start on mistakes, in files or told by workers: for CI.")
-@option("--drain", type=SECONDS, default=25.0, help="Seconds at most to serve on after SIGTERM.")
-@option("--shutdown-delay", type=SECONDS, default=0.0, help="Seconds at least to serve on after SIGTERM.")
+@option("--listen", type=ADDRESS, default="127.0.0.1:8443", help="Address on which to serve kube-apiserver, over TLS.")
 @option(
-    "--reload-interval", type=SECONDS, default=1.0, help="Seconds from look to look at the files; 0: only on SIGHUP."
+    "--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Address for health and metrics, over plain HTTP."
+)
+@option("--tls-cert", type=_FILE, help="PEM: server certificate and its chain.")
+@option("--tls-key", type=_FILE, help="PEM: private key of the server certificate.")
+@option(
+    "--tls-dev-dir",
+    type=_DIRECTORY,
+    help="Create (or reuse) development certificates in this directory, and print the caBundle.",
+)
+@option("--tls-dev-name", multiple=True, help="DNS name or IP address for the development certificate; repeatable.")
+@option("--client-ca", type=_FILE, help="PEM: accept only clients with a certificate of this CA.")
+@option(
+    "--worker-startup-timeout",
+    type=SECONDS,
+    default=3.0,
+    help="Maximum seconds that the startup waits for the workers.",
+)
+@option("--strict", is_flag=True, help="Do not start if the files have an error or a worker reports one: for CI.")
+@option("--drain", type=SECONDS, default=25.0, help="Maximum seconds to continue serving after SIGTERM.")
+@option("--shutdown-delay", type=SECONDS, default=0.0, help="Minimum seconds to continue serving after SIGTERM.")
+@option(
+    "--reload-interval",
+    type=SECONDS,
+    default=1.0,
+    help="Seconds between checks of the files for changes; 0: only on SIGHUP.",
 )
 @option(
     "--redis",
     metavar="URL",
     section=WITH_REDIS,
-    help="The Redis by which replicas share verdicts; without it, memory only.",
+    help="Redis through which replicas share verdicts. Default: in-process cache only.",
 )
 @option(
     "--seal-key-file",
     type=_FILE,
     section=WITH_REDIS,
-    help="Keys that seal entries in Redis: base64 of 32 bytes a line; the first seals.",
+    help="Keys that encrypt entries in Redis: one per line, base64 of 32 bytes; the first one encrypts.",
 )
 @reaching_options
-@option("--no-prefetch", is_flag=True, help="Ask mutating policies one after another, each in its turn.")
+@option("--no-prefetch", is_flag=True, help="Call mutating policies one after another, without prefetch.")
 @option(
     "--idempotency-sample-ratio",
     type=SHARE,
     default=0.01,
-    help="Share of mutations put to their policies again afterwards; 0: none.",
+    help="Share of mutations checked for idempotency by calling their policies again; 0: none.",
 )
 @option(
     "--shadow-sample-ratio",
     type=SHARE,
     default=1.0,
-    help="Share of reviews of which policies are compared with their shadows afterwards; 0: none.",
+    help="Share of reviews after which policies are compared with their shadows; 0: none.",
 )
-@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged.")
+@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="Log level.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
 @server_options
 @limit_options(Limits, TransportLimits, PatchLimits, CacheLimits)
@@ -72,9 +86,9 @@ def serve(policies: tuple[Path, ...], **values: Any) -> None:
     """Serve the policies in POLICIES, and the hooks in HOOKS_DIR, to kube-apiserver, until SIGTERM or SIGINT; then
     drain and exit 0.
 
-    Changed files are taken over while serving, all together and only without mistakes; SIGHUP reads them at once.
+    Changed files are loaded while serving, all together and only if they have no error; SIGHUP loads them immediately.
     """
-    # No garbage collection until the gateway is ready: it took a tenth of the startup, and modules are no garbage.
+    # No garbage collection until the gateway is ready: it took a tenth of the startup, and modules are never freed.
     thresholds = gc.get_threshold()
     gc.set_threshold(0)
     try:
