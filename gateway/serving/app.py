@@ -182,7 +182,7 @@ class Gateway:
         context = server_context(cert, key, self.settings.client_cas)
         self._report.loaded(self._loaded)
         for error in self.configuration.errors:
-            _LOG.error("a mistake in the configuration", place=str(error.place), fault=error.message)
+            _LOG.error("an error in the configuration", place=str(error.place), error=error.message)
         try:
             admin = await self.admin.start(*self.settings.admin_listen)
             await self.cache.start()

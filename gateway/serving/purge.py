@@ -79,7 +79,7 @@ class PurgePage:
         if unknown:
             return _refusal(HTTPStatus.NOT_FOUND, _no_such(unknown[0], cached))
         reported = await self._purge(names)
-        _LOG.warning("the cache was purged", policies=names, peer=request.remote, replicas_told=reported)
+        _LOG.warning("the cache was purged", policies=names, peer=request.remote, replicas_notified=reported)
         said: dict[str, object] = {"purged": names, "replicasNotified": reported}
         if reported is False:
             said["why"] = self._why() or "Redis could not be told in time"

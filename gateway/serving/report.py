@@ -51,7 +51,7 @@ class Report:
     def invalid(self, configuration: Configuration) -> None:
         """There are mistakes in it."""
         for error in configuration.errors:
-            _LOG.error("a mistake in the new configuration", place=str(error.place), fault=error.message)
+            _LOG.error("an error in the new configuration", place=str(error.place), error=error.message)
         first, *more = configuration.errors
         _LOG.error("the new configuration is not loaded; the last good one stays", errors=len(configuration.errors))
         others = f" (and {len(more)} more, see the log)" if more else ""

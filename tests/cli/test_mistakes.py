@@ -186,7 +186,7 @@ def test_a_policy_with_a_mistake_is_served_as_a_failure(serve, tmp_path, trust):
     told = process.err.find(lambda line: line.startswith("error: "))
     line = 1 + next(number for number, text in enumerate(path.read_text().splitlines()) if "timeoutSeconds" in text)
     assert told.startswith(f"error: {path}:{line}: policies[0].timeoutSeconds: Invalid value: 99")
-    logged = process.logged("a mistake in the configuration")
+    logged = process.logged("an error in the configuration")
     assert logged["place"] == f"{path}:{line}: policies[0].timeoutSeconds"
     with Client(process.port, trust) as client:
         status = client.send(message(recording("pod-create.1v"))).response["status"]

@@ -250,9 +250,9 @@ async def test_the_last_good_configuration_stays(started, path, trust, name):
     assert process.children() == [int(before[2])]
     process.logged("a new configuration is in force")
     told_of = [
-        f"{line['place']}: {line['mistake']}"
+        f"{line['place']}: {line['error']}"
         for line in process.log()
-        if line["message"] == "a mistake in the new configuration"
+        if line["message"] == "an error in the new configuration"
     ]
     assert [why in text for text in told_of].count(True) == 1, told_of
 
@@ -262,7 +262,7 @@ async def test_all_mistakes_are_told(started, path):
     process = started(configured("one"))
     replace(path, configured("two", timeoutSeconds=99, failurePolicy="Perhaps"))
     process.logged("the new configuration is not loaded; the last good one stays", errors=2)
-    places = {entry["place"] for entry in process.log() if entry["message"] == "a mistake in the new configuration"}
+    places = {entry["place"] for entry in process.log() if entry["message"] == "an error in the new configuration"}
     assert {place.rpartition(" ")[2] for place in places} == {"policies[0].timeoutSeconds", "policies[0].failurePolicy"}
     assert process.metric("configuration_errors") == 2
 

@@ -202,7 +202,7 @@ async def test_a_replica_that_hangs_is_left_alone_for_that_policy(gateway):
             await conversation.answer(item.id, content=named("a"))
         return True
 
-    streams = Streams(answering(named("a"), report=hanging))
+    streams = Streams(answering(named("a"), tell=hanging))
     limits = {"worker_circuit_calls": 2, "worker_circuit_open_seconds": 2.0}
     # In a second the one that is well answers on a machine that stands still for a moment, too.
     policies = [policy("other", **PATIENT), policy("tell", timeoutSeconds=1, failurePolicy="Ignore")]

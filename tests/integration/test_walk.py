@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.cli.review_text import told
+from gateway.cli.review_text import reported
 from gateway.policies.model import Phase
 from gateway.review.request import decode
 from gateway.serving.dispatch_simulator import DispatchSimulator, after_mutation
@@ -157,7 +157,7 @@ async def test_kinds_that_configure_admission_reach_no_entry(walked):
     recorded = replace(VALIDATING, body=json.dumps(body).encode())
     walk = await walked(recorded, script=script, validating=policies)
     assert (walk.allowed, walk.visits, script.asked) == (True, (), [])
-    assert [line.strip() for line in told("review.json", walk, first=False)][1:] == [
+    assert [line.strip() for line in reported("review.json", walk, first=False)][1:] == [
         f"not judged: the API server sends a {kind} to no webhook but those from its manifest files"
     ]
 
