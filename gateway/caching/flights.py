@@ -215,8 +215,8 @@ class Flight:
 
     def _fail(self, call: PolicyCall, error: Exception) -> None:
         """Calling broke."""
-        _LOG.error("asking a worker failed inside the gateway", uid=call.uid, exc_info=error)
-        message = f"asking worker {call.policy.worker!r}: {type(error).__name__}; see the gateway's log"
+        _LOG.error("calling a worker failed inside the gateway", uid=call.uid, exc_info=error)
+        message = f"calling worker {call.policy.worker!r}: {type(error).__name__}; see the gateway's log"
         self._end(call, Failure(reason=Reason.INTERNAL, message=message), CALLED)
 
     def _count_miss(self, call: PolicyCall) -> None:

@@ -61,7 +61,7 @@ def run(policies: tuple[str, ...], admin: str) -> None:
     names = ", ".join(dict.fromkeys(policies))
     if done.reported is False:
         click.echo(f"purged in this replica only: {names}")
-        said = clean(done.why) or "Redis could not be told"
+        said = clean(done.why) or "Redis did not answer in time"
         fail(
             f"the other replicas are not told: {said}; they hear of it when Redis takes it, if this one runs so long",
             COULD_NOT,

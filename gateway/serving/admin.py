@@ -1,11 +1,12 @@
 """The admin listener: ``/livez``, ``/readyz``, ``/metrics``, ``/purge``, over plain HTTP, on loopback by default.
 
-Health is shown as Kubernetes' own components show it: ``ok``; with ``?verbose``, or if a check fails, one line for
-each check (``[+]config ok``, ``[-]certificates failed: why``) and a last line that sums up. A check that holds may have
-a note (``[+]config ok: the last good one ...``), and there may be further lines (``[!]mutating policy ... fails``):
-something that nobody needs to be kept away for, and somebody has to see to. Alive means that this
-process still turns its loop. Ready "depends on configuration and certificates, never on workers, Redis or the
-collector": a gateway that is not ready gets no traffic, and a lost worker is for the failurePolicy to answer.
+The format is that of Kubernetes' components: ``ok``; with ``?verbose``, or if a check fails, one line for each check
+(``[+]config ok``, ``[-]certificates failed: why``) and a summary line. A check that passes may have a note
+(``[+]config ok: the last good one ...``). Warnings (``[!]mutating policy ... fails``) need an operator's attention,
+but do not make the gateway unready.
+
+``/livez`` passes while the process runs its event loop. Readiness "depends on configuration and certificates, never on
+workers, Redis or the collector": an unready gateway gets no traffic, whereas the failurePolicy covers a lost worker.
 """
 
 import asyncio
@@ -24,13 +25,13 @@ from gateway.serving.refusals import SERVER, Refusal, answer, quote
 _LOG: Final = structlog.get_logger(__name__)
 
 Checks = Callable[[], Mapping[str, str | None]]
-"""The readiness checks by name: None is fine, a text says what is wrong."""
+"""The readiness checks by name: None if the check passes, else the reason why it fails."""
 
 Notes = Callable[[], Mapping[str, str]]
-"""By a check's name, what is to be said although it holds."""
+"""By a check's name, a note on a check that passes."""
 
 Warnings = Callable[[], Sequence[str]]
-"""What somebody has to see to although all checks hold; a line each."""
+"""Problems that need an operator's attention although all checks pass; one line each."""
 
 Metrics = Callable[[], tuple[str, bytes]]
 """The metrics in an exposition format: Content-Type and body."""
@@ -42,7 +43,7 @@ _ALIVE: Final[Mapping[str, str | None]] = {"ping": None}
 
 
 class AdminListener:
-    """Serves health and metrics, and purges the cache. Says nothing of reviews."""
+    """Serves health and metrics, and purges the cache. It serves no reviews."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class AdminListener:
         self._servers: list[asyncio.Server] = []
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 takes a free one. Where it listens now. Raises ListenError."""
+        """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError."""
         self._connections = Connections(self._handle, limits=self._limits, note=_note)
         loop = asyncio.get_running_loop()
         sockets = await listening_sockets(host, port, self._limits.backlog)
@@ -83,11 +84,11 @@ class AdminListener:
         path = request.rel_url.path
         try:
             response = await self._purge(request) if path == PURGE and self._purge else self._answer(request, path)
-        except Exception:  # noqa: BLE001 - a page's mistake is logged with its traceback, and answered
+        except Exception:  # noqa: BLE001 - a page's error is logged with its traceback, and answered
             _LOG.exception("a page of the admin listener failed", path=path)
             response = answer(Refusal.INTERNAL, f"{path} failed; see the gateway's log")
         if not request.content.is_eof():
-            # Nobody sends bodies here; whoever does may not go on.
+            # No page takes a body: close the connection instead of reading one.
             response.force_close()
         return response
 
@@ -138,7 +139,7 @@ def _line(check: str, why: str | None, note: str | None) -> str:
 
 
 def _page(status: int, body: bytes, content_type: str = "text/plain; charset=utf-8") -> web.Response:
-    # A cached readiness is no readiness.
+    # A cached response would report outdated readiness.
     headers = {"Content-Type": content_type, "Cache-Control": "no-store", "Server": SERVER}
     return web.Response(status=status, body=body, headers=headers)
 

@@ -1,8 +1,9 @@
-"""One gateway: configuration, certificates, workers, listeners, put together; started and stopped in the right order.
+"""One gateway: creates configuration, certificates, workers and listeners, and starts and stops them in order.
 
-Start: read everything first, so that a mistake refuses the start before anything listens. Then the admin listener
-(alive, not ready), the workers, the front. Stop: the front goes on serving while it drains, then the workers go, the
-admin listener last. Between the two, the configuration is watched, and followed by the next (``reload``).
+Start: the gateway reads all files first, so that an error ends the start before anything listens. Then it starts the
+admin listener (alive, not ready), the workers and the HTTP server for reviews. While it runs, it watches the
+configuration and switches to a new one (``reload``). Stop: the HTTP server drains, then the workers are closed, the
+admin listener last.
 """
 
 import asyncio
@@ -45,18 +46,18 @@ from gateway.transports.workers import Workers
 _LOG: Final = structlog.get_logger(__name__)
 
 _DIGEST_KEY_BYTES: Final = 32
-"""Of the key with which values are hashed in the log: as many as SHA-256 gives."""
+"""Length of the key that hashes values for the log: that of a SHA-256 digest."""
 
 
 class WatchedSource(Struct, frozen=True, kw_only=True):
-    """Where a configuration was read from, to be watched, and the texts that were found there."""
+    """A configuration source to watch, and the texts that were read from it."""
 
     source: Source
     texts: tuple[SourceText, ...]
 
 
 class StrictError(Exception):
-    """A strict start is refused. ``errors``: the mistakes in the files, and those that workers tell of."""
+    """A strict start is refused. ``errors``: those in the files, and those that workers report."""
 
     def __init__(self, errors: tuple[ConfigurationError, ...]) -> None:
         super().__init__("a strict start is refused")
@@ -64,14 +65,14 @@ class StrictError(Exception):
 
 
 class Gateway:
-    """Serves one configuration, and those that follow it.
+    """Serves one configuration, and those that replace it.
 
     Args:
         configuration: complete (not ``fatal``).
         settings: see Settings.
-        metrics: where to count.
-        consumers: shown each decision, besides metrics and the decision log.
-        watched: where the configuration comes from; None: it stays as it is.
+        metrics: the gateway's metrics.
+        consumers: observe each decision, in addition to metrics and the decision log.
+        watched: where the configuration comes from; None: it is never reloaded.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Gateway:
             limits=settings.transport_limits,
             wait_seconds=settings.worker_startup_timeout,
             report=self._report,
-            asking=self.cache.policy_caller,
+            caching=self.cache.policy_caller,
             worker_events=self.metrics,
             transport_config=settings.transport_config,
         )
@@ -153,28 +154,28 @@ class Gateway:
 
     @property
     def configuration(self) -> Configuration:
-        """What is served now."""
+        """The configuration in force."""
         return self._loaded.configuration
 
     @property
     def workers(self) -> Workers:
-        """The workers of what is served now."""
+        """The workers of the configuration in force."""
         return self._loaded.workers
 
     @property
     def unavailable(self) -> tuple[UnavailablePolicy, ...]:
-        """The policies of what is served now that cannot be asked as they are configured."""
+        """The policies of the configuration in force that cannot be called as they are configured."""
         return self._loaded.unavailable()
 
     async def start(self) -> tuple[Address, Address]:
         """Start everything.
 
         Returns:
-            Where the front and the admin listener listen: host and port.
+            Host and port of the HTTP server for reviews, and of the admin listener.
 
         Raises:
             TlsError, CertificateError, ListenError: what cannot be used, why, and what to do. Nothing is left running.
-            StrictError: ``Settings.strict``, and there are mistakes.
+            StrictError: ``Settings.strict`` is set, and there are errors.
         """
         cert, key = self._certificate()
         self._certificate_file = cert
@@ -219,16 +220,16 @@ class Gateway:
         return self.settings.tls_cert, self.settings.tls_key
 
     async def stop(self, *, drain: bool = True) -> None:
-        """Stop: serve on until nobody is connected, or for ``drain_seconds``; then leave nothing behind.
+        """Stop: serve until no client is connected, or for ``drain_seconds``; then release everything.
 
-        Without ``drain`` nobody is waited for: reviews in hand are decided now, by their failure policies.
+        Without ``drain``, clients are not waited for: reviews in flight are decided at once, by their failure policies.
         """
         self._replays.stop()
         if drain:
             await self.front.drain(self.settings.drain_seconds, at_least=self.settings.shutdown_delay_seconds)
         self._routes.not_ready = NOT_SERVING
         if not drain:
-            self._judge.break_off("the gateway was told to stop at once; try again, another replica may serve")
+            self._judge.break_off("the gateway had to stop at once; try again, another replica may serve")
         await self._close()
 
     async def _close(self) -> None:
@@ -244,9 +245,9 @@ class Gateway:
     # -------------------------------------------------------------------------------------------------- state
 
     def _checks(self) -> dict[str, str | None]:
-        """What readiness depends on: configuration and certificates; never on workers."""
+        """The readiness checks: configuration and certificates; never workers."""
         checks = {"configuration": self._routes.not_ready, "certificate": self._certificate_problem()}
-        # It stands there to have its note: without Redis everything works, with more calls to workers.
+        # The cache check never fails, but carries a note: without Redis everything works, with more calls to workers.
         return {**checks, "cache": None} if self.settings.redis else checks
 
     def _notes(self) -> dict[str, str]:
@@ -254,7 +255,7 @@ class Gateway:
         return {check: note for check, note in notes.items() if note is not None}
 
     def _certificate_problem(self) -> str | None:
-        """What is wrong with the certificate that is served, or with the file that a restart would read."""
+        """The problem of the certificate in use, or of the file that a restart would read; None if there is none."""
         now = datetime.now(UTC)
         served = self._served_certificate(now)
         if served is not None or self._certificate_file is None:
@@ -272,7 +273,7 @@ class Gateway:
 
 
 async def start_unless(stop: asyncio.Event, gateway: Gateway) -> tuple[Address, Address] | None:
-    """Start a gateway, as ``Gateway.start`` does; None, and nothing left running, if ``stop`` is set meanwhile."""
+    """Start a gateway, as ``Gateway.start`` does; None, with nothing left running, if ``stop`` is set meanwhile."""
     starting = asyncio.create_task(gateway.start())
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -284,10 +285,10 @@ async def start_unless(stop: asyncio.Event, gateway: Gateway) -> tuple[Address, 
 
 
 async def serve_until(stop: asyncio.Event, gateway: Gateway) -> None:
-    """Serve a started gateway until ``stop`` is set, then drain; a second time it is set, stop at once."""
+    """Serve a started gateway until ``stop`` is set, then drain; when ``stop`` is set again, stop at once."""
     await stop.wait()
     stop.clear()
-    _LOG.info("stopping: serving on until nobody is connected", seconds=gateway.settings.drain_seconds)
+    _LOG.info("stopping: serving until no client is connected", seconds=gateway.settings.drain_seconds)
     draining = asyncio.create_task(gateway.stop())
     timeout = asyncio.create_task(stop.wait())
     await asyncio.wait((draining, timeout), return_when=asyncio.FIRST_COMPLETED)
@@ -298,5 +299,5 @@ async def serve_until(stop: asyncio.Event, gateway: Gateway) -> None:
     timeout.cancel()
     await asyncio.gather(timeout, return_exceptions=True)
     if not draining.cancelled():
-        # Raises what went wrong while stopping: it must not end as exit code 0.
+        # Raises the error of a failed stop: it must not end as exit code 0.
         draining.result()

@@ -36,7 +36,7 @@ class Load:
 
 
 class TooLarge(Refused):
-    """A body beyond the limit; ``prefix`` is its beginning, as far as it is known."""
+    """A body beyond the limit; ``prefix`` is the part of it that has been read, at most ``uid_prefix_bytes``."""
 
     def __init__(self, text: str, prefix: bytes) -> None:
         super().__init__(Refusal.BODY_SIZE, text)
@@ -44,14 +44,14 @@ class TooLarge(Refused):
 
 
 class BodyReader:
-    """Reads bodies for one front."""
+    """Reads request bodies for one HTTP server."""
 
     def __init__(self, limits: Limits, load: Load) -> None:
         self._limits = limits
         self._load = load
 
     async def read(self, request: web.BaseRequest, ends: float) -> bytes:
-        """The whole body, counted in ``load.body_bytes`` until the caller takes it off.
+        """The whole body, counted in ``load.body_bytes`` until the caller subtracts it.
 
         ``ends`` is the end of the request's budget, on the loop's clock.
 
@@ -62,7 +62,7 @@ class BodyReader:
             raise TooLarge(self._too_large(f"{declared} bytes"), await self._prefix(request, ends))
         content = request.content
         if "Expect" in request.headers:
-            await _encourage(request)
+            await _continue(request)
         if content.is_eof():
             # The usual case: header and body came in one piece.
             body = content.read_nowait()
@@ -71,7 +71,7 @@ class BodyReader:
         return await self._gather(request, ends)
 
     async def drain(self, request: web.BaseRequest) -> None:
-        """Read what is left of a refused body, and forget it. Ends silently at its end or at a limit."""
+        """Read the rest of a refused body, and discard it. Returns at its end or at a limit."""
         left = self._limits.drain_bytes
         try:
             async with asyncio.timeout(self._limits.drain_seconds):
@@ -95,7 +95,7 @@ class BodyReader:
         return bytes(body)
 
     def _take(self, chunk: bytes, before: bytes | bytearray = b"") -> None:
-        """Account for a piece of a body, behind those that are here already."""
+        """Count a chunk of a body that follows ``before``. Raises Refused, TooLarge."""
         size = len(before) + len(chunk)
         if size > self._limits.body_bytes:
             observed = f"no declared length and {size} bytes so far"
@@ -110,9 +110,9 @@ class BodyReader:
         self._load.body_bytes += len(chunk)
 
     async def _prefix(self, request: web.BaseRequest, ends: float) -> bytes:
-        """The beginning of a body that is not going to be read, for its uid."""
+        """The beginning of a body that will not be read whole, for its uid."""
         if "Expect" in request.headers:
-            # Who waits for "100 Continue" has sent nothing yet, and is to send nothing.
+            # A client that waits for "100 Continue" has sent nothing yet, and should send nothing.
             return b""
         prefix = b""
         async with _arriving(request, ends):
@@ -129,7 +129,7 @@ class BodyReader:
 
 @asynccontextmanager
 async def _arriving(request: web.BaseRequest, ends: float) -> AsyncIterator[None]:
-    """While pieces of a body are awaited: ends the wait with the budget, and says what went wrong with the body."""
+    """While chunks of a body are awaited: ends the wait with the budget, and turns what went wrong into Refused."""
     connection = _connection(request)
     connection.awaited = request.content
     try:
@@ -156,8 +156,8 @@ def _connection(request: web.BaseRequest) -> Connection:
     return cast("Connection", request.protocol)
 
 
-async def _encourage(request: web.BaseRequest) -> None:
-    """Answer ``Expect: 100-continue``, which web.Application would do for us."""
+async def _continue(request: web.BaseRequest) -> None:
+    """Answer ``Expect: 100-continue``; only web.Application does so by itself."""
     if request.version < web.HttpVersion11:
         # RFC 9110, 10.1.1: "A server that receives a 100-continue expectation in an HTTP/1.0 request MUST ignore that
         # expectation."
@@ -167,5 +167,5 @@ async def _encourage(request: web.BaseRequest) -> None:
         raise Refused(Refusal.EXPECTATION, f"Expect: {quote(expected)} is not supported; leave it out")
     if request.content.total_bytes == 0 and not request.content.is_eof():
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # aiohttp takes an answer with bytes in it for one that has begun.
+        # aiohttp considers a response begun as soon as bytes were written.
         request.writer.output_size = 0

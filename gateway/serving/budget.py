@@ -12,7 +12,7 @@ lies in (N-1, N]; N is 1 to 30. Therefore:
     absent, or not a whole ``Ns``     9 seconds: the default timeout of a webhook, 10, less one
     ================================  =====================================================================
 
-Each less 50 ms, in which the answer is written and travels.
+Each less 50 ms, for writing and sending the answer.
 """
 
 import re
@@ -26,9 +26,9 @@ _LARGEST_N: Final = 30
 _WHOLE_SECONDS: Final = re.compile(r"0*([1-9][0-9]*)s", re.ASCII)
 
 
-@lru_cache(maxsize=64)  # the API server has 30 texts for it
+@lru_cache(maxsize=64)  # the API server sends 30 different values
 def budget(timeout_parameter: str | None) -> float:
-    """Seconds until our answer must be ready, counted from the request's arrival.
+    """Seconds from the request's arrival until the gateway's answer must be ready.
 
     ``timeout_parameter`` is the value of the query parameter ``timeout`` as it was sent (``10s``), or None without one.
     Every text has a budget: the result lies in [0.45, 28.95].
@@ -42,7 +42,7 @@ def budget(timeout_parameter: str | None) -> float:
 
 
 def _whole_seconds(text: str) -> int | None:
-    """N of ``Ns``, at most 30; None if the text is no such thing."""
+    """N of ``Ns``, at most 30; None if the text has another form."""
     found = _WHOLE_SECONDS.fullmatch(text)
     if found is None:
         return None

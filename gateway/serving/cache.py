@@ -1,10 +1,10 @@
-"""The cache between reviews, at work in a gateway: made of the settings, watched over, purged.
+"""A gateway's verdict cache: created from the settings, watched, purged.
 
-There is one for each process. It outlives configurations: what can change a verdict is part of its key.
+There is one for each process. It outlives configurations: everything that can change a verdict is part of its key.
 
-Without Redis it is this process's memory. With Redis all replicas that have the same seal keys share verdicts. Redis
-may be away, at the start as at any time, or refuse commands: then there are more calls to workers, and nothing else
-changes; readiness has a note of it.
+Without Redis, the cache is in this process's memory. With Redis, all replicas with the same seal keys share verdicts.
+Redis may be unavailable, at the start or later, or refuse commands: then there are more calls to workers, and nothing
+else changes; ``/readyz`` has a note of it.
 """
 
 import asyncio
@@ -35,21 +35,21 @@ _Signature = tuple[int, int, int] | None
 
 
 class CacheError(Exception):
-    """The settings of the cache cannot be used; the message says why, without a word of a password or key."""
+    """The settings of the cache cannot be used; the message says why, and never contains a password or key."""
 
 
 class ServedCache:
     """The cache of one gateway.
 
     Args:
-        events: counts.
+        events: counts what the cache does.
         redis: the URL of Redis; empty: memory only.
-        seal_key_file: the keys with which entries in Redis are sealed; None: a key of this process.
+        seal_key_file: the keys that seal entries in Redis; None: a key of this process.
         limits: of the cache.
-        configuration: gives the one in force.
+        configuration: returns the configuration in force.
 
     Raises:
-        CacheError: the URL is none, the file holds no keys, or the library for Redis is not installed.
+        CacheError: the URL is invalid, the file holds no keys, or the library for Redis is not installed.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class ServedCache:
         self._signature = _signature(seal_key_file)
         store = self._store(redis, limits, events) if redis else None
         self._cache = VerdictCache(limits, events, store)
-        self._looking = PollTimer()
+        self._poll_timer = PollTimer()
 
     def _store(self, redis: str, limits: CacheLimits, events: Events) -> "RedisStore":
-        """The second level. Who has none needs neither the library nor the time that it takes to import it."""
+        """The store in Redis. Imported here: without Redis, a gateway needs neither the library nor its import time."""
         if not has_redis_extra():
             raise CacheError(f"--redis {NEEDS_REDIS_EXTRA}")
         from gateway.caching.redis import RedisStore  # noqa: PLC0415
@@ -92,7 +92,7 @@ class ServedCache:
         return RedisStore(address, self._keys, limits, events)
 
     def policy_caller(self, workers: Workers) -> PolicyCaller:
-        """Asks the workers of a configuration, where the cache has no answer."""
+        """Calls the workers of a configuration when the cache has no verdict."""
         return CachingCaller(workers, self._cache)
 
     def policies(self) -> list[Policy]:
@@ -100,17 +100,17 @@ class ServedCache:
         return [policy for policy in self._configuration().policies_in_force() if policy.cache is not None]
 
     async def purge(self, policies: Sequence[str]) -> bool | None:
-        """Use no verdict of these policies (qualified names) again that was asked for before now.
+        """Purge the verdicts of these policies (qualified names): no verdict of a call made before now is reused.
 
         Returns:
-            Whether other replicas will know within a moment; False: not until Redis does its work again (``note``);
-            None: there is no Redis by which there could be others.
+            True: the other replicas purge within a moment; False: they do not until Redis works again (``note``);
+            None: there is no Redis, so no replicas share verdicts.
         """
         return await self._cache.purge(policies)
 
     @property
     def note(self) -> str | None:
-        """What is to be said of it although it holds nobody up."""
+        """A note for ``/readyz``, where a problem of the cache fails no check; None if there is no problem."""
         store = self._cache.redis
         if store is None:
             return None
@@ -119,45 +119,43 @@ class ServedCache:
         if not store.refused:
             return None
         refused = ", ".join(f"{command} ({why})" for command, why in sorted(store.refused.items()))
-        return (
-            f"Redis answers, but refuses {refused}; until it is mended there, verdicts are not shared as they could be"
-        )
+        return f"Redis answers, but refuses {refused}; until that is fixed in Redis, not all verdicts are shared"
 
     async def start(self) -> None:
-        """Begin to work. Redis need not be there."""
+        """Start. Redis need not be available."""
         await self._cache.start()
 
     async def close(self) -> None:
-        """Let go of Redis."""
+        """Close the connections to Redis."""
         await self._cache.close()
 
     # ----------------------------------------------------------------------------------------------- seal keys
 
     def look(self) -> None:
         """Read the seal keys again, now."""
-        self._looking.now()
+        self._poll_timer.now()
 
     async def watch(self, interval: float) -> None:
         """Read the seal keys again whenever their file has changed, until cancelled.
 
         Args:
-            interval: seconds from look to look; 0: only when asked to.
+            interval: seconds between polls; 0: only after ``look``.
         """
         if self._file is None or self._keys is None:
             return
         while True:
-            asked = await self._looking.pause(interval)
+            requested = await self._poll_timer.pause(interval)
             try:
                 signature = await asyncio.to_thread(_signature, self._file)
-                if asked or signature != self._signature:
+                if requested or signature != self._signature:
                     self._signature = signature
                     await asyncio.to_thread(self._keys.refresh)
-            except Exception:  # noqa: BLE001 - logged; the keys stay, and the next look may go better
+            except Exception:  # noqa: BLE001 - logged; the keys stay, and the next poll may succeed
                 _LOG.exception("reading the seal keys again failed inside the gateway")
 
 
 def _signature(path: Path | None) -> _Signature:
-    """What tells one state of a file from another: a mounted Secret is replaced by another file."""
+    """Inode, modification time and size: one of them changes when a file, such as a mounted Secret, is replaced."""
     try:
         found = None if path is None else path.stat()
     except OSError:

@@ -1,6 +1,6 @@
-"""What a development certificate looks like: names, lifetimes and extensions, as Go and OpenSSL check them.
+"""Builds development certificates: names, lifetimes and extensions, as Go and OpenSSL check them.
 
-ECDSA P-256 throughout: the cheapest handshake for both sides (the API server never resumes a session).
+All keys are ECDSA P-256: the cheapest handshake for both sides (the API server never resumes a session).
 """
 
 import ipaddress
@@ -20,17 +20,17 @@ CA_NAME: Final = x509.Name(
         x509.NameAttribute(NameOID.COMMON_NAME, "admission-gateway development CA"),
     ]
 )
-"""By this name we know what we have made."""
+"""The issuer by which the gateway recognizes certificates that it made."""
 
 _SERVER_NAME: Final = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "admission-gateway development")])
 
 CA_LIFETIME: Final = timedelta(days=3650)
-"""Ten times the server certificate's: a CA that ends first takes the server certificate with it."""
+"""Ten times the server certificate's: when the CA expires, the server certificate is no longer trusted either."""
 
 SERVER_LIFETIME: Final = timedelta(days=365)
 
 _BACKDATED: Final = timedelta(minutes=5)
-"""For clocks that are behind ours: an API server's on another machine."""
+"""For clocks that are behind the gateway's, such as that of an API server on another machine."""
 
 # RFC 1123 labels, a wildcard in front at most; 253 characters are the longest name that DNS can carry.
 _DNS_NAME: Final = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
@@ -38,7 +38,7 @@ _LONGEST_DNS_NAME: Final = 253
 
 
 class CertificateAuthority(Struct, frozen=True, kw_only=True):
-    """A CA that can sign: its certificate and the key of it."""
+    """A CA that can sign: its certificate and private key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -60,7 +60,7 @@ def general_name(name: str) -> x509.GeneralName:
 
 
 def made_ca(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
-    """A CA certificate for ``key``, signed by itself. It may sign server certificates, but no further CA."""
+    """A self-signed CA certificate for ``key``. It may sign server certificates, but no other CA."""
     return (
         _builder(CA_NAME, key, now, CA_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)

@@ -1,19 +1,20 @@
 """Development certificates, made on demand: a CA and a server certificate that it signed.
 
-The rule for what is already in the directory: **a private key, once there, is only read; a certificate is replaced only
-if it was signed in our CA's name; anything else is an error, before anything is written.** So nothing that somebody
-else made is ever overwritten, and since keys stay, certificate and key fit together at every moment, even for a reader
-between two of our writes.
+The rule for files that exist in the directory: **a private key is only read; a certificate is replaced only if its
+issuer is the gateway's development CA; anything else is an error, before anything is written.** So the gateway never
+overwrites a file that it did not make. Since keys stay, certificate and key match at every moment, even for a process
+that reads them between two writes.
 
-A certificate is kept as long as it is good, so that a caBundle once copied stays valid:
+A certificate is kept as long as it is good, so that a copied caBundle stays valid:
 
     ======  ======================================================================================================
-    CA      ours, for our key, valid now, and no earlier at its end than the server certificate
-    server  ours, for our key, signed by that CA, valid now and for another day, and covering every name asked for
+    CA      made by the gateway, for the key in the directory, valid now, and not expiring before the server certificate
+    server  made by the gateway, for the key in the directory, signed by that CA, valid now and for another day, and
+            covering every name required
     ======  ======================================================================================================
 
-A server certificate made again keeps the names of the one before: two gateways with different names take no turns.
-Processes that start together wait for each other on a lock of the directory; it leaves no file behind.
+A renewed server certificate keeps the names of the previous one: two gateways with different names do not replace each
+other's certificate for ever. Processes that start together wait on a lock of the directory; it leaves no file behind.
 """
 
 import base64
@@ -48,13 +49,13 @@ _RENEW_BEFORE: Final = timedelta(days=1)
 
 
 class CertificateError(Exception):
-    """Development certificates cannot be made here: the operator's to solve. The text: which file, why, what to do."""
+    """Development certificates cannot be made here. The message: which file, why, and what the operator can do."""
 
 
 class DevelopmentCertificates(Struct, frozen=True, kw_only=True):
-    """Where the certificates are (PEM files).
+    """The paths of the certificates (PEM files).
 
-    ``ca_bundle`` is the CA's PEM in base64, as ``clientConfig.caBundle`` wants it.
+    ``ca_bundle`` is the CA's PEM in base64, the format of ``clientConfig.caBundle``.
     """
 
     ca_file: Path
@@ -69,8 +70,7 @@ def ensure_development_certificates(
     """Development certificates in ``directory``, kept or made: ``ca.crt``, ``ca.key``, ``tls.crt``, ``tls.key``.
 
     The server certificate covers ``names`` (DNS names or IP addresses) and ``ALWAYS``. ``now`` is timezone-aware;
-    without it, the clock's. The directory is made if it is missing (0700); keys are readable by their owner only
-    (0600).
+    without it, the clock's. The directory is created if it is missing (0700); only the owner can read keys (0600).
 
     Raises CertificateError.
     """
@@ -103,8 +103,8 @@ def _wanted(names: Sequence[str]) -> frozenset[x509.GeneralName]:
 
 
 def _ensure(directory: Path, wanted: frozenset[x509.GeneralName], now: datetime) -> x509.Certificate:
-    """Leave good files in the directory, which is locked; the CA's certificate."""
-    # What is not ours is found before anything is written.
+    """Make the files of the locked directory good. Returns the CA's certificate."""
+    # Read all files first: a file that the gateway did not make is an error before anything is written.
     ca, server = _certificate(directory / "ca.crt"), _certificate(directory / "tls.crt")
     ca_key, server_key = _key(directory / "ca.key"), _key(directory / "tls.key")
     if ca is None or not _is_good_ca(ca, ca_key, now):
@@ -148,7 +148,7 @@ def _covered(certificate: x509.Certificate) -> frozenset[x509.GeneralName]:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Hold the directory, made if it is missing, against other processes that make certificates in it."""
+    """Lock the directory, created if it is missing, against other processes that make certificates in it."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -159,7 +159,7 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def _certificate(path: Path) -> x509.Certificate | None:
-    """The certificate in a file, which must be ours; None without the file."""
+    """The certificate in a file; None without the file. Raises CertificateError if the gateway did not make it."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -181,7 +181,7 @@ def _certificate(path: Path) -> x509.Certificate | None:
 
 
 def _key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """The key in a file, made if the file is missing."""
+    """The private key in a file, generated if the file is missing."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -205,7 +205,7 @@ def _key(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def _write(path: Path, content: bytes, *, mode: int = 0o644) -> None:
-    """Put a file in place as a whole: whoever opens the name sees the old content or the new, also after a crash."""
+    """Replace a file atomically: a process that opens it reads the old content or the new, also after a crash."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -1,15 +1,16 @@
-"""From one configuration to the next, with nobody waiting and nothing lost.
+"""Switches from one configuration to the next, without delaying or losing a review.
 
-A new configuration is a **candidate**: its workers are reached and described beside those in force, of which it shares
-all that are the same. It is adopted in one moment, when its workers are described or have had their time. Each policy
-that can be asked until then and cannot be asked as it is configured now keeps its last good version (``last_good``).
-There is one candidate at most: a newer one takes its place.
+A new configuration is a **candidate**: the gateway connects to its workers and describes them while the configuration
+in force serves; the two share the workers that are the same. The candidate is adopted, in one step, when all its
+workers are described or ``wait_seconds`` have passed. A policy that could be called so far, and cannot be called as the
+candidate configures it, keeps its last good version (``last_good``). There is one candidate at most: a newer one
+replaces it.
 
-As soon as such a policy can be asked as it is configured, it is. Then the configuration in force is **renewed**:
-followed by itself, without the version that is not needed any more, so that workers which only that one had are let go.
+As soon as such a policy can be called as it is configured, the gateway calls that version. Then the configuration in
+force is **renewed**: replaced by itself without the last good version, so that workers used only by that are closed.
 
-A generation that was followed is **retiring**: it lives until its last review is decided. Only then are workers let go
-that nobody else holds.
+A configuration that was replaced is **retiring**: it lives until its last review is decided. Then the workers that no
+other configuration uses are closed.
 """
 
 import asyncio
@@ -34,17 +35,17 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class ConfigurationSwitch:
-    """Keeps the generation in force, the candidate to follow it, and those that retire.
+    """Holds the loaded configuration in force, the candidate to replace it, and those that are retiring.
 
     Args:
         configuration: the first one.
         texts: what it was read from.
         limits: of the calls to workers.
         wait_seconds: how long a start, and a candidate, waits for its workers to be described.
-        asking: puts a cache in front of a generation's workers; None: there is none.
-        report: says what becomes of candidates.
-        worker_events: is told what happens with workers.
-        transport_config: what the process has been given to reach workers with.
+        caching: puts a cache in front of the workers; None: there is no cache.
+        report: reports what becomes of candidates.
+        worker_events: records what happens with workers.
+        transport_config: credentials and settings of this process for connections to workers.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -55,14 +56,14 @@ class ConfigurationSwitch:
         limits: TransportLimits,
         wait_seconds: float,
         report: Report,
-        asking: Callable[[Workers], PolicyCaller] | None = None,
+        caching: Callable[[Workers], PolicyCaller] | None = None,
         worker_events: Events | None = None,
         transport_config: TransportConfig | None = None,
     ) -> None:
         self._limits = limits
         self._wait_seconds = wait_seconds
         self._report = report
-        self._asking = asking
+        self._caching = caching
         self._pool = WorkerPool(limits, worker_events, transport_config)
         self._availabilities_changed = asyncio.Event()
         self._alive: set[LoadedConfiguration] = set()
@@ -74,26 +75,26 @@ class ConfigurationSwitch:
         self.current = self._generation(configuration, texts, None)
 
     async def start(self) -> None:
-        """Reach the workers of the first generation."""
+        """Connect to the workers of the first configuration."""
         await self.current.start(wait_seconds=self._wait_seconds)
         self._report.availability(self.current)
         self._watch = asyncio.create_task(self._watch_availabilities())
 
     async def propose(self, configuration: Configuration, texts: Sequence[SourceText]) -> None:
-        """Try a configuration, in the background, instead of the candidate that there may be."""
+        """Make a configuration the candidate, in the background; it replaces the present candidate, if any."""
         async with self._proposing:
             await self._withdraw()
             self._begin(self._generation(configuration, texts, self.current))
 
     async def withdraw(self) -> None:
-        """Give the candidate up, if there is one."""
+        """Drop the candidate, if there is one."""
         async with self._proposing:
             await self._withdraw()
-        # If that would have renewed what is in force: it is due again.
+        # If that candidate was a renewal of the configuration in force, the renewal is due again.
         self._availabilities_changed.set()
 
     async def close(self) -> None:
-        """Leave nothing behind."""
+        """Close all configurations and workers."""
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
@@ -122,7 +123,7 @@ class ConfigurationSwitch:
             texts=texts,
             loaded=loaded,
             before=before,
-            asking=self._asking,
+            caching=self._caching,
             changed=self._availabilities_changed.set,
         )
         self._alive.add(generation)
@@ -146,7 +147,7 @@ class ConfigurationSwitch:
             await candidate.start(wait_seconds=self._wait_seconds)
             await candidate.follow(self.current)
             self._adopt(candidate)
-        except Exception as error:  # noqa: BLE001 - told, and what is in force stays in force
+        except Exception as error:  # noqa: BLE001 - reported; the configuration in force stays
             self.candidate = None
             self._report.failed(error)
             await self._end(candidate)
@@ -161,15 +162,15 @@ class ConfigurationSwitch:
             self._report.adopted(candidate)
 
     async def _watch_availabilities(self) -> None:
-        """Tell what becomes of the policies in force, and renew what is in force when that frees a version."""
+        """Report changes of the policies' availability; renew the configuration when a last good version is unused."""
         while True:
             await self._availabilities_changed.wait()
             self._availabilities_changed.clear()
             try:
                 self._report.availability(self.current)
                 await self._renew()
-            except Exception:  # noqa: BLE001 - logged; the next change may go better
-                _LOG.exception("looking after the policies in force failed inside the gateway")
+            except Exception:  # noqa: BLE001 - logged; the next change may succeed
+                _LOG.exception("updating the availability of policies failed inside the gateway")
 
     async def _renew(self) -> None:
         async with self._proposing:

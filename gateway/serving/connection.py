@@ -1,11 +1,11 @@
-"""One HTTP connection: aiohttp's protocol, with the answers to bad HTTP and the time limits that it leaves to us.
+"""One HTTP connection: aiohttp's protocol, plus answers to malformed HTTP and time limits that aiohttp does not have.
 
-Stock aiohttp answers malformed HTTP with a traceback in the log, waits on behind a broken chunk until somebody's
-patience ends, gives a header as long as an idle connection, and a client that takes no answer for ever.
+Stock aiohttp logs a traceback for malformed HTTP, waits without limit after a broken chunk, waits for a header as long
+as it keeps an idle connection, and waits for ever for a client that does not read its answer.
 
-Names of aiohttp that are not public, and that this module leans on (the tests break when one changes): ``_waiter`` is
-a future while the connection waits for a request; ``_messages`` are parsed requests that nobody has begun, and an
-``_ErrInfo`` among them stands where the parser gave up.
+This module depends on these private names of aiohttp (the tests fail when one changes): ``_waiter`` is a future while
+the connection waits for a request; ``_messages`` are parsed requests that are not handled yet, and an ``_ErrInfo``
+among them marks where the parser failed.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ class MalformedBody(Exception):  # noqa: N818 - set on the body's reader, which 
 class Connection(web.RequestHandler):
     """A connection of ``Connections``.
 
-    ``awaited`` is the body that somebody is waiting for, to be told when the parser gives up in the middle of it.
-    ``review`` is the task of the review that is being judged, and when that must be over (the loop's clock); if it is
-    not, the task is cancelled, and None takes its place.
+    ``awaited`` is the body that a reader waits for; it gets an exception when the parser fails in the middle of it.
+    ``review`` is the task of the review in progress, and its deadline (the loop's clock); after the deadline the task
+    is cancelled, and ``review`` is None.
     """
 
     __slots__ = ("_half_since", "_limits", "_note", "_rejected", "_stuck_since", "awaited", "review")
@@ -62,19 +62,19 @@ class Connection(web.RequestHandler):
         return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
 
     def refused(self, refusal: Refusal, why: str) -> None:
-        """Take down that this connection, or a request on it, was refused."""
+        """Record that this connection, or a request on it, was refused."""
         self._note(refusal, peer=self.peer, why=why)
 
     async def linger(self) -> None:
-        """Stay open for a moment, and forget what comes: the client may be sending still, until who knows when.
+        """Stay open for ``linger_seconds`` and discard what arrives: the client may still be sending.
 
-        Closing with bytes unread resets the connection, and the answer is lost with it. A client's close cancels it.
+        Closing with bytes unread resets the connection, and the answer is lost. A close by the client cancels the wait.
         """
         self._rejected = True
         await asyncio.sleep(self._limits.linger_seconds)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, unless the parser has given up already; watch for what it does not finish."""
+        """Parse, unless the parser has failed already; record since when a header is incomplete."""
         if self._rejected:
             return
         super().data_received(data)
@@ -92,23 +92,23 @@ class Connection(web.RequestHandler):
         _ = self.peername
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Say what a TLS error has ended; everything else is a client's right."""
+        """Record a connection that a TLS error ended; a client may end one in any other way."""
         if isinstance(exc, ssl.SSLError):
             self.refused(Refusal.TLS, f"the TLS connection broke: {exc.reason or exc}")
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Note since when the client takes nothing."""
+        """Record since when the client reads nothing."""
         super().pause_writing()
         self._stuck_since = self._loop.time()
 
     def resume_writing(self) -> None:
-        """It takes again."""
+        """The client reads again."""
         self._stuck_since = None
         super().resume_writing()
 
     def end_if_overdue(self, now: float) -> None:
-        """End the review that has no end; the connection whose header has none, or whose client takes no answer."""
+        """Cancel an overdue review; close the connection if a header is overdue or the client reads no answer."""
         transport = self.transport
         if transport is None:
             return
@@ -122,7 +122,7 @@ class Connection(web.RequestHandler):
             transport.write(raw_answer(Refusal.HEADER_TIME, why))
             self.force_close()
         elif self._stuck_since is not None and now - self._stuck_since > limits.write_seconds:
-            self.refused(Refusal.UNREAD, f"the client has taken none of its answer for {limits.write_seconds:g} s")
+            self.refused(Refusal.UNREAD, f"the client has read none of its answer for {limits.write_seconds:g} s")
             transport.abort()
 
     def handle_error(
@@ -132,12 +132,12 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to what the parser did not understand; and the last net for exceptions in handlers, 500."""
+        """The answer to bytes that the parser rejects; and status 500 for an unhandled exception of a handler."""
         if isinstance(exc, ConnectionError):
-            # Nobody is there to be answered; aiohttp takes this quietly.
+            # The client is gone; aiohttp handles this exception without logging it.
             raise exc
         if request.writer.output_size > 0:
-            raise ConnectionResetError("the answer has begun already: no other can follow it")
+            raise ConnectionResetError("the answer has begun already: no other answer can follow it")
         if status >= web.HTTPInternalServerError.status_code:
             _LOG.error("a request failed inside the gateway", peer=self.peer, exc_info=exc)
             response = answer(Refusal.INTERNAL, "internal error while serving this request; see the gateway's log")
@@ -149,7 +149,7 @@ class Connection(web.RequestHandler):
         return response
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """What aiohttp itself finds unexpected goes where all our log lines go."""
+        """Log aiohttp's own errors with the gateway's logger."""
         _LOG.error(
             "a connection failed inside the gateway", peer=self.peer, what=str(args[0]), exc_info=kw.get("exc_info")
         )
@@ -162,12 +162,12 @@ class Connection(web.RequestHandler):
             return Refusal.HEADER_SIZE, f"request line or header field too long, the limit is {limit}; shorten it"
         if message == "Too many headers received":
             return Refusal.HEADER_SIZE, f"more than {self._limits.headers} header fields; send fewer"
-        why = f"this is no HTTP/1.1 request ({_first_line(message)}); POST an AdmissionReview to /mutate or /validate"
+        why = f"not an HTTP/1.1 request ({_first_line(message)}); POST an AdmissionReview to /mutate or /validate"
         return Refusal.MALFORMED, why
 
 
 class _FinalResponse(web.Response):
-    """The answer to bytes that the parser did not understand, and the last on its connection."""
+    """The answer to bytes that the parser rejected, and the last on its connection."""
 
     def __init__(self, like: web.Response, connection: Connection) -> None:
         super().__init__(status=like.status, body=like.body, headers=like.headers)
@@ -179,11 +179,11 @@ class _FinalResponse(web.Response):
 
 
 class Connections(web.Server):
-    """The connections of one listener, and the handler of their requests. To be made, and used, in a running loop."""
+    """The connections of one listener, and the handler of their requests. Create and use it in a running loop."""
 
     def __init__(self, handler: Any, *, limits: Limits, note: Note) -> None:
         # handler_cancellation: a connection that closes cancels its handler. "Client gone: apiserver closes the webhook
-        # connection within 1 ms", the sign that nobody waits for the review any more.
+        # connection within 1 ms", so a close means that no client waits for the review any more.
         super().__init__(handler, handler_cancellation=True)
         self._limits = limits
         self._note = note
@@ -194,22 +194,22 @@ class Connections(web.Server):
         self._sweeper = self._loop.call_later(self._sweep_every, self._sweep)
 
     def __call__(self) -> Connection:
-        """A protocol for a new connection."""
+        """Create the protocol of a new connection."""
         return Connection(self, loop=self._loop, limits=self._limits, note=self._note)
 
     @property
     def open(self) -> int:
-        """How many connections there are."""
+        """The number of open connections."""
         return len(self._transports)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Count it."""
+        """Count the connection."""
         super().connection_made(handler, transport)
         self._transports[handler] = transport
         self._none_open.clear()
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """Count it out."""
+        """Stop counting the connection."""
         super().connection_lost(handler, exc)
         self._transports.pop(handler, None)
         if not self._transports:
@@ -220,7 +220,7 @@ class Connections(web.Server):
         await self._none_open.wait()
 
     async def close(self) -> None:
-        """Close all: idle ones at once, others when they have answered. After ``Limits.shutdown_seconds``: by force."""
+        """Close all: idle ones at once, others when they have answered. Abort after ``Limits.shutdown_seconds``."""
         self._sweeper.cancel()
         self.pre_shutdown()
         await self.shutdown(self._limits.shutdown_seconds)

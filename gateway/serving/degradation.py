@@ -1,7 +1,7 @@
-"""Which policies are not in force as they are configured, as people are told: in the log, in metrics, on /readyz.
+"""Reports the policies that are not in force as they are configured: in the log, in metrics, on /readyz.
 
-None of them makes the gateway unready: it has a complete configuration, and each of these policies runs in its last
-good version or fails, as its failurePolicy says.
+None of them makes the gateway unready: each of these policies runs in its last good version, or fails, and its
+failurePolicy applies.
 """
 
 from collections import Counter
@@ -21,19 +21,19 @@ from gateway.telemetry.table import DEGRADED_POLICIES, FAILURE, LAST_GOOD
 _LOG: Final = structlog.get_logger(__name__)
 
 LISTED: Final = 100
-"""Policies that /readyz lists: 50 KB at most, with ``SHOWN``. The log and the gauge have all of them."""
+"""Policies that /readyz lists at most: 50 KB, with ``SHOWN``. The log and the gauge have all of them."""
 
 SHOWN: Final = 500
-"""Characters of a reason on /readyz, which is read in a terminal. The log has all of them."""
+"""Characters of a reason on /readyz, which is read in a terminal. The log has the whole reason."""
 
 _Named = tuple[Phase, str]
 
 
 class Degradation:
-    """Keeps what is told of the policies that are not in force as they are configured.
+    """Tracks the policies that are not in force as they are configured.
 
     Args:
-        events: is told how many they are.
+        events: counts them.
     """
 
     def __init__(self, events: Events) -> None:
@@ -41,7 +41,7 @@ class Degradation:
         self._known: dict[_Named, UnavailablePolicy] = {}
 
     def update(self, configuration: LoadedConfiguration) -> None:
-        """This configuration is in force; the log hears what is new, and what has ended."""
+        """Log what has changed with this configuration, which is now in force, and set the gauge."""
         found = {(each.policy.phase, each.policy.qualified_name): each for each in configuration.unavailable()}
         for named, each in found.items():
             before = self._known.get(named)
@@ -53,7 +53,7 @@ class Degradation:
                 if configuration.has(each.policy):
                     _LOG.info("a policy is in force as it is configured, again or at last", **policy)
                 else:
-                    _LOG.info("a policy that was not in force as it was configured is configured no more", **policy)
+                    _LOG.info("a policy that was not in force as it was configured is no longer configured", **policy)
         self._known = found
         numbers = Counter(_kind(each) for each in found.values())
         for reason, last_good in product(UnavailableReason, (False, True)):

@@ -1,27 +1,27 @@
-"""The API server's walk over the entries of a phase, without an API server: what a request would come to.
+"""Simulates how the API server dispatches a request to the entries of a phase, and what the result is.
 
-Which of the two ways through a phase, ``/mutate`` as one chain or entry by entry? Entry by entry, because that is what
-happens in a cluster that registered what ``render`` printed: which message a user sees, who is alone with it, and who
-is reinvoked depend on the entries.
+The simulator calls entry by entry, not ``/mutate`` as one chain, because a cluster that registered the output of
+``render`` does so too: the entries determine which message a user sees, which policies are isolated, and which are
+reinvoked.
 
-* Mutating: one entry after another, each on the object as those before it left it. The first refusal ends the walk.
-  One further round at most: an entry under IfNeeded that was called is called again if a later one has changed the
-  object; a mark that is made in the second round counts for the entries still to come. (kube-apiserver's rule, and
-  within an entry the engine's.)
-* Validating: all entries on the same object. All are waited for. The API server answers with the refusal that came
-  first in time; here that is the first in order.
-* An entry is called if a policy of it is meant. Of an isolated one the API server itself checks rules, selectors and
-  conditions, so what goes wrong in that is refused in its own words, without a webhook's name.
-* An entry's time is its registered timeoutSeconds, less what the gateway keeps back for the rounded second.
-* Of the kinds that configure admission itself no entry hears: the API server sends them to no registered webhook. (To
-  webhooks from manifest files it does, KEP-5793. So the gateway judges whatever it receives; only here are they kept
-  from it.)
+* Mutating: one entry after another, each with the object as the previous entries left it. The first refusal ends the
+  phase. There is one more round at most: an entry with IfNeeded that was called is called again if a later entry has
+  changed the object; an entry marked in the second round is called if its turn is still to come. (This is
+  kube-apiserver's rule; within an entry the engine applies the same.)
+* Validating: all entries get the same object, and all are waited for. The API server answers with the refusal that
+  arrives first; the simulator with the first in order.
+* An entry is called if one of its policies matches. For an isolated policy the API server itself checks rules,
+  selectors and conditions, so an error in those is refused in the API server's words, without a webhook's name.
+* An entry's timeout is its registered timeoutSeconds, less what the gateway reserves for the rounded second.
+* The kinds that configure admission itself are sent to no entry: the API server does not send them to registered
+  webhooks. (It sends them to webhooks from manifest files, KEP-5793. Therefore the gateway judges them when it receives
+  them; only the simulator leaves them out.)
 
-A policy that is about the resource in another version than the review brings is not told as WRONG_VERSION: the API
-server would convert the object before it calls the entry. What comes of that cannot be said here, so it is an error.
+A policy whose rules name another version of the resource than the review has does not fail with WRONG_VERSION here: the
+API server would convert the object before it calls the entry. The simulator cannot convert, so it raises an error.
 
-What cannot be known here is left out: the API server's own defaulting, conversion and validation between the phases,
-and what a registration excludes besides (``render``).
+The simulator leaves out the API server's own defaulting, conversion and validation between the phases, and what else a
+registration excludes (``render``).
 """
 
 import asyncio
@@ -66,7 +66,7 @@ _UNSENT_KINDS: Final = frozenset(
         "MutatingAdmissionPolicyBinding",
     }
 )
-"""In any version, and their subresources too: so that a bad one can be repaired."""
+"""Not sent in any version, nor their subresources, so that a bad one can be repaired."""
 
 
 def is_unsent(request: Request) -> bool:
@@ -75,7 +75,7 @@ def is_unsent(request: Request) -> bool:
 
 
 class SimulatedCall(Struct, frozen=True, kw_only=True):
-    """One entry's turn: the round, from 0, and what the gateway decides there. ``called``: the API server calls it."""
+    """One entry in one round (counted from 0), and the gateway's decision for it."""
 
     entry: Entry
     round: int
@@ -88,11 +88,11 @@ class SimulatedCall(Struct, frozen=True, kw_only=True):
 
 
 class Simulation(Struct, frozen=True, kw_only=True):
-    """What a phase comes to.
+    """The result of a phase.
 
-    ``request`` is what the phase began with, ``object`` what it left (equal where it refused). ``status`` is that of a
-    refusal, in the API server's full wording, by ``refused_by``; None if the request is allowed. There are no visits
-    where the request is not sent (``is_unsent``).
+    ``request`` is the phase's input, ``object`` its output (unchanged if the request is refused). ``status`` is the
+    refusal by ``refused_by``, in the API server's full wording; None if the request is allowed. ``visits`` is empty if
+    the API server does not send the request (``is_unsent``).
     """
 
     phase: Phase
@@ -114,7 +114,7 @@ class Simulation(Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> list[str]:
-        """What the client is warned of."""
+        """The warnings that the client gets."""
         return clean_warnings([text for visit in self.visits for text in visit.decision.response.warnings])
 
     @property
@@ -128,16 +128,16 @@ class Simulation(Struct, frozen=True, kw_only=True):
 
 
 class UnconvertedError(Exception):
-    """The API server would convert the object before it calls an entry; says which, and what to give instead."""
+    """The API server would convert the object before it calls an entry. The message says which, and what to do."""
 
 
 class DispatchSimulator:
-    """Walks requests through the entries of a configuration.
+    """Dispatches requests to the entries of a configuration.
 
     Args:
         configuration: started.
         limits: of the patches that workers send.
-        prefetch: whether mutating policies are asked before their turn.
+        prefetch: whether mutating policies are called before their turn.
     """
 
     def __init__(
@@ -149,11 +149,11 @@ class DispatchSimulator:
         self._indexes: dict[str, PolicyIndex] = {}
 
     async def walk(self, phase: Phase, request: Request) -> Simulation:
-        """What ``request`` comes to in this phase.
+        """The result of this phase for ``request``.
 
         Raises:
-            ReviewError: the request cannot be read as far as somebody needs it.
-            UnconvertedError: only the API server can make of the object what a policy would be sent.
+            ReviewError: a part of the request that the gateway needs cannot be read.
+            UnconvertedError: only the API server can convert the object to the version that a policy needs.
         """
         if is_unsent(request):
             return _walk(phase, request, request, ())
@@ -163,7 +163,7 @@ class DispatchSimulator:
         visits: list[SimulatedCall] = []
         current = request
         changed = False
-        asked: set[str] = set()
+        called: set[str] = set()
         marked: set[str] = set()
         for number in range(ROUNDS):
             if number and not changed:
@@ -178,10 +178,10 @@ class DispatchSimulator:
                 if visit.decision.patch:
                     current = with_object(request, visit.decision.object)
                     changed = True
-                    marked |= asked
-                    asked.clear()
+                    marked |= called
+                    called.clear()
                 if visit.called and entry.reinvocation_policy is ReinvocationPolicy.IF_NEEDED:
-                    asked.add(entry.name)
+                    called.add(entry.name)
         return _walk(Phase.MUTATING, request, current, visits)
 
     async def _validating(self, request: Request) -> Simulation:
@@ -191,7 +191,7 @@ class DispatchSimulator:
 
     async def _visit(self, entry: Entry, number: int, request: Request) -> SimulatedCall:
         configuration = self._configuration
-        # Not as registered: whoever checks rules, selectors and conditions of an isolated policy, here it is us.
+        # No API server has checked rules, selectors and conditions of an isolated policy, so the plan checks them.
         availabilities = configuration.workers.availabilities(entry.phase)
         plan = make_plan(entry.phase, entry.policies, availabilities, index=self._indexes.get(entry.name))
         self._indexes[entry.name] = plan.index
@@ -219,7 +219,7 @@ def with_object(request: Request, after: Any) -> Request:
 
 
 def after_mutation(walk: Simulation) -> Request:
-    """The request as the validating phase sees it, as far as the gateway has changed it."""
+    """The request as the validating phase gets it, with the gateway's own changes only."""
     return with_object(walk.request, walk.object) if walk.changes else walk.request
 
 
@@ -234,8 +234,8 @@ def _unconverted(entry: Entry, policy: Policy, request: Request) -> str:
     }
     came = group_version(resource.group, resource.version)
     return (
-        f"policy {policy.name} is about {resource.resource} in {', '.join(sorted(named)) or 'another version'}, and "
-        f"the review brings it in {came}: the API server would convert the object before it calls entry {entry.name}, "
+        f"policy {policy.name} matches {resource.resource} in {', '.join(sorted(named)) or 'another version'}, but "
+        f"the review has it in {came}: the API server would convert the object before it calls entry {entry.name}, "
         "and review cannot; give it the request in a version that the policy names"
     )
 

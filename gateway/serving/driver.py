@@ -1,10 +1,10 @@
 """Drives the engine with a real clock and real transports: one review, from its first event to its decision.
 
-The clock is ``time.monotonic``. uvloop's own ``time()`` is the same clock, but in whole milliseconds and as old as the
-loop's turn: too coarse to tell what a review of a quarter of a millisecond costs.
+The clock is ``time.monotonic``. uvloop's ``time()`` is the same clock, but has whole milliseconds and is updated once
+per loop iteration: too coarse to measure a review of a quarter of a millisecond.
 
-A thin shell, as httpcore's connection is around h11. Everything that happens becomes an event of the engine, one at a
-time, in this loop; every Step is carried out. The driver knows no rule of Kubernetes.
+The driver is a thin shell around the engine, like httpcore's connection around h11. Everything that happens becomes an
+event of the engine, one at a time, in this loop; the driver carries out every Step. It knows no rule of Kubernetes.
 """
 
 import asyncio
@@ -30,30 +30,30 @@ from gateway.review.request import ReviewError
 _LOG: Final = structlog.get_logger(__name__)
 
 _TICK: Final = 0.001
-"""Seconds. uvloop's timers count milliseconds and may ring one early; then the engine would only say to wait again."""
+"""Seconds. uvloop's timers count milliseconds and may fire one early; then the engine would only ask to wait again."""
 
 Events = deque[Callable[[], Step]]
-"""What the engine is to be told next."""
+"""The engine's next events."""
 
 _NOTHING: Final = Step()
 
 
 class Authorizer(Protocol):
-    """How an authorization is found out, for ``authorizer`` in a matchCondition.
+    """Checks an authorization, for ``authorizer`` in a matchCondition.
 
-    ``found`` is called once and never inside the call itself. Nothing cancels it: what comes too late changes nothing.
+    ``found`` is called once, after ``authorize`` has returned. A check is not cancelled: a late result is ignored.
     """
 
-    def authorize(self, ask: AuthorizationLookup, found: Callable[[Authorization], None]) -> None:
-        """Put the check to whoever authorizes."""
+    def authorize(self, lookup: AuthorizationLookup, found: Callable[[Authorization], None]) -> None:
+        """Start the check."""
 
 
 class NotInCluster:
-    """Nobody authorizes: there is no cluster to ask. The matchCondition that asked is a CONDITION_ERROR."""
+    """An Authorizer that fails each check, because there is no cluster. The matchCondition fails: CONDITION_ERROR."""
 
-    def authorize(self, ask: AuthorizationLookup, found: Callable[[Authorization], None]) -> None:
-        """Say so."""
-        error = f"{ask.check.verb}: authorizer has nobody to ask, the gateway does not run in a cluster"
+    def authorize(self, lookup: AuthorizationLookup, found: Callable[[Authorization], None]) -> None:
+        """Fail the check."""
+        error = f"{lookup.check.verb}: authorizer cannot check this, because the gateway does not run in a cluster"
         asyncio.get_running_loop().call_soon(found, Authorization(error=error))
 
 
@@ -63,9 +63,9 @@ class Driver:
     Args:
         uid: the review's, for the log.
         engine: not started yet; its clock is ``time.monotonic``.
-        caller: calls the workers, where its memory has no answer.
+        caller: calls the workers, if its cache has no answer.
         uncached: calls the workers of policies without a cache; None: ``caller`` does.
-        authorizer: is asked what matchConditions ask of ``authorizer``.
+        authorizer: checks what matchConditions check with ``authorizer``.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Driver:
         """The decision. When cancelled (the API server hung up), the calls are cancelled too.
 
         Raises:
-            ReviewError: the request turned out to be unreadable when somebody looked.
+            ReviewError: a part of the request that the engine needs cannot be read.
         """
         self._event(partial(self._engine.start, monotonic()))
         try:
@@ -102,7 +102,7 @@ class Driver:
             raise
         except BaseException:
             # The future holds the error, the error its traceback, the traceback this driver and with it the body of the
-            # review: a circle that only the collector would end, and it is told to come seldom.
+            # review: a cycle that only the garbage collector would free, which runs seldom.
             self._decided = self._loop.create_future()
             self._decided.cancel()
             raise
@@ -112,18 +112,18 @@ class Driver:
                 self._alarm = None
 
     def break_off(self, why: str) -> None:
-        """Decide now: whoever has not judged yet is a failure INTERNAL that says ``why``."""
+        """Decide now: each policy without a verdict fails with INTERNAL and the message ``why``."""
         if not self._decided.done():
             self._event(partial(self._engine.broken, why, monotonic()))
 
     def _event(self, event: Callable[[], Step]) -> None:
-        """Tell the engine, and do what it says; what it says may be an event in turn."""
+        """Give the engine an event and carry out its Step; that may make more events, which follow."""
         events = deque([event])
         unknown: dict[PolicyCall, None] = {}
         step = _NOTHING
         while events or unknown:
             if not events:
-                # Everything that this process knows was told first: a denial among it spares the other calls.
+                # The engine gets all known answers first: a denial among them saves the other calls.
                 call = next(iter(unknown))
                 del unknown[call]
                 self._call(call, events)
@@ -140,7 +140,7 @@ class Driver:
             self._set_alarm(step.wake_at)
 
     def _carry_out(self, step: Step, events: Events, unknown: dict[PolicyCall, None]) -> None:
-        """Do what a Step says; what is known at once comes to ``events``, calls that are to be made to ``unknown``."""
+        """Carry out a Step. Answers known at once are added to ``events``, calls to make are added to ``unknown``."""
         for call in step.cancels:
             if call in unknown:
                 del unknown[call]
@@ -157,7 +157,7 @@ class Driver:
                 self._decided.set_result(step.decision)
 
     def _is_known(self, call: PolicyCall, events: Events) -> bool:
-        """Whether its answer is known at once; that is an event."""
+        """Whether the answer of the call is known at once; if so, it is added to ``events``."""
         answer: Answer
         try:
             known = self._caller.known(call)
@@ -170,19 +170,20 @@ class Driver:
         return True
 
     def _call(self, call: PolicyCall, events: Events) -> None:
-        """Call its worker; where that is not possible, that is an event."""
+        """Call the worker. If that raises, the failure is added to ``events``."""
         caller = self._uncached if call.cache is None else self._caller
         try:
             cancel = caller.call(call, self)
-        except Exception as error:  # noqa: BLE001 - logged; an exception of our own is a failure INTERNAL, never a hung review
+        except Exception as error:  # noqa: BLE001 - logged; the call fails with INTERNAL, the review never hangs
             events.append(partial(self._engine.answered, call, self._broken(call, error), monotonic()))
             return
         if call.cancellable:
             self._cancels[call] = cancel
 
     def _broken(self, call: PolicyCall, error: Exception) -> Failure:
-        _LOG.error("asking a worker failed inside the gateway", worker=call.policy.worker, uid=call.uid, exc_info=error)
-        message = f"asking worker {call.policy.worker!r}: {type(error).__name__}; see the gateway's log"
+        worker = call.policy.worker
+        _LOG.error("calling a worker failed inside the gateway", worker=worker, uid=call.uid, exc_info=error)
+        message = f"calling worker {worker!r}: {type(error).__name__}; see the gateway's log"
         return Failure(reason=Reason.INTERNAL, message=message)
 
     def _cancel(self, call: PolicyCall) -> None:
@@ -191,19 +192,19 @@ class Driver:
             return
         try:
             cancel()
-        except Exception:  # noqa: BLE001 - logged: nobody waits for the ask any more, and the review goes on
-            _LOG.exception("cancelling an ask failed inside the gateway", uid=self._uid)
+        except Exception:  # noqa: BLE001 - logged: the answer is not needed any more, and the review goes on
+            _LOG.exception("cancelling a call failed inside the gateway", uid=self._uid)
 
     def _look_up(self, lookup: Lookup, events: Events) -> None:
-        """Look up a fact; what is found at once is an event."""
+        """Look up a namespace or an authorization. A result that is known at once is added to ``events``."""
         if isinstance(lookup, NamespaceLookup):
-            # The engine knows those of the configuration, and there is no cluster to ask for others.
+            # The engine knows the configuration's namespaces, and there is no cluster that has others.
             events.append(partial(self._engine.found, lookup.id, None, monotonic()))
             return
         try:
             self._authorizer.authorize(lookup, partial(self._authorized, lookup.id))
-        except Exception as error:  # noqa: BLE001 - logged; whoever asked hears that nobody can tell
-            _LOG.exception("asking for an authorization failed inside the gateway", uid=self._uid)
+        except Exception as error:  # noqa: BLE001 - logged; the lookup gets an error
+            _LOG.exception("checking an authorization failed inside the gateway", uid=self._uid)
             failed = Authorization(error=f"{type(error).__name__}; see the gateway's log")
             events.append(partial(self._engine.found, lookup.id, failed, monotonic()))
 
@@ -212,15 +213,15 @@ class Driver:
             self._event(partial(self._engine.found, lookup_id, authorization, monotonic()))
 
     def _last_step(self, error: Exception) -> Step | None:
-        """What follows from an exception of the engine's. None: there is no decision, whoever waits for it is told."""
+        """The Step after an exception of the engine. None: there is no decision, and ``decide`` raises."""
         if isinstance(error, ReviewError):
             self._give_up(error)
             return None
         _LOG.error("deciding a review failed inside the gateway", uid=self._uid, exc_info=error)
         try:
-            # Every policy not yet judged is a failure INTERNAL.
+            # Each policy without a verdict fails with INTERNAL.
             return self._engine.broken(f"{type(error).__name__}; see the gateway's log", monotonic())
-        except Exception as again:  # noqa: BLE001 - whoever serves answers for us, and must hear of it
+        except Exception as again:  # noqa: BLE001 - ``decide`` raises it, and its caller answers
             self._give_up(again)
             return None
 

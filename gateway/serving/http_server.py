@@ -1,4 +1,4 @@
-"""The HTTP front: what of a request can be told without understanding its body, in this order.
+"""The HTTP server for reviews: checks a request without parsing its body, in this order.
 
     =============  ==============================================================================================
     path, method   404, 405
@@ -8,12 +8,12 @@
     judge          everything else is ``judge``'s to answer
     =============  ==============================================================================================
 
-Statuses and texts stand in ``refusals``. Behind a refusal the connection lives on if the whole request was here
-already; if not, the rest of the body is read and forgotten, and then the connection is closed.
+``refusals`` has statuses and texts. After a refusal the connection stays open if the whole request has arrived; if not,
+the server reads and discards the rest of the body, and then closes the connection.
 
-Draining: "a POST that meets a server-side close is not retried" by kube-apiserver. So nothing is closed under it: the
-front goes on serving, idle connections stay open, and each answer says ``Connection: close``, until there are no
-connections, or the time for it is over.
+Draining: "a POST that meets a server-side close is not retried" by kube-apiserver. So the server closes no connection
+while it drains: it serves, idle connections stay open, and each answer has ``Connection: close``, until there are no
+connections or the time to drain is over.
 """
 
 import asyncio
@@ -52,17 +52,17 @@ class HttpReply(Struct, frozen=True, kw_only=True):
 
 
 class ReviewAnswerer(Protocol):
-    """Makes an answer of a body, whatever it holds. Cancelled when the client hangs up."""
+    """Answers a body, whatever it holds. Cancelled when the client hangs up."""
 
     async def __call__(
         self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, traceparent: str
     ) -> HttpReply:
-        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``).
+        """The answer to ``body``, which arrived at ``started`` and must be answered by ``ends`` (``time.monotonic``).
 
-        ``traceparent`` is the header of W3C Trace Context, "" without one that is sound.
+        ``traceparent`` is the header of W3C Trace Context, "" without a valid one.
 
         Raises:
-            Refused: it gets no verdict: the target has vanished since the header came.
+            Refused: there is no verdict: a reload removed the target after the header arrived.
         """
 
 
@@ -86,11 +86,11 @@ class HttpServer:
     """Serves ``/mutate`` and ``/validate``, and the entries below them, over TLS. One per process.
 
     Args:
-        judge: answers what has come through.
+        judge: answers the requests that pass all checks.
         refuse: makes the review for a body that is too large.
-        routes: knows what can be called.
+        routes: the paths that can be called.
         limits: every bound.
-        events: is told what was refused, and by which limits.
+        events: counts what was refused, and by which limits.
     """
 
     def __init__(
@@ -115,23 +115,23 @@ class HttpServer:
 
     @property
     def connections(self) -> int:
-        """How many TLS connections there are."""
+        """The number of TLS connections."""
         return self._connections.open if self._connections else 0
 
     async def start(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
-        """Listen; port 0 takes a free one. Where it listens now. Raises ListenError."""
+        """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError."""
         self._connections = Connections(self._handle, limits=self._limits, note=self._note)
         self._listener = Listener(self._connections, limits=self._limits, note=self._note)
         return await self._listener.open(host, port, context)
 
     def begin_drain(self) -> None:
-        """From now on each answer ends its connection; everything else stays as it is."""
+        """Close each connection after its next answer from now on; nothing else changes."""
         self._draining = True
 
     async def drain(self, seconds: float, *, at_least: float = 0.0) -> None:
-        """Serve on until there are no connections, for ``seconds`` at most and ``at_least`` seconds in any case.
+        """Serve until there are no connections, for ``seconds`` at most and ``at_least`` seconds in any case.
 
-        ``at_least`` is for the time in which a cluster's endpoints still name this process: connections may yet come.
+        ``at_least`` is the time in which the Service's endpoints may still name this process, so that clients connect.
         """
         self.begin_drain()
         await asyncio.sleep(min(at_least, seconds))
@@ -144,7 +144,7 @@ class HttpServer:
             _LOG.info("the time to drain is over", connections=self.connections, requests=self.load.requests)
 
     async def stop(self) -> None:
-        """Accept no more, let what is in hand end (``Limits.stop_seconds`` at most), close all connections."""
+        """Accept no connection any more, wait for requests in flight (``Limits.stop_seconds`` at most), close all."""
         self.begin_drain()
         if self._listener is not None:
             await self._listener.close()
@@ -154,8 +154,8 @@ class HttpServer:
             async with asyncio.timeout(self._limits.stop_seconds):
                 await self.load.idle.wait()
         except TimeoutError:
-            _LOG.warning("requests were broken off", requests=self.load.requests, seconds=self._limits.stop_seconds)
-        # By now an answer only has to be written.
+            _LOG.warning("requests were canceled", requests=self.load.requests, seconds=self._limits.stop_seconds)
+        # All answers are made; the connections only have to write them.
         await self._connections.close()
 
     # ------------------------------------------------------------------------------- one request
@@ -177,7 +177,7 @@ class HttpServer:
         return response
 
     async def _answered(self, request: web.BaseRequest) -> web.Response:
-        """The answer to a request that comes through; Refused otherwise."""
+        """The answer to a request that passes all checks. Raises Refused."""
         started = monotonic()
         path, timeout = requested(request)
         target = self._routes.target(path)
@@ -208,7 +208,7 @@ class HttpServer:
         if overloaded:
             self._events.count(LIMIT_HITS, "reviews_in_flight")
         task = cast("asyncio.Task[Any]", asyncio.current_task())
-        # Watched by the connection, not by a timer of its own: those cost 5 us each, and this one never rings.
+        # The connection's sweep watches the deadline: a timer per request costs 5 us, and would never fire.
         connection.review = task, ends + self._limits.overrun_seconds
         load.reviews += 1
         try:
@@ -223,7 +223,7 @@ class HttpServer:
             connection.review = None
 
     async def _refused(self, request: web.BaseRequest, refused: Refused) -> web.StreamResponse:
-        """Answer a refusal; if more of the body is to come: then read it, then close."""
+        """Answer a refusal. If the body is incomplete, read its rest after the answer, then close the connection."""
         cast("Connection", request.protocol).refused(refused.refusal, refused.text)
         response = self._refusal(refused)
         complete = request.content.is_eof()
@@ -254,16 +254,16 @@ class HttpServer:
 def _require_own(
     error: Exception | asyncio.CancelledError, task: "asyncio.Task[Any]", target: Target, *, overdue: bool
 ) -> None:
-    """The last net under the judge: log a mistake of our own, which is answered all the same; raise what is none."""
+    """Log an error inside the gateway, which the caller answers; raise a Refused, or a cancellation by the client."""
     if isinstance(error, Refused):
         raise error
     where = {"phase": target.phase.value, "entry": target.entry}
     if isinstance(error, asyncio.CancelledError):
         if task.cancelling() and not overdue:
-            # The client has hung up, or we stop.
+            # The client has hung up, or the server stops.
             raise error
-        # Overdue; or something inside was cancelled, and took the judge with it.
+        # The review is overdue, or something inside the gateway was cancelled.
         task.uncancel()
-        _LOG.error("a review was broken off inside the gateway", **where, overdue=overdue, exc_info=error)
+        _LOG.error("a review was canceled inside the gateway", **where, overdue=overdue, exc_info=error)
     else:
         _LOG.error("a review failed inside the gateway", **where, exc_info=error)

@@ -1,25 +1,26 @@
-"""The idempotency check: is a mutation done once it is done?
+"""The idempotency check: would mutating policies change their own result when called again?
 
 "An idempotent mutating admission webhook is able to successfully process an object it has already admitted and
 potentially modified. The admission can be applied multiple times without changing the result beyond the initial
-application." (Kubernetes, dynamic admission control.) One that is not grows objects with every update, or fights with
-controllers for ever, and nobody sees who began. So of a sampled share of mutations, after the answer has left:
+application." (Kubernetes, dynamic admission control.) A policy that is not idempotent grows objects with every update,
+or reverts a controller's changes for ever, and its cause is hard to find. So for a sample of the mutations, after the
+answer was sent:
 
-* Each policy that changed something is called with the object as it was right after its own change, alone. If it
-  changes that again, it is **unstable**, and named.
-* Then all policies of the review but those are called with the final object, as one chain. If that comes out changed,
-  they are unstable as a set, and those that changed something are named.
+* The check calls each policy that changed something, alone, with the object as it was after that change. If the policy
+  changes the object again, it is **unstable**, and the log names it.
+* Then the check calls all other policies of the review, as one chain, with the final object. If they change it, they
+  are unstable as a set, and the log names those that changed something.
 
     =========  ======================================================================================================
     result     meaning
     =========  ======================================================================================================
-    stable     called again, it changed nothing; or it is not about its own result
-    unstable   it changed its own result, or denied it
-    failed     nobody can tell: see ``replay``
-    dropped    (idempotency checks only) there was no room for it: see ``replay``
+    stable     called again, the policy changed nothing; or it does not match its own result
+    unstable   the policy changed its own result, or denied it
+    failed     the check has no result: see ``replay``
+    dropped    (whole checks only) too many checks were in progress: see ``replay``
     =========  ======================================================================================================
 
-Policies are called that have no side effects for the request and are enforced.
+Only enforced policies without side effects for the request are called.
 """
 
 import random
@@ -49,14 +50,14 @@ UNSTABLE: Final = "unstable"
 
 
 class IdempotencyCheck:
-    """Calls policies with their own results. A Consumer of decisions.
+    """Calls policies with their own results. A DecisionObserver.
 
     Args:
-        replays: runs it.
-        events: is told the results.
+        replays: runs the checks.
+        events: counts the results.
         share: of the mutations that are checked: from 0, none, to 1, all.
-        lines: tells patches in the log.
-        draw: a number from 0 up to 1, 1 excluded.
+        lines: formats patches for the log.
+        draw: returns a random number from 0 up to 1, 1 excluded.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class IdempotencyCheck:
         self._draw = draw
 
     def decided(self, decision: Decision) -> None:
-        """IdempotencyCheck it later, if it is one of the sample."""
+        """Check the mutation later, if it is one of the sample."""
         if decision.phase is not Phase.MUTATING or not decision.response.allowed:
             return
         if not any(call.changes and not has_side_effects(call.policy, decision.request) for call in decision.calls):
@@ -88,7 +89,7 @@ class IdempotencyCheck:
     async def _check(self, replay: Replay) -> str:
         members = _members(replay)
         unstable: set[int] = set()
-        # In a reinvocation a policy is called twice: its own result is what it left the last time.
+        # A reinvoked policy was called twice: its own result is that of the last call.
         last = {turn.call.index: turn for turn in replay.turns() if turn.call.changes}
         for index, (call, _, after) in last.items():
             if index not in members:
@@ -109,9 +110,9 @@ class IdempotencyCheck:
     # ------------------------------------------------------------------------------------------------- the log
 
     def _log_policy(self, decision: Decision, call: InvocationRecord, again: Decision) -> None:
-        """The policy of ``call``, called with its own result, came to ``again``."""
+        """Log that the policy of ``call``, called with its own result, decided ``again``."""
         _LOG.warning(
-            "a policy does not leave its own result alone: it is not idempotent",
+            "a policy changes its own result when called again: it is not idempotent",
             policy=call.policy.qualified_name,
             worker=call.policy.worker,
             version=call.version,
@@ -121,9 +122,9 @@ class IdempotencyCheck:
         )
 
     def _log_chain(self, decision: Decision, again: Decision) -> None:
-        """Policies that are stable, each by itself, came to ``again`` as a set."""
+        """Log that policies, each of which is stable, decided ``again`` as a set."""
         _LOG.warning(
-            "policies, each of which leaves its own result alone, change theirs as a set: they are not idempotent",
+            "policies that are idempotent one by one change their common result: they are not idempotent as a set",
             policies=list(dict.fromkeys(call.policy.qualified_name for call in again.calls if _disturbs(call))),
             first=self._lines.reported(decision.request, decision.calls, decision.patch),
             again=self._lines.reported(decision.request, again.calls, again.patch) + _denials(again),
@@ -132,9 +133,9 @@ class IdempotencyCheck:
 
 
 def _members(replay: Replay) -> dict[int, Member]:
-    """Who may be called again, by place in the decision's chain.
+    """The policies that may be called again, by index in the decision's chain.
 
-    The configuration may have changed since: then a policy that is not the same any more is left out.
+    A policy that a reload has changed since is left out.
     """
     plan = replay.configuration.plan(Target(Phase.MUTATING))
     availability = {} if plan is None else plan.by_policy

@@ -1,17 +1,16 @@
-"""The last good versions of policies that cannot be asked as they are configured.
+"""The last good versions of policies that cannot be called as they are configured.
 
 "A policy that is invalid, or whose worker is unknown, undescribed or rejects its settings, keeps its last good version,
 else stands in the chain as a failure CONFIGURATION under its failurePolicy."
 
-A version is a policy as an earlier configuration had it, and the Worker that it named then. All that the gateway
-itself does with the policy follows that version: rules, selectors, conditions, timeout, failurePolicy, settings,
-inputs, writes, mode, cache. Where the policy stands follows the configuration in force: its place in the chain, and its
-entry, because that is what is registered. (What comes through the entry of an isolated policy, the API server has
-matched, by what is registered.)
+A version is a policy as an earlier configuration had it, and the Worker that it named there. The gateway applies the
+rules, selectors, conditions, timeout, failurePolicy, settings, inputs, writes, mode and cache of that version. The
+policy's position in the chain and its entry are those of the configuration in force, because that is registered. (For
+the entry of an isolated policy, the API server matches by what is registered.)
 
-Each version is asked through workers of its own: a Worker of the same name may be another one in each of them. A worker
-that both have is one connection and one process all the same. A shadow is not asked about a last good version: what it
-is to be compared with is not in force.
+Each version has workers of its own, because a Worker of the same name may differ between configurations. Equal workers
+still share one connection and one process. A last good version has no shadow: the policy that the shadow is to be
+compared with is not in force.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,19 +37,19 @@ class PolicyVersion(Struct, frozen=True, kw_only=True):
 
 
 class LastGood:
-    """Keeps versions of policies, and asks their workers.
+    """Keeps versions of policies, and calls their workers.
 
     Args:
-        versions: one of a policy at most.
-        workers: makes the workers of a configuration.
-        asking: puts a cache in front of them; None: there is none.
+        versions: at most one version of each policy.
+        workers: creates the workers of a configuration.
+        caching: puts a cache in front of the workers; None: there is no cache.
     """
 
     def __init__(
         self,
         versions: Iterable[PolicyVersion],
         workers: Callable[[Configuration], Workers],
-        asking: Callable[[Workers], PolicyCaller] | None,
+        caching: Callable[[Workers], PolicyCaller] | None,
     ) -> None:
         by_worker: dict[Worker, list[Policy]] = {}
         for version in versions:
@@ -59,45 +58,45 @@ class LastGood:
         self._callers: dict[int, PolicyCaller] = {}
         self.workers: list[Workers] = []
         for worker, policies in by_worker.items():
-            reaching = workers(_configuration(worker, policies))
-            policy_caller = reaching if asking is None else asking(reaching)
-            self.workers.append(reaching)
+            version_workers = workers(_configuration(worker, policies))
+            caller = version_workers if caching is None else caching(version_workers)
+            self.workers.append(version_workers)
             for policy in policies:
                 version = PolicyVersion(policy=policy, worker=worker)
-                self._versions[policy.phase][policy.qualified_name] = version, reaching
-                self._callers[id(policy)] = policy_caller
+                self._versions[policy.phase][policy.qualified_name] = version, version_workers
+                self._callers[id(policy)] = caller
 
     async def start(self) -> None:
-        """Hold their workers, which whoever is in force now holds too: what these have described is known at once."""
+        """Start the workers. The configuration in force shares them, so their descriptions are known at once."""
         for workers in self.workers:
             await workers.start()
 
     async def close(self) -> None:
-        """Let go of the workers."""
+        """Close the workers."""
         for workers in self.workers:
             await workers.close()
 
     def versions(self) -> tuple[PolicyVersion, ...]:
-        """All of them, also those that cannot be asked any more."""
+        """All versions, also those that cannot be called any more."""
         return tuple(version for kept in self._versions.values() for version, _ in kept.values())
 
     def in_force(self, phase: Phase) -> dict[str, tuple[PolicyVersion, Described]]:
-        """Those of a phase that can be asked, by qualified name, each with its standing."""
+        """The versions of a phase that can be called, by qualified name, each with its availability."""
         return {name: kept for name in self._versions[phase] if (kept := self.version(phase, name)) is not None}
 
     def version(self, phase: Phase, name: str) -> tuple[PolicyVersion, Described] | None:
-        """That of the policy of this qualified name, with its standing, if it can be asked."""
+        """The version of the policy with this qualified name, and its availability, if it can be called."""
         kept = self._versions[phase].get(name)
         availability = None if kept is None else kept[1].availabilities(phase).get(name)
         return (kept[0], availability) if kept is not None and isinstance(availability, Described) else None
 
     def in_front_of(self, others: PolicyCaller) -> PolicyCaller:
-        """Asks the right workers about each version, and ``others`` about all other policies."""
+        """A caller that calls each version's own workers, and ``others`` for all other policies."""
         return _Callers(self._callers, others)
 
 
 class _Callers:
-    """A PolicyCaller: each policy's own. Told apart as objects, because versions of one policy have one name."""
+    """Delegates to each policy's own caller, looked up by identity: versions of one policy have the same name."""
 
     __slots__ = ("_callers", "_others")
 
@@ -106,15 +105,15 @@ class _Callers:
         self._others: Final = others
 
     def known(self, call: PolicyCall) -> tuple[Verdict, Origin] | None:
-        """What its own knows."""
+        """See PolicyCaller."""
         return self._of(call).known(call)
 
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
-        """Call its own."""
+        """See PolicyCaller."""
         return self._of(call).call(call, waiter)
 
     def disagreed(self, call: PolicyCall, version: str) -> None:
-        """Tell its own."""
+        """See PolicyCaller."""
         self._of(call).disagreed(call, version)
 
     def _of(self, call: PolicyCall) -> PolicyCaller:

@@ -1,6 +1,6 @@
-"""Every bound of the HTTP front, with the arithmetic that gave it ("bounded everything", invariant 7).
+"""Every bound of the HTTP server, with the reason for its value ("bounded everything", invariant 7).
 
-Full never means a stall: each limit ends in a decided answer, or in the end of one connection.
+A request that reaches a limit is answered or its connection closed; it never waits without end.
 """
 
 from typing import Final
@@ -8,18 +8,18 @@ from typing import Final
 from gateway.bounds import BODY_BYTES, Bounds, budgeted, of_body, tunable
 
 _API_SERVER_IDLE_SECONDS: Final = 90
-"""kube-apiserver's own idle time for a connection to a webhook; a POST that meets our earlier close is not retried."""
+"""kube-apiserver's idle timeout for webhook connections. It does not retry a POST if the gateway closes earlier."""
 
 
 class Limits(Bounds):
-    """Bounds of one front. Seconds are floats, everything else counts what its name says; all are greater than zero."""
+    """Bounds of one HTTP server. Seconds are floats, all others are counts or bytes; all are greater than zero."""
 
     body_bytes: int = tunable(BODY_BYTES, "The largest AdmissionReview.")
     """The largest AdmissionReview, ``gateway.bounds.BODY_BYTES``. Messages, answers and patches follow it."""
 
     depth: int = 256
     """Nesting of a review. Kubernetes' own decoders stop at 10,000 levels; real objects need a few dozen, CRDs most.
-    Every recursive reader must survive it, ours and the workers': CPython's limit is 1,000 frames."""
+    Every recursive reader in the gateway and the workers must handle it: CPython's limit is 1,000 frames."""
 
     uid_prefix_bytes: int = 4096
     """How far into a review that is too large its uid is looked for. The API server writes kind, apiVersion and
@@ -47,21 +47,21 @@ class Limits(Bounds):
     closes."""
 
     write_seconds: float = 30.0
-    """How long a client may take none of an answer. The largest ``timeout`` of a webhook: nobody waits for it any
-    longer."""
+    """How long a client may read none of an answer: the largest ``timeout`` of a webhook, after which no client
+    waits."""
 
     overrun_seconds: float = 1.0
-    """How far past its budget a review may run before the last net ends it. The budget is at most 1.05 s short of the
-    API server's own deadline, so past this nobody listens."""
+    """How far past its budget a review may run before the server cancels it. The budget ends at most 1.05 s before the
+    API server's own deadline, so no client waits any longer."""
 
     drain_seconds: float = 5.0
-    """How long the rest of a refused body is read, so that its sender gets to hear why: 40 MB at 64 Mbit/s."""
+    """How long the rest of a refused body is read, so that the client gets the reason: 40 MB at 64 Mbit/s."""
 
     drain_bytes: int = of_body(20)
-    """How much of it: two bodies of the largest size. Who sends more learns it from the closed connection."""
+    """How many bytes of a refused body are read: two bodies of the largest size. After that the connection closes."""
 
     linger_seconds: float = 1.0
-    """How long a connection stays open after an answer to bytes that were no HTTP, whose end nobody can know."""
+    """How long a connection stays open after an answer to bytes that were no HTTP, which have no known end."""
 
     shutdown_seconds: float = 2.0
     """How long a closing connection waits for the other side's TLS close_notify; Go's clients send it at once."""
@@ -87,5 +87,5 @@ class Limits(Bounds):
         if self.keepalive_seconds <= _API_SERVER_IDLE_SECONDS:
             raise ValueError(
                 f"limit keepalive_seconds is {self.keepalive_seconds}: it must be greater than kube-apiserver's idle "
-                f"time, {_API_SERVER_IDLE_SECONDS} s, because a request that meets our close is not retried"
+                f"time, {_API_SERVER_IDLE_SECONDS} s, because it does not retry a request if the gateway closes first"
             )

@@ -1,11 +1,11 @@
-"""From a listening socket to TLS connections; what is no TLS is told so, or logged in one line.
+"""Accepts TLS connections; answers a client that speaks plain HTTP, and logs everything else that is not TLS.
 
-The loop's own ``create_server`` says nothing when a handshake fails, and nothing to a client that speaks plain HTTP. So
-sockets are accepted here, their first byte is looked at without being taken, and only then the loop's TLS begins:
+The loop's own ``create_server`` logs no failed handshake, and does not answer a client that speaks plain HTTP. So the
+listener accepts sockets itself and peeks at the first byte before it starts the loop's TLS:
 
     0x16 (a TLS handshake record)   TLS, with a limit on its time; a failure is noted with OpenSSL's reason
     an upper-case letter            plain HTTP: an answer that says so
-    nothing, then the end           a TCP probe: closed without a word
+    nothing, then the end           a TCP probe: closed without a log line
     anything else                   noted and closed
 """
 
@@ -24,32 +24,34 @@ from gateway.serving.refusals import Note, Refusal, raw_answer
 _LOG: Final = structlog.get_logger(__name__)
 
 _HANDSHAKE_RECORD: Final = 0x16
-_PLAIN_HTTP: Final = "this port speaks TLS only, and this is plain HTTP; use https://"
+_PLAIN_HTTP: Final = "this port accepts TLS only, and the client sent plain HTTP; use https://"
 
 _ACCEPTS_A_WAKE: Final = 64
-"""Connections accepted before other work gets its turn: a TLS handshake is about 1 ms, so this is one burst's worth."""
+"""Connections accepted in one loop iteration. A TLS handshake takes about 1 ms, so more would delay other work."""
 
 _NO_RESOURCES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _PAUSE_SECONDS: Final = 1.0
 """Without file descriptors left, the socket stays readable: without a pause, accepting would spin."""
 
 _HINTS: Final = {
-    "UNKNOWN_CA": "the client does not know the CA of our certificate: compare caBundle with it",
-    "BAD_CERTIFICATE": "the client refuses our certificate: compare its CA with caBundle, its names with the Service's",
-    "CERTIFICATE_EXPIRED": "the client says that our certificate has expired",
+    "UNKNOWN_CA": "the client does not know the CA of the gateway's certificate: compare caBundle with it",
+    "BAD_CERTIFICATE": (
+        "the client refuses the gateway's certificate: compare its CA with caBundle, its names with the Service's"
+    ),
+    "CERTIFICATE_EXPIRED": "the client reports that the gateway's certificate has expired",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "clients need a certificate here (--client-ca), and this one brought none",
     "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not of the CA in --client-ca",
     "UNSUPPORTED_PROTOCOL": "the client offers no TLS 1.2 or newer",
 }
-"""What OpenSSL's reasons, whose alerts carry prefixes, mean to an operator."""
+"""What OpenSSL's reasons mean to an operator; those of alerts have a prefix before these."""
 
 
 class ListenError(Exception):
-    """Nobody can listen there: the operator's to solve."""
+    """The gateway cannot listen at an address; the message says why, and what the operator can do."""
 
 
 class Listener:
-    """Accepts connections for ``factory``, whose protocols get them when TLS stands. Belongs to the running loop."""
+    """Accepts connections; gives each to a protocol of ``factory`` after the TLS handshake. Needs a running loop."""
 
     def __init__(self, factory: Callable[[], asyncio.Protocol], *, limits: Limits, note: Note) -> None:
         self._factory = factory
@@ -60,7 +62,7 @@ class Listener:
         self._accepts: set[asyncio.Task[None]] = set()
 
     async def open(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
-        """Listen on every address of ``host``; port 0 takes a free one. The first address and the port.
+        """Listen on every address of ``host``; port 0 selects a free port. Returns the first address and the port.
 
         Raises ListenError.
         """
@@ -71,7 +73,7 @@ class Listener:
         return name[0], name[1]
 
     async def close(self) -> None:
-        """Stop accepting; break off handshakes. Connections that stand stay."""
+        """Stop accepting, and cancel handshakes. Established connections stay."""
         for listening in self._sockets:
             self._loop.remove_reader(listening.fileno())
             listening.close()
@@ -113,20 +115,20 @@ class Listener:
             connected.close()
             self._note(Refusal.TLS, peer=peer, why=f"not a byte in {self._limits.handshake_seconds:g} s")
         except (OSError, asyncio.CancelledError):
-            # Reset, or closed by us: nothing was asked.
+            # The connection was reset, or the gateway stops: the client sent no request.
             connected.close()
         else:
             await self._receive(connected, context, peer, first)
 
     async def _receive(self, connected: socket.socket, context: ssl.SSLContext, peer: str, first: bytes) -> None:
-        """Do with a connection what its first byte asks for."""
+        """Handle a connection by its first byte."""
         if first and first[0] == _HANDSHAKE_RECORD:
             await self._handshake(connected, context, peer)
             return
         try:
             if first.isupper():
                 self._note(Refusal.PLAIN_HTTP, peer=peer, why=_PLAIN_HTTP)
-                await self._close_notify(connected)
+                await self._answer_plain_http(connected)
             elif first:
                 self._note(Refusal.TLS, peer=peer, why=f"no TLS: the first byte is 0x{first[0]:02x}")
         finally:
@@ -145,10 +147,10 @@ class Listener:
             self._note(Refusal.TLS, peer=peer, why=f"TLS handshake failed: {_explained(error)}")
         except OSError as error:
             why = error.strerror or str(error) or "the client closed the connection"
-            self._note(Refusal.TLS, peer=peer, why=f"TLS handshake broken off: {why}")
+            self._note(Refusal.TLS, peer=peer, why=f"TLS handshake interrupted: {why}")
 
     async def _first_byte(self, connected: socket.socket) -> bytes:
-        """The first byte, left in the socket for TLS to read; empty if there comes none."""
+        """The first byte, left in the socket for TLS to read; empty if the client sends none."""
         while True:
             try:
                 return connected.recv(1, socket.MSG_PEEK)
@@ -163,8 +165,8 @@ class Listener:
         finally:
             self._loop.remove_reader(connected.fileno())
 
-    async def _close_notify(self, connected: socket.socket) -> None:
-        """Answer plain HTTP, then read on for a moment: a close with bytes unread is a reset, and loses the answer."""
+    async def _answer_plain_http(self, connected: socket.socket) -> None:
+        """Answer plain HTTP, then read until the client closes: a close with bytes unread would lose the answer."""
         try:
             async with asyncio.timeout(self._limits.linger_seconds):
                 await self._loop.sock_sendall(connected, raw_answer(Refusal.PLAIN_HTTP, _PLAIN_HTTP))

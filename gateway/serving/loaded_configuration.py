@@ -1,8 +1,7 @@
-"""One configuration, at work: its entries, its plans, its workers; and who still holds it.
+"""A loaded configuration: its entries, plans and workers, and the number of reviews that use it.
 
-A review is decided by one loaded configuration from its first moment to its last, however often the configuration
-changes meanwhile: plan, workers and namespaces are of one piece. So one that is followed by another lives on until its
-last review is decided.
+One loaded configuration decides a review from start to end, however often the configuration changes meanwhile: plan,
+workers and namespaces belong together. So a replaced configuration lives until its last review is decided.
 """
 
 import asyncio
@@ -29,13 +28,13 @@ class LoadedConfiguration:
 
     Args:
         configuration: complete (not ``fatal``).
-        pool: has the workers, for this configuration and those before and after it.
+        pool: shares the workers between this configuration and those before and after it.
         limits: of the calls.
         texts: what the configuration was read from.
-        loaded: when; None: now.
-        before: the one that this one is to follow, if any.
-        asking: puts a cache in front of the workers; None: there is none.
-        changed: called in the loop whenever the standing of a policy may have changed.
+        loaded: the time at which it was loaded; None: now.
+        before: the configuration that this one replaces, if any.
+        caching: puts a cache in front of the workers; None: there is no cache.
+        changed: called in the loop whenever the availability of a policy may have changed.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -47,7 +46,7 @@ class LoadedConfiguration:
         texts: Sequence[SourceText] = (),
         loaded: datetime | None = None,
         before: Optional["LoadedConfiguration"] = None,
-        asking: Callable[[Workers], PolicyCaller] | None = None,
+        caching: Callable[[Workers], PolicyCaller] | None = None,
         changed: Callable[[], object] = lambda: None,
     ) -> None:
         if configuration.fatal:
@@ -64,11 +63,11 @@ class LoadedConfiguration:
             before=() if before is None else before.all_workers,
         )
         self._last_good: LastGood | None = None
-        self._pool, self._limits, self._asking = pool, limits, asking
+        self._pool, self._limits, self._caching = pool, limits, caching
         self._names = {
             phase: {policy.qualified_name: policy for policy in configuration.policies(phase)} for phase in Phase
         }
-        self.policy_caller: PolicyCaller = self.workers if asking is None else asking(self.workers)
+        self.policy_caller: PolicyCaller = self.workers if caching is None else caching(self.workers)
         self.uncached: PolicyCaller = self.workers
         """Calls the workers of policies that have no cache."""
         self.namespaces = configuration.namespaces
@@ -76,7 +75,7 @@ class LoadedConfiguration:
         self._changed = changed
         self._plans = Plans(configuration, self.entries, shadows=self.workers.shadows.availabilities)
         self.targets = {target.path: target for target in self._plans.targets}
-        """What can be asked, by path."""
+        """What can be called, by path."""
         self.has_shadows = self._plans.has_shadows
         self._hooks = {path: Target(*entry) for path, entry in hook_entries(configuration, self.entries).items()}
         self._reviews = 0
@@ -86,30 +85,30 @@ class LoadedConfiguration:
     # --------------------------------------------------------------------------------------------- for a review
 
     def hook(self, path: HookPath) -> Target | None:
-        """What a path of shell-operator's leads to; None: nothing."""
+        """The target at one of shell-operator's paths; None if there is none."""
         return self._hooks.get(path)
 
     def plan(self, target: Target) -> Plan | None:
-        """Who judges there, as of this moment; None if there is no such target."""
+        """The current plan of the target; None if there is no such target."""
         plan = self._plans.made.get(target)
         return self._plans.of(target, self._in_force) if plan is None else plan
 
     @property
     def shadows(self) -> PolicyCaller:
-        """Asks the workers of the policies' shadows."""
+        """Calls the workers of the policies' shadows."""
         return self.workers.shadows
 
     def shadow_plan(self, policy: Policy) -> Plan | None:
-        """The policy's shadow, alone, as of this moment; None: it has none, or is not one of the policies here."""
+        """The current plan of the policy's shadow alone; None: it has none, or the policy is not configured here."""
         return self._plans.of_shadow(policy)
 
     def begin(self) -> None:
-        """One more review is decided here."""
+        """Count a review that this configuration decides."""
         self._reviews += 1
         self._idle.clear()
 
     def end(self) -> None:
-        """One review less is."""
+        """Stop counting a review."""
         self._reviews -= 1
         if not self._reviews:
             self._idle.set()
@@ -117,14 +116,14 @@ class LoadedConfiguration:
     # ---------------------------------------------------------------------------------------------- for its life
 
     async def start(self, *, wait_seconds: float) -> None:
-        """Reach the workers, and wait at most so long until all of them are described."""
+        """Connect to the workers, and wait at most ``wait_seconds`` until all of them are described."""
         await self.workers.start(wait_seconds=wait_seconds)
         self._plans.make_all(self._in_force)
 
     async def follow(self, before: "LoadedConfiguration") -> None:
-        """Keep, of each policy that cannot be asked here, the version that can be asked in ``before``, if there is one.
+        """Keep, for each policy that cannot be called here, the version that ``before`` can call, if there is one.
 
-        Once, after ``start`` and before this is in force.
+        Call it once, after ``start`` and before this configuration is in force.
         """
         versions = [
             version
@@ -143,7 +142,7 @@ class LoadedConfiguration:
                 before=before.all_workers,
             )
 
-        self._last_good = LastGood(versions, workers, self._asking)
+        self._last_good = LastGood(versions, workers, self._caching)
         await self._last_good.start()
         self.policy_caller = self._last_good.in_front_of(self.policy_caller)
         self.uncached = self._last_good.in_front_of(self.uncached)
@@ -151,11 +150,11 @@ class LoadedConfiguration:
         self._plans.make_all(self._in_force)
 
     async def idle(self) -> None:
-        """Wait until no review is decided here."""
+        """Wait until this configuration decides no review."""
         await self._idle.wait()
 
     async def close(self) -> None:
-        """Let go of the workers."""
+        """Close the workers."""
         self._changed = lambda: None
         await self.workers.close()
         if self._last_good is not None:
@@ -170,7 +169,7 @@ class LoadedConfiguration:
         return (*self.configuration.mutating, *self.configuration.validating)
 
     def policies_in_force(self) -> tuple[Policy, ...]:
-        """All policies, each in the version that is asked; as it is configured, where none can be."""
+        """All policies, each in the version that is called; as it is configured, if no version can be called."""
         versions = ((policy, self.version(policy)) for policy in self.policies())
         return tuple(policy if version is None else version.policy for policy, version in versions)
 
@@ -180,11 +179,11 @@ class LoadedConfiguration:
 
     @property
     def all_workers(self) -> tuple[Workers, ...]:
-        """Everybody who is asked here: the workers of the configuration, and those of last good versions."""
+        """The workers of the configuration, and those of last good versions."""
         return (self.workers, *(() if self._last_good is None else self._last_good.workers))
 
     def version(self, policy: Policy) -> PolicyVersion | None:
-        """The version of a policy that is asked here: as it is configured here, else its last good one, else None.
+        """The version of a policy that is called here: as it is configured here, else its last good one, else None.
 
         Args:
             policy: in any version.
@@ -198,7 +197,7 @@ class LoadedConfiguration:
         return None if kept is None else kept[0]
 
     def unavailable(self) -> tuple[UnavailablePolicy, ...]:
-        """The policies that cannot be asked as they are configured."""
+        """The policies that cannot be called as they are configured."""
         return tuple(
             each
             for phase in Phase
@@ -209,16 +208,16 @@ class LoadedConfiguration:
 
     @property
     def is_superseding(self) -> bool:
-        """Whether a last good version is kept of a policy that can be asked as it is configured by now."""
+        """Whether a last good version is kept of a policy that can now be called as it is configured."""
         kept = () if self._last_good is None else self._last_good.versions()
         return any(self._can_be_asked(version.policy) for version in kept)
 
     def _can_be_asked(self, policy: Policy) -> bool:
-        """As it is configured."""
+        """Whether the policy can be called as it is configured."""
         return isinstance(self.workers.availabilities(policy.phase).get(policy.qualified_name), Described)
 
     def _kept(self, phase: Phase) -> dict[str, tuple[PolicyVersion, Described]]:
-        """The last good versions that are asked, by qualified name."""
+        """The last good versions that are called, by qualified name."""
         found = {} if self._last_good is None else self._last_good.in_force(phase)
         return {name: kept for name, kept in found.items() if not self._can_be_asked(kept[0].policy)}
 
@@ -238,8 +237,8 @@ class LoadedConfiguration:
 
 
 class Configurations(Protocol):
-    """Who has the configuration in force."""
+    """Holds the configuration in force."""
 
     @property
     def current(self) -> LoadedConfiguration:
-        """The one that is in force at this moment."""
+        """The configuration that is in force now."""

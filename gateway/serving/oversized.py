@@ -1,9 +1,9 @@
-"""Who asks, read from the beginning of a review that is too large to be read whole.
+"""Finds the uid of a review that is too large, in its first bytes.
 
-The answer to such a review is a denial with code 413, which the API server only accepts with the request's uid in it.
-It writes ``kind``, ``apiVersion`` and ``request.uid`` first, but the order of members means nothing in JSON, so we walk
-the members of the document, and then those of ``request``, wherever they stand, and stop where the prefix ends. A uid
-that stands inside an object (``request.object.metadata.uid``) is inside a value that the walk steps over.
+The answer to such a review is a denial with code 413, which the API server accepts only with the request's uid. The API
+server writes ``kind``, ``apiVersion`` and ``request.uid`` first, but the order of members has no meaning in JSON. So
+the reader scans the members of the document, then those of ``request``, in any order, until the prefix ends. It skips
+the values of other members, and with them other uids (``request.object.metadata.uid``).
 """
 
 import json
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 _VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 _LONGEST_UID: Final = 128
-"""The API server's are UUIDs, 36 characters; others may have their own."""
+"""The API server's uids are UUIDs, 36 characters; other clients may have others."""
 
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
 _decode: Final = json.JSONDecoder().raw_decode
@@ -29,7 +29,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
 
 
 def envelope(prefix: bytes) -> Envelope | None:
-    """The envelope of the AdmissionReview that begins with ``prefix``; None if the prefix does not tell, or tells of
+    """The envelope of the AdmissionReview that begins with ``prefix``; None if the prefix lacks the uid, or is that of
     something else.
 
     ``prefix`` may end anywhere, also inside a character. Without ``apiVersion`` in front of the uid, v1 is assumed.
@@ -80,7 +80,7 @@ def _members(text: str, start: int) -> Iterator[tuple[str, int]]:
 
 
 def _after(text: str, at: int, mark: str) -> int | None:
-    """The position behind ``mark``, if that is what comes next."""
+    """The position after ``mark``, if the text has it next; else None."""
     at = _blanks(text, at)
     return at + 1 if text.startswith(mark, at) else None
 

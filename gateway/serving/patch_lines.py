@@ -1,7 +1,7 @@
-"""A patch, told in a log line: where something changed, and to what.
+"""Formats a patch for a log line: where something changed, and to what.
 
-A line is bounded, whatever workers write. It holds values, because without them nobody sees what goes on; those of a
-Secret, and what the policies were not shown, as digests, of which equal ones are equal values.
+Each line has a bounded length. It has the values, because operators need them; values of a Secret, and values that the
+policies were not shown, are digests. Equal digests mean equal values.
 """
 
 from collections.abc import Sequence
@@ -15,26 +15,24 @@ from gateway.patching.difference import Operation
 from gateway.review.request import Request
 
 LOGGED_OPERATIONS: Final = 20
-"""How many operations of a patch a log line tells: whoever looks for a mistake needs the first few."""
+"""Operations of a patch in a log line: the first few are enough to find an error."""
 
 LOGGED_CHARACTERS: Final = 500
-"""How much of each: a path and a value of usual length. Two patches of 20 make 20 KB."""
+"""Characters of each operation: a path and a value of usual length. Two patches of 20 make 20 KB."""
 
 
 class PatchLines:
-    """Tells patches.
+    """Formats patches.
 
     Args:
-        key: of the digests.
+        key: the key of the digests.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def reported(
-        self, request: Request, calls: Sequence[InvocationRecord], operations: Sequence[Operation]
-    ) -> list[str]:
-        """One line for each of the first operations of what ``calls`` changed, and how many more there are."""
+    def reported(self, request: Request, calls: Sequence[InvocationRecord], operations: Sequence[Operation]) -> list[str]:
+        """A line for each of the first operations that ``calls`` made, and one with the number of further ones."""
         lines = [cut(self._line(each, hidden=hides(request, calls, each))) for each in operations[:LOGGED_OPERATIONS]]
         if len(operations) > LOGGED_OPERATIONS:
             lines.append(f"and {len(operations) - LOGGED_OPERATIONS} more")
@@ -49,7 +47,7 @@ class PatchLines:
 
 
 def about(request: Request) -> dict[str, Any]:
-    """Which request a line is about."""
+    """The request that a log line is about, as log keys."""
     return {
         "uid": cut(request.uid),
         "resource": cut(request.resource.resource),
@@ -60,5 +58,5 @@ def about(request: Request) -> dict[str, Any]:
 
 
 def cut(text: str) -> str:
-    """As much of a text as a line holds."""
+    """The text, cut to ``LOGGED_CHARACTERS``."""
     return text if len(text) <= LOGGED_CHARACTERS else text[:LOGGED_CHARACTERS] + "…"

@@ -1,11 +1,10 @@
-"""The plans of one configuration: who judges at each target, and what each policy's shadow is, as of this moment.
+"""The current plans of one configuration: the policies of each target, and the shadow of each policy.
 
-A plan depends on what the workers say. It is made when it is first wanted after that has changed, and not at each
-change: where two thousand webhooks are reached one after another, that would be two thousand plans of two thousand
-policies.
+A plan depends on the availability of the workers. It is made on its first use after a change, and not at each change:
+when two thousand webhooks become available one by one, that would be two thousand plans of two thousand policies.
 
-A target is a path: all policies of a phase (``/mutate``), or those of one entry (``/mutate/ENTRY``). Which targets
-there are is the configuration's to say; nobody else's words make one.
+A target is a path: all policies of a phase (``/mutate``), or those of one entry (``/mutate/ENTRY``). Only the
+configuration defines targets.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,25 +19,25 @@ if TYPE_CHECKING:
     from gateway.matching.index import PolicyIndex
 
 PATHS: Final = {Phase.MUTATING: "/mutate", Phase.VALIDATING: "/validate"}
-"""Where all policies of a phase are put to."""
+"""The path for all policies of a phase."""
 
 
 class Target(NamedTuple):
-    """What a request is put to: the phase, and the name of an entry, or None for all policies of the phase."""
+    """What a request calls: the phase, and the name of an entry, or None for all policies of the phase."""
 
     phase: Phase
     entry: str | None = None
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The path of the target."""
         return PATHS[self.phase] if self.entry is None else f"{PATHS[self.phase]}/{self.entry}"
 
 
 class PoliciesInForce(NamedTuple):
-    """What is in force in a phase: the standings, and the policies that run in another version than the configured one.
+    """What is in force in a phase: the availabilities, and the policies in another version than the configured one.
 
-    Both by qualified name; a policy without a standing is not described yet.
+    Both by qualified name; a policy without an availability is not described yet.
     """
 
     availabilities: Mapping[str, PolicyAvailability]
@@ -49,9 +48,9 @@ class Plans:
     """Keeps the plans.
 
     Args:
-        configuration: whose policies they are of.
-        entries: of the same.
-        shadows: gives the standings of a phase's shadows.
+        configuration: has the policies.
+        entries: of the configuration.
+        shadows: returns the availabilities of a phase's shadows.
     """
 
     def __init__(
@@ -78,8 +77,8 @@ class Plans:
         self._shadow_availabilities = shadows
         self._known: dict[Phase, PoliciesInForce] = {}
         self.made: dict[Target, Plan] = {}
-        """Those that hold as they are."""
-        # Of the policies as they are configured: these do not change.
+        """The plans that are up to date."""
+        # Indexes of the policies as they are configured, which do not change.
         self._indexes: dict[Target, PolicyIndex] = {}
         self._shadow_plans: dict[int, Plan] = {}
 
@@ -90,21 +89,21 @@ class Plans:
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """What can be asked."""
+        """What can be called."""
         return tuple(self._policies)
 
     def of(self, target: Target, in_force: Callable[[Phase], PoliciesInForce]) -> Plan | None:
-        """Who judges there; None if there is no such target. ``in_force`` tells what is in force in a phase."""
+        """The plan of the target; None if there is no such target. ``in_force`` returns what is in force in a phase."""
         plan = self.made.get(target)
         if plan is None and target in self._policies:
             plan = self.made[target] = self._made(target, in_force)
         return plan
 
     def of_shadow(self, policy: Policy) -> Plan | None:
-        """The policy's shadow, alone; None: it has none, or is not one of the policies here."""
+        """The plan of the policy's shadow alone; None: it has no shadow, or the policy is not configured here."""
         plan, shadow = self._shadow_plans.get(id(policy)), self._shadows.get(id(policy))
         if plan is None and shadow is not None:
-            # Whatever its policy judges it judges: nobody asks again whether it is meant.
+            # A shadow is called for each request that its policy has judged, so its rules are not matched again.
             plan = make_plan(policy.phase, (shadow,), self._shadow_availabilities(policy.phase), registered=True)
             self._shadow_plans[id(policy)] = plan
         return plan
@@ -115,7 +114,7 @@ class Plans:
             self.of(target, in_force)
 
     def availabilities_changed(self) -> None:
-        """What is in force has changed, or a shadow's standing has."""
+        """Drop all plans: the policies in force, or the availability of a shadow, have changed."""
         self._known.clear()
         self.made.clear()
         self._shadow_plans.clear()

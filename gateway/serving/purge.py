@@ -1,23 +1,22 @@
 """Purge by policy: ``POST /purge?policy=CONFIGURATION/NAME`` on the admin listener, with ``policy`` once for each.
 
-What the cache holds of these policies, in both phases where both have one of that name, is not used from then on: here
-at once, and with Redis on every replica within a moment.
+The gateway does not reuse cached verdicts of these policies (in both phases, if both have a policy of that name) from
+then on: in this process at once, and with Redis on every replica within a moment.
 
     ======  ============================================================================================================
     status  when
     ======  ============================================================================================================
-    200     done here: ``{"purged": ["CONFIGURATION/NAME"], "replicasNotified": true}``. replicasNotified is false while
-    Redis
-            is away or refuses what it takes, with ``why``; the other replicas hear of it when Redis takes it, should
-            this process live so long. It is null without Redis: there is nobody to be told
+    200     purged here: ``{"purged": ["CONFIGURATION/NAME"], "replicasNotified": true}``. replicasNotified is false
+            while Redis is unavailable or refuses a command, with ``why``; this process, as long as it runs, notifies
+            the other replicas when Redis works again. It is null without Redis: no replicas share verdicts
     400     no policy is named, or something else than policies
     403     the request does not come from this machine, or comes from a web page that is open on it
     404     there is no such policy, or it has no cache; then nothing is purged
     405     not POST
     ======  ============================================================================================================
 
-The listener has no authentication, and may be opened to a cluster's probes: so whoever purges must be in the pod. All
-that a purge can do is to make workers be asked again.
+The listener has no authentication, and may be open to a cluster's probes; so only clients in the pod may purge. A purge
+can only cause more calls to workers.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -38,17 +37,17 @@ PATH: Final = "/purge"
 
 _PARAMETER: Final = "policy"
 _SHOWN: Final = 50
-"""Policies with a cache that a 404 names: what fits a terminal."""
+"""Policies with a cache that a 404 names: as many as fit a terminal."""
 
 
 class PurgePage:
     """Answers requests to purge.
 
     Args:
-        cached: gives the policies that have a cache, at this moment.
-        purge: makes the cache forget what it holds of policies with these qualified names; whether other replicas will
-            within a moment; None: there are none.
-        why: gives what is wrong with Redis, at this moment.
+        cached: returns the policies that have a cache now.
+        purge: purges the policies with these qualified names; returns whether other replicas will within a moment;
+            None: there are none.
+        why: returns the present problem of Redis.
     """
 
     def __init__(
@@ -62,29 +61,29 @@ class PurgePage:
         self._why = why
 
     async def __call__(self, request: web.BaseRequest) -> web.Response:
-        """The answer."""
+        """The answer to a purge request."""
         if request.method != "POST":
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {PATH}; POST it")
-        # A browser puts Origin on every POST of a page, and a page of anybody's can send one to this machine.
+        # A browser adds Origin to every POST of a web page, and any page can send one to this machine.
         if not _local(request.remote) or "Origin" in request.headers:
             text = f"only programs on this machine may purge, not {quote(request.remote or '')}; do it in the pod"
             return _refusal(HTTPStatus.FORBIDDEN, text)
         query = request.rel_url.query
         names = list(dict.fromkeys(query.getall(_PARAMETER, [])))
         if not names or set(query) != {_PARAMETER}:
-            text = f"say which policies, and nothing else: {PATH}?{_PARAMETER}=CONFIGURATION/NAME"
+            text = f"name the policies, and nothing else: {PATH}?{_PARAMETER}=CONFIGURATION/NAME"
             return _refusal(HTTPStatus.BAD_REQUEST, text)
         cached = self._cached()
         unknown = [name for name in names if name not in {policy.qualified_name for policy in cached}]
         if unknown:
             return _refusal(HTTPStatus.NOT_FOUND, _no_such(unknown[0], cached))
-        reported = await self._purge(names)
-        _LOG.warning("the cache was purged", policies=names, peer=request.remote, replicas_notified=reported)
-        said: dict[str, object] = {"purged": names, "replicasNotified": reported}
-        if reported is False:
-            said["why"] = self._why() or "Redis could not be told in time"
+        notified = await self._purge(names)
+        _LOG.warning("the cache was purged", policies=names, peer=request.remote, replicas_notified=notified)
+        result: dict[str, object] = {"purged": names, "replicasNotified": notified}
+        if notified is False:
+            result["why"] = self._why() or "Redis did not answer in time"
         return web.Response(
-            body=msgspec.json.encode(said),
+            body=msgspec.json.encode(result),
             headers={"Content-Type": "application/json", "Cache-Control": "no-store", "Server": SERVER},
         )
 

@@ -1,8 +1,8 @@
-"""Requests that get no verdict: why, and with which HTTP status. docs/reference/metrics.md is made of this.
+"""Requests that get no verdict: why, and with which HTTP status. docs/reference/metrics.md is generated from this.
 
-The API server calls all of these a failure to call the webhook, and applies its failurePolicy. It shows the text of
-most to its user, so each is one line that says who, what, limit, observed, next step. None carries ``Retry-After``:
-with one, kube-apiserver sends the same request again and again until its time is over.
+For the API server, each of these is a failure to call the webhook, and it applies its failurePolicy. It shows most of
+the texts to its user, so each is one line with component, problem, limit, observed value and next step. None has
+``Retry-After``: with one, kube-apiserver repeats the request until its timeout.
 """
 
 import json
@@ -13,10 +13,10 @@ from gateway.enums import StrEnum
 from gateway.serving import web
 
 SERVER: Final = "admission-gateway"
-"""The ``Server`` header: who we are, without the versions that aiohttp would tell everybody."""
+"""The ``Server`` header, without the versions that aiohttp's default discloses."""
 
 _LONGEST_QUOTE: Final = 100
-"""Characters of somebody else's text that we repeat."""
+"""Characters of a client's text that an answer quotes."""
 
 
 class Refusal(StrEnum):
@@ -97,8 +97,8 @@ STATUS: Final = {
 """The refusals that are answered."""
 
 
-class Refused(Exception):  # noqa: N818 - it is an outcome, raised to leave the steps of a request; not everybody's error
-    """A request that gets no verdict: ``refusal``, and ``text`` for its sender (one line, without a newline)."""
+class Refused(Exception):  # noqa: N818 - an outcome, raised to leave the steps of a request
+    """A request that gets no verdict: ``refusal``, and ``text`` for the client (one line, without a newline)."""
 
     def __init__(self, refusal: Refusal, text: str) -> None:
         super().__init__(text)
@@ -107,7 +107,7 @@ class Refused(Exception):  # noqa: N818 - it is an outcome, raised to leave the 
 
 
 class Note(Protocol):
-    """Takes down, once, that a request or connection was refused: for the log and the metrics."""
+    """Records, once, that a request or connection was refused, in the log and the metrics."""
 
     def __call__(self, refusal: Refusal, *, peer: str, why: str) -> None:
         """``peer`` is the client's address; ``why`` is one line."""
@@ -119,7 +119,7 @@ def answer(refusal: Refusal, text: str, *, allow: str = "POST") -> web.Response:
 
 
 def raw_answer(refusal: Refusal, text: str) -> bytes:
-    """The same where no HTTP was understood: the bytes to write before the connection is closed."""
+    """The answer to a refusal outside of HTTP: the bytes to write before the connection is closed."""
     status, body = STATUS[refusal], line(text)
     head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
     fields = "".join(f"{name}: {value}\r\n" for name, value in _headers(refusal, "").items())
@@ -127,12 +127,12 @@ def raw_answer(refusal: Refusal, text: str) -> bytes:
 
 
 def line(text: str) -> bytes:
-    """A plain text body: who says it, and one line."""
+    """A plain text body of one line, with the gateway's name."""
     return f"admission-gateway: {text}\n".encode()
 
 
 def quote(text: str) -> str:
-    """Somebody else's text as one short line in ASCII, whatever it holds: also bytes that are no UTF-8."""
+    """A client's text as one short line in ASCII, whatever it holds: also bytes that are no UTF-8."""
     cut = text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "..."
     return json.dumps(cut)
 

@@ -1,25 +1,24 @@
-"""Hot reload: the source is looked at again and again, and what it says now is taken over whole, or not at all.
+"""Hot reload: the gateway polls the source, and loads a changed configuration whole or not at all.
 
     ================================  ==========  ==================================================================
     the new texts                     result      what follows
     ================================  ==========  ==================================================================
-    cannot be read                    unreadable  the last good configuration stays; again when something has changed
-    have any mistake                  invalid     the same; all mistakes are in the log
-    are those in force                unchanged   what was wrong meanwhile is forgotten
-    are new and sound                 loaded      the next review is decided by them
-    broke something inside the        failed      the last good configuration stays
+    cannot be read                    unreadable  the last good configuration stays; read again after a change
+    have any error                    invalid     the same; all errors are in the log
+    are those in force                unchanged   the note of an earlier error is removed
+    are new and have no error         loaded      they decide the next review
+    cause an error inside the         failed      the last good configuration stays
     gateway
     ================================  ==========  ==================================================================
 
-"The last good one stays" is said in the log, once for each new text, in the metrics, and in ``/readyz?verbose`` as long
-as it holds. The gateway stays ready: it has a complete configuration.
+The gateway reports that the last good configuration stays: in the log, once for each new text, in the metrics, and in
+``/readyz?verbose`` as long as that is so. It stays ready: it has a complete configuration.
 
-What the workers say of the new configuration holds nothing up: a policy that its worker does not hold, or whose
-settings or claims are refused, keeps its last good version (``last_good``), and /readyz?verbose lists it
-(``degradation``).
+Workers do not prevent a reload: a policy that its worker does not hold, or whose settings or claims the worker rejects,
+keeps its last good version (``last_good``), and /readyz?verbose lists it (``degradation``).
 
-A start is more lenient than a reload: there is no good version to keep, so policies with mistakes stand in the chain
-as failures, and the others are served.
+A start is more lenient than a reload: there is no good version to keep, so policies with errors are failures in the
+chain, and the others are served.
 """
 
 import asyncio
@@ -38,13 +37,13 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class Reload:
-    """Watches a source, and proposes what it says.
+    """Watches a source, and proposes its configurations.
 
     Args:
-        source: was read for the configuration in force.
-        rollout: takes proposals.
-        report: says what came of it.
-        interval: seconds from look to look; 0: only ``now`` looks.
+        source: that of the configuration in force.
+        rollout: takes the proposals.
+        report: reports the results.
+        interval: seconds between polls; 0: the source is read only by ``now``.
     """
 
     def __init__(self, source: Source, rollout: ConfigurationSwitch, report: Report, *, interval: float) -> None:
@@ -52,21 +51,21 @@ class Reload:
         self._rollout = rollout
         self._report = report
         self._interval = interval
-        self._looking = PollTimer()
+        self._poll_timer = PollTimer()
         self._tried: tuple[SourceText, ...] | None = None
 
     def now(self) -> None:
-        """Read the source at once, whether or not it looks changed."""
-        self._looking.now()
+        """Read the source at once, whether or not it has changed."""
+        self._poll_timer.now()
 
     async def run(self) -> None:
         """Watch until cancelled."""
         while True:
-            asked = await self._looking.pause(self._interval)
+            requested = await self._poll_timer.pause(self._interval)
             try:
-                if asked or await asyncio.to_thread(self._source.changed):
-                    await self._read(again=asked)
-            except Exception as error:  # noqa: BLE001 - told; the next look may go better
+                if requested or await asyncio.to_thread(self._source.changed):
+                    await self._read(again=requested)
+            except Exception as error:  # noqa: BLE001 - reported; the next poll may succeed
                 self._report.failed(error)
 
     async def _read(self, *, again: bool) -> None:

@@ -1,17 +1,17 @@
-"""Calls policies again after an answer has left: what the idempotency check and the shadows have in common.
+"""Calls policies again after an answer was sent: what the idempotency check and the shadow comparison share.
 
-A replay is a task in the background. It works on a decision and on the configuration that was in force when the
-decision was made, and comes to a result:
+A replay is a background task. It has a decision, and the configuration that was in force when the decision was made.
+Its results are:
 
     =======  =========================================================================================================
-    failed   nobody can tell: a worker could not judge, the replay's time was over, or it broke inside the gateway
-    dropped  it was not begun: too many are under way, or they hold too much
-    (other)  what the consumer makes of it
+    failed   there is no result: a worker failed, the replay's time was over, or there was an error inside the gateway
+    dropped  it was not begun: too many replays are in progress, or they hold too many bytes
+    (other)  the result of the check or comparison
     =======  =========================================================================================================
 
-All replays of a gateway share one bound on their number and on the bytes of the requests that they hold. What finds no
-room is dropped and counted, never kept for later. The workers are called, never the cache; nothing is prefetched, and
-no answer is delayed or changed. A gateway that drains replays nothing.
+All replays of a gateway share one bound on their number and on the bytes of the requests that they hold. A replay
+beyond it is dropped and counted, never queued. A replay calls the workers, never the cache, prefetches nothing, and
+delays or changes no answer. A gateway that drains replays nothing.
 """
 
 import asyncio
@@ -44,18 +44,18 @@ FAILED: Final = "failed"
 DROPPED: Final = "dropped"
 
 AFTER_SECONDS: Final = 0.02
-"""From the decision to the first call: the answer leaves in the same turn of the loop, which takes milliseconds."""
+"""From the decision to the first call: the answer is sent in the same loop iteration, which takes milliseconds."""
 
 REPLAY_SECONDS: Final = 30.0
 """Budget of one replay, all its calls together: the longest that a webhook may take."""
 
 REPLAYS_OF_ONE: Final = 64
-"""Replays of one subject at once: of one policy's shadow, or of the idempotency check. One that hangs takes no room of
-the others. By Little's law 2,000 a second, as many as a process decides, take 60 of 30 ms each: the pause before it,
-and the worker."""
+"""Concurrent replays of one subject: of one policy's shadow, or of the idempotency check. A subject whose replays hang
+does not block the others. By Little's law 2,000 a second, as many as a process decides, are 60 concurrent ones of 30 ms
+each: ``AFTER_SECONDS`` and the worker."""
 
 REPLAYS: Final = 256
-"""Replays of all subjects together: four that hang, or as many as a process has reviews for."""
+"""Replays of all subjects together: four subjects whose replays all hang."""
 
 HELD_BYTES: Final = 16_000_000
 """Bytes of the requests that are held for replays: five updates of the largest objects that etcd stores (1.5 MiB,
@@ -63,7 +63,7 @@ before and after). As text and parsed, with what the policies make of them: less
 
 
 class ReplayedCall(NamedTuple):
-    """A policy's call, with the object as the policy saw it and as it left it."""
+    """A policy's call, with the object before and after it."""
 
     call: InvocationRecord
     before: Any
@@ -71,7 +71,7 @@ class ReplayedCall(NamedTuple):
 
 
 class Replay(Struct, frozen=True, kw_only=True):
-    """One replay: of which decision, under which configuration, until when (``time.monotonic``)."""
+    """One replay: its decision, its configuration and its deadline (``time.monotonic``)."""
 
     decision: Decision
     configuration: LoadedConfiguration
@@ -82,8 +82,8 @@ class Replay(Struct, frozen=True, kw_only=True):
         """The decision's calls, in order.
 
         Raises:
-            PatchError: the changes of one review may together pass the limits that each of them kept.
-            ReviewError: nobody had looked into the object until now, and it cannot be read.
+            PatchError: the changes of one review together pass the limits, although each of them does not.
+            ReviewError: the object cannot be read, and no policy needed it before.
         """
         current = self.decision.request.object
         for call in self.decision.calls:
@@ -95,14 +95,14 @@ class Replay(Struct, frozen=True, kw_only=True):
         return apply_json_patch(before, encode_patch(changes), limits=self.limits) if changes else before
 
     def request(self, current: Any) -> Request:
-        """The decision's request with an object of one of its turns; unchanged, it has the API server's own bytes."""
+        """The decision's request with the object of one of its calls. If unchanged, it has the API server's bytes."""
         request = self.decision.request
         return request if current is request.object else with_object(request, current)
 
-    async def decide(self, request: Request, plan: Plan, policy_caller: PolicyCaller) -> Decision:
-        """What the policies of ``plan`` come to, called through ``policy_caller``. Raises ReviewError."""
+    async def decide(self, request: Request, plan: Plan, caller: PolicyCaller) -> Decision:
+        """The decision of the policies of ``plan``, called through ``caller``. Raises ReviewError."""
         engine = Engine(request, plan, ends=self.ends, namespaces=self.configuration.namespaces, limits=self.limits)
-        driver = Driver(request.uid, engine, caller=policy_caller)
+        driver = Driver(request.uid, engine, caller=caller)
         return await driver.decide()
 
 
@@ -110,8 +110,8 @@ class Replays:
     """The replays of a gateway.
 
     Args:
-        configuration: gives the one in force.
-        patch_limits: of the changes that workers ask for.
+        configuration: returns the configuration in force.
+        patch_limits: of the changes that workers make.
     """
 
     def __init__(
@@ -131,12 +131,12 @@ class Replays:
         replay: Callable[[Replay], Awaitable[str | None]],
         report: Callable[[str], object],
     ) -> None:
-        """Begin a replay, where there is room for it.
+        """Begin a replay, unless a limit is reached.
 
         Args:
-            subject: what the replay is of; each subject has room of its own.
-            decision: what is replayed.
-            replay: replays it, and gives the result; None: there is nothing to replay any more.
+            subject: what the replay is of; each subject has a limit of its own.
+            decision: the decision to replay.
+            replay: replays it, and returns the result; None: there is nothing to replay any more.
             report: called once with the result, if there is one, unless the gateway stops.
         """
         if self._stopped:
@@ -152,7 +152,7 @@ class Replays:
         self._by_subject[subject] += 1
         self._bytes += size
         configuration = self._configuration()
-        # At once: a configuration that nobody holds may go.
+        # Before any await: a configuration without reviews may be closed.
         configuration.begin()
         task = asyncio.create_task(self._run(configuration, decision, replay, report))
         self._tasks.add(task)
@@ -181,19 +181,19 @@ class Replays:
             result: str | None = await replay(one)
         except (PatchError, ReviewError):
             result = FAILED
-        except Exception:  # noqa: BLE001 - logged; nobody waits for it
+        except Exception:  # noqa: BLE001 - logged; no review waits for it
             _LOG.exception("calling policies again failed inside the gateway", uid=decision.request.uid)
             result = FAILED
         if result is not None:
             report(result)
 
     def stop(self) -> None:
-        """Break off what is under way, and begin nothing more."""
+        """Cancel all replays, and begin no more."""
         self._stopped = True
         for task in self._tasks:
             task.cancel()
 
     async def idle(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no replay is in progress."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What is said of reloads."""
+"""Reports the results of reloads."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class Report:
-    """Says in the log, the metrics and the note on /readyz what becomes of each configuration. Called in the loop."""
+    """Reports the result of each reload in the log, the metrics and the note on /readyz. Called in the loop."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -38,7 +38,7 @@ class Report:
 
     @property
     def note(self) -> str | None:
-        """Why what is served is not what the source says; None where it is."""
+        """Why the configuration in force is not that of the source; None if it is."""
         if self._stale is None:
             return None
         return f"the last good configuration, of {_time(self._since)}, is served, because {self._stale}"
@@ -49,26 +49,26 @@ class Report:
         self._stays("unreadable", str(error), errors=1)
 
     def invalid(self, configuration: Configuration) -> None:
-        """There are mistakes in it."""
+        """The new configuration has errors."""
         for error in configuration.errors:
             _LOG.error("an error in the new configuration", place=str(error.place), error=error.message)
         first, *more = configuration.errors
         _LOG.error("the new configuration is not loaded; the last good one stays", errors=len(configuration.errors))
         others = f" (and {len(more)} more, see the log)" if more else ""
-        self._stays("invalid", f"the new one has a mistake: {first}{others}", errors=len(configuration.errors))
+        self._stays("invalid", f"the new one has an error: {first}{others}", errors=len(configuration.errors))
 
     def unchanged(self, generation: LoadedConfiguration) -> None:
-        """The source says, or says again, what is in force."""
-        _LOG.info("the configuration is the one that is served")
+        """The source has the configuration in force, unchanged or again."""
+        _LOG.info("the configuration is unchanged")
         self._stale = None
         self._count("unchanged", errors=len(generation.configuration.errors), good=True)
 
     def availability(self, generation: LoadedConfiguration) -> None:
-        """Which policies of the one in force can be asked may have changed."""
+        """The availability of policies of the configuration in force may have changed."""
         self._degradation.update(generation)
 
     def adopted(self, generation: LoadedConfiguration) -> None:
-        """The new one is in force."""
+        """The new configuration is in force."""
         self._stale = None
         self._since = generation.loaded
         for warning in generation.configuration.warnings:
@@ -83,7 +83,7 @@ class Report:
         self._count("loaded", errors=0, good=True)
 
     def loaded(self, configuration: LoadedConfiguration) -> None:
-        """This one is in force. Its policies and entries are counted from now on; one before may still have reviews."""
+        """Count its policies and entries from now on. Those of the previous one stay: it may still decide reviews."""
         self._current = configuration
         self._metrics.know(configuration.policies(), configuration.entry_names())
         self._metrics.set(CONFIGURATION_LOADED, configuration.loaded.timestamp())
@@ -91,12 +91,12 @@ class Report:
         self._metrics.set(LAST_RELOAD_SUCCESSFUL, 1)
 
     def retired(self) -> None:
-        """The one before is not at work any more: what only that one had is not counted any more."""
+        """A replaced configuration is closed: its metrics end, except those of what the present one has too."""
         if self._current is not None:
             self._metrics.forget_others(self._current.policies(), self._current.entry_names())
 
     def failed(self, error: Exception) -> None:
-        """A mistake of our own."""
+        """There was an error inside the gateway."""
         _LOG.error("a reload failed inside the gateway; the last good configuration stays", exc_info=error)
         self._stays("failed", f"loading the new one failed: {type(error).__name__}, see the log", errors=0)
 
@@ -105,7 +105,7 @@ class Report:
         self._count(result, errors=errors, good=False)
 
     def _count(self, result: str, *, errors: int, good: bool) -> None:
-        """``good``: what is served is what the source says."""
+        """``good``: the configuration in force is that of the source."""
         self._metrics.count(CONFIGURATION_RELOADS, result)
         self._metrics.set(CONFIGURATION_ERRORS, errors)
         self._metrics.set(LAST_RELOAD_SUCCESSFUL, good)

@@ -1,12 +1,11 @@
-"""From the bytes of an AdmissionReview to the bytes of its answer. Whatever happens on the way, there is an answer.
+"""Answers an AdmissionReview: from the bytes of its body to the bytes of its answer. There is always an answer.
 
 * A body that is no review: HTTP 400 and one line of text, because without a uid there is no review to answer.
-* An entry that has vanished since the header came: HTTP 404, as if it had never been there.
-* Everything else: HTTP 200 and an AdmissionReview with the same uid, in the same version. Even if all of this is
-  broken.
+* An entry that a reload removed after the header arrived: HTTP 404, as for any other unknown entry.
+* Everything else, also an error inside the gateway: HTTP 200 and an AdmissionReview with the same uid, in the same
+  version.
 
-A review is decided by one configuration, the one in force when its body was there, also if another is taken over
-meanwhile.
+One configuration decides a review: the one in force when its body was complete, even if a reload follows.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ OVERLOADED: Final = Failure(
 
 
 class DecisionObserver(Protocol):
-    """Whoever wants to know of decisions: metrics, the decision log, a demonstration."""
+    """Observes decisions: metrics, the decision log, a demonstration."""
 
     def decided(self, decision: Decision) -> None:
         """A decision was made. Called before its answer leaves, so it must be quick."""
@@ -53,12 +52,12 @@ class ReviewHandler:
 
     Args:
         configurations: has the configuration in force.
-        events: is told what came to a decision, and what did not.
-        consumers: are shown each decision; what they raise is logged and changes nothing.
-        shadows: is shown those of configurations in which a policy has a shadow.
+        events: counts reviews, and requests without a decision.
+        consumers: observe each decision; what they raise is logged and changes nothing.
+        shadows: observes the decisions of configurations in which a policy has a shadow.
         depth: how deep a review may nest.
-        patch_limits: of the changes that workers ask for.
-        prefetch: whether mutating policies are asked before their turn.
+        patch_limits: of the changes that workers make.
+        prefetch: whether mutating policies are called before their turn.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first by name
@@ -82,16 +81,16 @@ class ReviewHandler:
         self._drivers: set[Driver] = set()
 
     def break_off(self, why: str) -> None:
-        """Let all reviews in hand be decided now, by the failure policies of whoever has not judged yet."""
+        """Decide all reviews in flight now: each policy without a verdict fails, and its failurePolicy applies."""
         for driver in tuple(self._drivers):
             driver.break_off(why)
 
     async def __call__(
         self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, traceparent: str = ""
     ) -> HttpReply:
-        """The answer to ``body``, which came at ``started`` and must be answered by ``ends`` (``time.monotonic``).
+        """The answer to ``body``, which arrived at ``started`` and must be answered by ``ends`` (``time.monotonic``).
 
-        ``traceparent`` goes on to the workers.
+        ``traceparent`` is sent to the workers.
 
         Raises:
             Refused: there is no such target any more.
@@ -121,7 +120,7 @@ class ReviewHandler:
                 mutating=target.phase is Phase.MUTATING,
             )
         except ReviewError as error:
-            # Found late, because nobody had looked. By now there is a uid to answer.
+            # A part that is decoded late cannot be read. The uid is known by now, so the answer is a review.
             _LOG.warning("a request cannot be read", uid=request.uid, entry=target.entry, error=str(error))
             self._events.count(HTTP_REQUESTS_REJECTED, NOT_A_REVIEW)
             return HttpReply(status=200, body=refusal(request.uid, request.api_version, 400, str(error)))
@@ -140,9 +139,9 @@ class ReviewHandler:
             configuration.end()
         consumers = self._consumers_with_shadows if configuration.has_shadows else self._consumers
         if target.entry is None:
-            self._report(decision, consumers)
+            self._notify(decision, consumers)
         else:
-            self._report_entry(target.entry, decision, consumers)
+            self._notify_of_entry(target.entry, decision, consumers)
         return HttpReply(status=200, body=content)
 
     def _driver(
@@ -176,28 +175,28 @@ class ReviewHandler:
         self._events.count(HTTP_REQUESTS_REJECTED, NOT_A_REVIEW)
         return HttpReply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
 
-    def _report(self, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
+    def _notify(self, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
         for consumer in consumers:
             try:
                 consumer.decided(decision)
-            except Exception:  # noqa: BLE001 - logged: who looks on must not change the answer
-                _LOG.exception("a consumer of decisions failed", consumer=type(consumer).__name__)
+            except Exception:  # noqa: BLE001 - logged: an observer must not change the answer
+                _LOG.exception("an observer of decisions failed", consumer=type(consumer).__name__)
 
-    def _report_entry(self, entry: str, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
+    def _notify_of_entry(self, entry: str, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
         self._events.count(ENTRY_REVIEWS, decision.phase, entry, decision.outcome)
-        # Who logs a decision logs with it through which entry it came, without knowing of entries.
+        # The decision log's line has the entry, although a Decision does not.
         with structlog.contextvars.bound_contextvars(entry=entry):
-            self._report(decision, consumers)
+            self._notify(decision, consumers)
 
 
 _INTERNAL: Final = f"{Reason.INTERNAL}: the gateway could not decide this review; see its log"
 
 
 _STATUS_REASONS: Final = {400: "BadRequest", 413: "RequestEntityTooLarge", 500: "InternalError"}
-"""The metav1.StatusReason of each refusal of our own."""
+"""The metav1.StatusReason of each refusal by the gateway itself."""
 
 
 def refusal(uid: str, api_version: str, code: int, message: str) -> bytes:
-    """An AdmissionReview that refuses ``uid`` where no policy had a say: too large, unreadable, or our own mistake."""
+    """An AdmissionReview that refuses ``uid`` without a policy: too large, unreadable, or an error in the gateway."""
     status = Status(code=code, message=message, reason=_STATUS_REASONS[code])
     return encode(Response(allowed=False, status=status), uid=uid, api_version=api_version, mutating=False)

@@ -1,9 +1,9 @@
-"""What the header of a request tells: who is asked, for how long, and whether the body can be a review.
+"""Reads the header of a request: its target and timeout, and whether the body can be a review.
 
 Paths: ``/mutate`` and ``/validate`` are all policies of a phase, ``/mutate/ENTRY`` and ``/validate/ENTRY`` those of one
 entry. An entry's name is compared as it was sent, without decoding: kube-apiserver sends it as it was registered, and
-names have no character that anybody would encode. Where there is a directory of hooks, there are shell-operator's paths
-besides: ``/hooks/ID`` is the entry of a hook's binding, and ``GET /healthz`` is answered.
+names have no character that needs encoding. With a directory of hooks, the gateway also serves shell-operator's paths:
+``/hooks/ID`` is the entry of a hook's binding, and ``GET /healthz`` is answered.
 """
 
 import re
@@ -17,21 +17,21 @@ from gateway.serving.plans import PATHS, Target
 from gateway.serving.refusals import Refusal, Refused, quote
 
 HEALTH: Final = "/healthz"
-"""Where shell-operator says that it is there."""
+"""The path of shell-operator's health check."""
 
 
 NOT_SERVING: Final = "the gateway is starting or stopping"
 
 
 class RouteTable:
-    """What can be called at this moment.
+    """The paths that can be called now.
 
-    ``not_ready`` is why no review can be judged yet, or None when it can. ``has_hooks``: shell-operator's paths are
+    ``not_ready`` is the reason why no review can be judged yet, or None. ``has_hooks``: shell-operator's paths are
     served.
 
     Args:
         configurations: has the configuration in force.
-        hooks: the name of the configurations that hooks are registered in; "" where there is no directory of hooks.
+        hooks: the name of the configurations that hooks are registered in; "" without a directory of hooks.
     """
 
     def __init__(self, configurations: Configurations, hooks: str = "") -> None:
@@ -41,7 +41,7 @@ class RouteTable:
         self.not_ready: str | None = NOT_SERVING
 
     def target(self, path: str) -> Target | None:
-        """What is at a path in what is served now; None: nothing."""
+        """The target at a path, in the configuration in force; None if there is none."""
         configuration = self._configurations.current
         found = configuration.targets.get(path)
         if found is None and self.has_hooks and path.startswith(ID_PATHS):
@@ -63,7 +63,7 @@ def requested(request: web.BaseRequest) -> tuple[str, str | None]:
 
 
 def require_review(request: web.BaseRequest, path: str, not_ready: str | None) -> None:
-    """Refuse a request to a target whose header is not as it should be."""
+    """Raise Refused unless the header is that of a review, and the gateway is ready."""
     if request.method != "POST":
         raise Refused(Refusal.METHOD, f"{quote(request.method)} is not for {path}; POST an AdmissionReview")
     if not_ready is not None:
@@ -78,10 +78,10 @@ def require_review(request: web.BaseRequest, path: str, not_ready: str | None) -
 
 
 def is_healthy(request: web.BaseRequest, path: str, routes: RouteTable) -> bool:
-    """Whether this is shell-operator's question for its health, which is good as long as anybody answers.
+    """Whether this is shell-operator's health check, which passes whenever the gateway answers.
 
     Raises:
-        Refused: it is asked otherwise than with GET.
+        Refused: the method is not GET.
     """
     if path != HEALTH or not routes.has_hooks:
         return False
@@ -91,7 +91,7 @@ def is_healthy(request: web.BaseRequest, path: str, routes: RouteTable) -> bool:
 
 
 def unknown(path: str, routes: RouteTable) -> Refused:
-    """There is nothing at this path."""
+    """The refusal of a path that does not exist."""
     if path.startswith(ID_PATHS) and routes.has_hooks:
         text = (
             f"nothing at {quote(path)}: no hook has a binding with this id; `admission-gateway check --hooks-dir DIR` "
@@ -99,16 +99,14 @@ def unknown(path: str, routes: RouteTable) -> Refused:
         )
         return Refused(Refusal.PATH, text)
     head, slash, name = path[1:].partition("/")
-    # More than one segment is no name of an entry; nor is none.
+    # An entry's name is exactly one segment.
     if f"/{head}" in PATHS.values() and slash and name and "/" not in name:
         return no_entry(path)
     return Refused(Refusal.PATH, f"nothing at {quote(path)}; POST an AdmissionReview to {' or '.join(PATHS.values())}")
 
 
 def no_entry(path: str) -> Refused:
-    """There is no such entry. Not knowing is not allowing: this is no verdict, and the registration's failurePolicy
-    decides.
-    """
+    """The refusal of an entry that does not exist: no verdict, so that the registration's failurePolicy applies."""
     text = (
         f"nothing at {quote(path)}: the configuration has no such entry; `admission-gateway check` "
         "shows those that there are, `admission-gateway render` registers them"
@@ -131,6 +129,6 @@ _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{
 
 
 def traceparent(request: web.BaseRequest) -> str:
-    """The header of that name, "" without one. "If parsing fails, the vendor ... MUST NOT" go on with it."""
+    """The traceparent header, "" without a valid one: "If parsing fails, the vendor ... MUST NOT" use it."""
     written = request.headers.get("traceparent", "")
     return written if written and _TRACEPARENT.fullmatch(written) else ""

@@ -1,24 +1,24 @@
-"""Shadows: what would another worker have said? Called after the answer has left; compared, and never obeyed.
+"""The shadow comparison: compares a policy's verdict with that of its shadow, after the answer was sent.
 
-A policy with ``shadow`` names one: a next version of its worker, or the same rule on another transport. Each time that
-the policy has come to a verdict (whoever said it: its worker, or a cache), the shadow is sent the document that shows
-the policy's inputs, as far as the shadow claims them, of the object as it was when the policy was called. Its change is
-held against the same limits as the policy's.
+A policy with ``shadow`` names another worker: a next version of its own, or the same rule on another transport. After
+each verdict of the policy, from its worker or from a cache, the gateway sends the shadow a document of the object as it
+was when the policy was called, with those of the policy's inputs that the shadow claims. The limits of the policy's
+patches apply to the shadow's. A shadow's verdict never affects a request.
 
     =========  ======================================================================================================
     result     meaning
     =========  ======================================================================================================
     same       both allow, and leave equal objects; or both deny, with the same code
     different  anything else: one denies, the codes differ, or the objects that they leave
-    failed     the shadow could not judge: it is away or late, or its change was refused
-    dropped    there was no room for the comparison: see ``replay``
+    failed     the shadow has no verdict: it is unavailable or late, or its patch was refused
+    dropped    too many comparisons were in progress: see ``replay``
     =========  ======================================================================================================
 
-What counts is what becomes of the request. Messages, warnings and audit annotations are for people, who word things
-anew with each version: the log tells them, and they are no difference. Nor is the form of a change.
+Only the effect on the request is compared. Different messages, warnings and audit annotations are no difference, nor is
+the form of a patch; the log has the messages and warnings.
 
-Only verdicts are compared: where the policy itself failed, there is nothing to hold the shadow's against. A policy with
-side effects for the request has no shadow, or it would have them twice.
+Only verdicts are compared, not failures of the policy. The shadow of a policy with side effects for the request is not
+called: the side effects would happen twice.
 """
 
 import random
@@ -48,18 +48,18 @@ SAME: Final = "same"
 DIFFERENT: Final = "different"
 
 FAILING_KEPT: Final = 1000
-"""Policies of which it is known with what their shadows fail. With more of them, what was told is told again."""
+"""Policies whose shadow's last failure is remembered, so that it is logged once. Beyond it, it is logged again."""
 
 
 class ShadowComparison:
-    """Calls the shadows. A Consumer of decisions.
+    """Calls the shadows. A DecisionObserver.
 
     Args:
         replays: runs the comparisons.
-        events: is told the results.
-        share: of the reviews of which something is compared: from 0, none, to 1, all.
-        lines: tells patches in the log.
-        draw: a number from 0 up to 1, 1 excluded.
+        events: counts the results.
+        share: of the reviews that are compared: from 0, none, to 1, all.
+        lines: formats patches for the log.
+        draw: returns a random number from 0 up to 1, 1 excluded.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ShadowComparison:
         self._failing: dict[tuple[Phase, str], str] = {}
 
     def decided(self, decision: Decision) -> None:
-        """Compare later what policies with a shadow have said."""
+        """Compare the verdicts of policies that have a shadow, later."""
         compared = [number for number, call in enumerate(decision.calls) if _is_compared(call, decision.request)]
         if not compared or self._draw() >= self._share:
             return
@@ -100,7 +100,7 @@ class ShadowComparison:
         if isinstance(shadow.answer, Failure):
             self._log_failure(request, call.policy, shadow.policy, shadow.answer)
             return FAILED
-        # Should it fail after this, that is news again.
+        # A failure after this is logged again.
         self._failing.pop(_name(call.policy), None)
         if _differs(replay, turn, again):
             self._log_difference(request, call, shadow)
@@ -110,9 +110,9 @@ class ShadowComparison:
     # ------------------------------------------------------------------------------------------------- the log
 
     def _log_difference(self, request: Request, call: InvocationRecord, shadow: InvocationRecord) -> None:
-        """Both verdicts, with what each changes and the texts that people would read."""
+        """Log both verdicts, each with its changes, message and warnings."""
         _LOG.warning(
-            "a shadow judges otherwise than its policy",
+            "a shadow's verdict differs from that of its policy",
             source=call.source.value,
             version=call.version,
             verdict=self._verdict(request, call),
@@ -123,14 +123,14 @@ class ShadowComparison:
         )
 
     def _log_failure(self, request: Request, policy: Policy, shadow: Policy, failure: Failure) -> None:
-        """The first of a kind: a worker that is away would fill the log."""
+        """Log the first failure of a kind: an unavailable worker would fill the log."""
         if self._failing.get(_name(policy)) == failure.reason.value:
             return
         if len(self._failing) >= FAILING_KEPT:
             self._failing.clear()
         self._failing[_name(policy)] = failure.reason.value
         _LOG.warning(
-            "a shadow could not judge what its policy judged; told again when it fails for another reason",
+            "a shadow failed where its policy did not; logged again when it fails for another reason",
             reason=failure.reason.value,
             why=cut(failure.message),
             **_who(policy, shadow),
@@ -139,7 +139,7 @@ class ShadowComparison:
 
     def _verdict(self, request: Request, call: InvocationRecord) -> list[str]:
         answer = call.answer
-        assert answer is not None  # noqa: S101 - whoever is compared has judged
+        assert answer is not None  # noqa: S101 - only verdicts are compared
         verdict = f"denies ({denial_code(answer.code)}): {answer.message}" if isinstance(answer, Deny) else "allows"
         changes = self._lines.reported(request, [call], call.changes or call.would_change)
         warnings = [cut(f"warns: {text}") for text in answer.warnings[:LOGGED_OPERATIONS]]
@@ -147,7 +147,7 @@ class ShadowComparison:
 
 
 def _is_compared(call: InvocationRecord, request: Request) -> bool:
-    """Whether the policy has a shadow, came to a verdict, and may be called again without changing the world."""
+    """Whether the policy has a shadow and a verdict, and no side effects."""
     return (
         call.policy.shadow is not None
         and call.answer is not None
@@ -163,7 +163,7 @@ def _differs(replay: Replay, turn: ReplayedCall, again: Decision) -> bool:
         return denial_code(answer.code) != denial_code(shadow.answer.code)
     if type(answer) is not type(shadow.answer):
         return True
-    # What is not enforced has not changed the object, and would have.
+    # A policy that is not enforced has not changed the object: apply what it would have changed.
     return not equal(replay.changed(turn.after, turn.call.would_change), again.object)
 
 

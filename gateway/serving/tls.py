@@ -1,4 +1,4 @@
-"""The TLS of the HTTP front: what is offered, and whether certificate and key can serve at all.
+"""The TLS of the HTTP server: what it offers, and whether certificate and key are usable.
 
     ==================  ==========================================================================================
     versions            1.3, and 1.2 with forward secrecy and authenticated ciphers only
@@ -9,9 +9,8 @@
     client certificate  required and verified, if there is a CA for it
     ==================  ==========================================================================================
 
-A certificate that has expired, or not begun, is served all the same, with a loud log line: the API server refuses it
-and says why, ``/readyz`` says so too, and a renewal may be on its way. A certificate that cannot be served at all
-refuses the start.
+The gateway serves a certificate that has expired, or is not valid yet, and logs an error: the API server refuses it and
+reports why, ``/readyz`` fails, and a renewal may follow soon. With an unusable certificate the gateway does not start.
 """
 
 import ssl
@@ -31,15 +30,15 @@ _TLS12_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 class TlsError(Exception):
-    """A certificate, key or CA that cannot be used: the operator's to solve. The text: which file, why, what to do."""
+    """A certificate, key or CA cannot be used. The message: which file, why, and what the operator can do."""
 
 
 def server_context(cert: Path, key: Path, client_cas: Sequence[Path] = ()) -> ssl.SSLContext:
-    """A context for the HTTP front.
+    """A context for the HTTP server.
 
-    ``cert`` is a PEM file with the server's certificate and, behind it, the chain up to a CA that clients know; ``key``
+    ``cert`` is a PEM file with the server's certificate and, after it, the chain up to a CA that clients trust; ``key``
     the PEM file of its private key, without a password. With ``client_cas`` (PEM, one or more in each), clients must
-    bring a certificate of one of them.
+    present a certificate of one of them.
 
     Raises TlsError.
     """
@@ -63,7 +62,7 @@ def server_context(cert: Path, key: Path, client_cas: Sequence[Path] = ()) -> ss
 
 
 def validity_problem(cert: Path, now: datetime) -> str | None:
-    """What is wrong with the time of the certificate in a PEM file; None if it is valid at ``now`` (timezone-aware).
+    """Why the certificate in a PEM file is not valid at ``now`` (timezone-aware); None if it is valid.
 
     Raises TlsError if it cannot be read.
     """
@@ -89,15 +88,15 @@ def _validity_problem(certificate: x509.Certificate, cert: Path, now: datetime) 
 
 
 def _warn(certificate: x509.Certificate, cert: Path) -> None:
-    """Say beforehand what the API server will refuse."""
+    """Log in advance what the API server will refuse."""
     problem = _validity_problem(certificate, cert, datetime.now(UTC))
     if problem is not None:
-        _LOG.error("the API server will refuse our certificate", why=problem)
+        _LOG.error("the API server will refuse the gateway's certificate", why=problem)
     try:
         certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         why = f"TLS certificate {cert} has no subjectAltName, and its subject does not count; add SERVICE.NAMESPACE.svc"
-        _LOG.error("the API server will refuse our certificate", why=why)
+        _LOG.error("the API server will refuse the gateway's certificate", why=why)
     except ValueError:
         # Extensions that cryptography cannot read may still be good enough for OpenSSL and Go.
         return
@@ -123,7 +122,7 @@ def _require_pair(certificate: x509.Certificate, cert: Path, key: Path) -> None:
         private = serialization.load_pem_private_key(content, password=None)
     except TypeError as error:
         raise TlsError(
-            f"TLS key {key}: it is protected by a password, which nobody is there to type; "
+            f"TLS key {key}: it is protected by a password, which the gateway cannot enter; "
             "remove it with 'openssl pkey -in FILE -out FILE' and protect the file instead"
         ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -139,7 +138,7 @@ def _require_pair(certificate: x509.Certificate, cert: Path, key: Path) -> None:
 
 
 def _require_clients(context: ssl.SSLContext, client_ca: Path) -> None:
-    """Let in only clients with a certificate of this CA."""
+    """Accept only clients with a certificate of this CA."""
     content = _content(client_ca, "CA for client certificates", "--client-ca")
     try:
         context.load_verify_locations(cadata=content.decode("ascii"))
@@ -161,7 +160,7 @@ def _content(path: Path, what: str, flag: str) -> bytes:
 
 
 def _observed(content: bytes) -> str:
-    """What a file seems to be, without repeating any of it: it may be a secret."""
+    """A description of a file's content that quotes none of it: it may be a secret."""
     if not content.strip():
         return "it is empty"
     if content.startswith(b"0"):

@@ -54,7 +54,7 @@ class Outcomes:
         try:
             answer = self._reading(ask, outcome, characters=self._characters, meaningless=self.meaningless)
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
-            _LOG.exception("asking a worker failed inside the gateway", worker=self._worker, uid=ask.uid)
+            _LOG.exception("calling a worker failed inside the gateway", worker=self._worker, uid=ask.uid)
             return self._internal(error)
         if isinstance(answer, Allow) and answer.reuse is None and len(content) <= SHORT_VERDICT:
             if len(self._verdicts) >= VERDICTS:

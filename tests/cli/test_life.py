@@ -21,7 +21,7 @@ from tests.integration.workers import Gate, Hanging, deny, scripted
 from tests.traffic import recording
 
 REVIEW = message(recording("pod-create.1v"))
-SECOND_SIGNAL = "stopping: serving on until nobody is connected"
+SECOND_SIGNAL = "stopping: serving until no client is connected"
 
 
 async def in_thread(function, *arguments, **named):
@@ -276,7 +276,7 @@ async def test_a_second_signal_does_not_wait_for_workers(serve, tmp_path, trust)
         async with asyncio.timeout(WAIT_SECONDS):
             status = (await client.answer()).response["status"]
         assert (status["code"], status["reason"]) == (500, "InternalError")
-        assert "told to stop at once" in status["message"]
+        assert "had to stop at once" in status["message"]
         await client.close()
         assert await in_thread(process.exit_code) == 0
         assert process.mistakes() == []

@@ -64,7 +64,7 @@ def test_others_that_are_not_told_are_exit_2(run, listening, why):
     gateway = listening(200, b'{"purged": ["a/b"], "replicasNotified": false%b}' % why)
     done = run("purge", "a/b", "--admin", gateway.url)
     assert (done.code, done.out) == (COULD_NOT, "purged in this replica only: a/b\n")
-    said = "Redis refuses SET" if why else "Redis could not be told"
+    said = "Redis refuses SET" if why else "Redis did not answer in time"
     assert done.err.startswith(f"admission-gateway: the other replicas are not told: {said};")
 
 

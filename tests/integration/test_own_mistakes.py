@@ -69,7 +69,7 @@ async def test_a_transport_that_breaks(judged, monkeypatch):
     async with judged() as (served, log):
         monkeypatch.setattr(type(served.gateway.workers), "call", broken)
         assert is_refused(await served.send(message(VALIDATING)), VALIDATING)
-    assert told(log) == ["asking a worker failed inside the gateway"]
+    assert told(log) == ["calling a worker failed inside the gateway"]
 
 
 async def test_an_answer_that_cannot_be_read(judged, monkeypatch):
@@ -77,7 +77,7 @@ async def test_an_answer_that_cannot_be_read(judged, monkeypatch):
     monkeypatch.setattr("gateway.transports.grpc.connection.review_answer", broken)
     async with judged() as (served, log):
         assert is_refused(await served.send(message(VALIDATING)), VALIDATING)
-    assert told(log) == ["asking a worker failed inside the gateway"]
+    assert told(log) == ["calling a worker failed inside the gateway"]
 
 
 @pytest.mark.parametrize("event", ["start", "answered"])
@@ -151,7 +151,7 @@ async def test_who_looks_on_changes_nothing(judged):
         served.decided = broken
         response = (await served.send(message(VALIDATING))).response
         assert response == {"uid": json.loads(VALIDATING.body)["request"]["uid"], "allowed": True, "warnings": ["w"]}
-    assert told(log) == ["a consumer of decisions failed"]
+    assert told(log) == ["an observer of decisions failed"]
 
 
 @pytest.mark.parametrize("phase", Phase)

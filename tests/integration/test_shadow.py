@@ -20,8 +20,8 @@ from tests.traffic import recording
 from tests.transports.webhook.servers import Hook, http, json_patch, review, served, server_context
 
 UNDERSTUDY = Path(__file__).parent / "understudy.py"
-DIFFERS = "a shadow judges otherwise than its policy"
-FAILS = "a shadow could not judge what its policy judged; told again when it fails for another reason"
+DIFFERS = "a shadow's verdict differs from that of its policy"
+FAILS = "a shadow failed where its policy did not; logged again when it fails for another reason"
 MUTATING = recording("pod-create.0m")
 VALIDATING = recording("pod-create.1v")
 NO_CONSUMER = "127.0.0.1:1"

@@ -54,7 +54,7 @@ def test_the_log_hears_of_it_once():
 def test_a_policy_that_is_removed_has_an_end_too():
     """It is not said to be in force."""
     ((_, *_), (ended, *_)) = told(loaded(refused("a")), loaded(configured=False))
-    assert ended == "a policy that was not in force as it was configured is configured no more"
+    assert ended == "a policy that was not in force as it was configured is no longer configured"
 
 
 def test_the_gauge_has_every_reason_from_the_start():

@@ -18,8 +18,8 @@ from gateway.telemetry.table import IDEMPOTENCY_CHECKED_POLICIES, IDEMPOTENCY_CH
 from tests.integration.process import WAIT_SECONDS
 from tests.world import decide, label, patch, plan, policy, request
 
-NAMED = "a policy does not leave its own result alone: it is not idempotent"
-NAMED_AS_A_SET = "policies, each of which leaves its own result alone, change theirs as a set: they are not idempotent"
+NAMED = "a policy changes its own result when called again: it is not idempotent"
+NAMED_AS_A_SET = "policies that are idempotent one by one change their common result: they are not idempotent as a set"
 
 
 class Workers:

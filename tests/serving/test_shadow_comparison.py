@@ -23,8 +23,8 @@ from gateway.telemetry.table import SHADOW_COMPARISONS
 from tests.integration.process import WAIT_SECONDS
 from tests.world import decide, label, patch, policy, request
 
-DIFFERS = "a shadow judges otherwise than its policy"
-FAILS = "a shadow could not judge what its policy judged; told again when it fails for another reason"
+DIFFERS = "a shadow's verdict differs from that of its policy"
+FAILS = "a shadow failed where its policy did not; logged again when it fails for another reason"
 AWAY = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
 
 

@@ -206,7 +206,7 @@ class Connection:
                 lost = error.code() is grpc.StatusCode.UNAVAILABLE
                 attempt.ended(self._failures.of(error), CallResult.LOST if lost else CallResult.SAID)
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
-            _LOG.exception("asking a worker failed inside the gateway", worker=self._failures.name, uid=ask.uid)
+            _LOG.exception("calling a worker failed inside the gateway", worker=self._failures.name, uid=ask.uid)
             attempt.ended(self._failures.internal(error), CallResult.LATE)
         else:
             attempt.answered(answer)

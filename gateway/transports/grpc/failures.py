@@ -158,7 +158,7 @@ class Failures:
 
     def internal(self, error: Exception) -> Failure:
         """A mistake of ours."""
-        return Failure(reason=Reason.INTERNAL, message=f"asking worker {self.name!r}: {type(error).__name__}")
+        return Failure(reason=Reason.INTERNAL, message=f"calling worker {self.name!r}: {type(error).__name__}")
 
     def one_line(self, text: str) -> str:
         """A worker's own words, for people."""

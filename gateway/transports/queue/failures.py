@@ -149,7 +149,7 @@ class Failures:
 
     def internal(self, error: Exception) -> Failure:
         """A mistake of ours."""
-        return Failure(reason=Reason.INTERNAL, message=f"asking worker {self.name!r}: {type(error).__name__}")
+        return Failure(reason=Reason.INTERNAL, message=f"calling worker {self.name!r}: {type(error).__name__}")
 
     def _unavailable(self, text: str) -> Failure:
         return Failure(reason=Reason.WORKER_UNAVAILABLE, message=f"worker {self.name!r} ({self.target}): {text}")
