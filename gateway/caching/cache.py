@@ -1,9 +1,9 @@
-"""The verdicts kept between reviews. It outlives configurations: what changes with one is in the question.
+"""The verdict cache. It outlives configurations: what changes with a configuration is part of the cache key.
 
-kept      allow and deny, with everything they say; never a failure, never what the worker said not to reuse
-used      fresh: as an answer. Stale: only handed to whoever asks the worker, should that fail
-where     in this process's memory, and in Redis if there is one; what Redis had, memory has from then on
-not used  what is from the future (by more than clocks may differ), older than any entry may be, or purged
+stored    allow and deny, whole; never a failure, never a verdict that the worker marks as not reusable
+used      fresh: as the answer. Stale: only if the call to the worker fails (stale-if-error)
+where     in this process's memory, and in Redis if there is one; an entry found in Redis is stored in memory too
+not used  entries from the future (beyond the permitted clock skew), beyond the maximum age, or purged
 """
 
 import asyncio
@@ -49,22 +49,22 @@ class CachedVerdict(Struct, frozen=True, kw_only=True):
 
 
 class OpenFlight(Protocol):
-    """Equal questions that are open (``flights``)."""
+    """Equal calls in progress (``flights``)."""
 
     def join(self, call: PolicyCall, waiter: CallWaiter, workers: CachedWorkers) -> Callable[[], object]:
-        """Wait with the others. The result leaves."""
+        """Wait for the result of the flight. The returned function stops waiting."""
 
     def offer(self, call: PolicyCall, kept: CachedVerdict) -> None:
-        """A stale verdict is at hand for one of them."""
+        """Offer a stale verdict to one of the calls."""
 
 
 class VerdictCache:
-    """What this process has, and what it shares.
+    """The verdicts of this process, and those that it shares through Redis.
 
     Args:
         limits: of everything.
-        events: hears what happens.
-        redis: the second level, made with the same limits and events; None: there is none.
+        events: counts what happens.
+        redis: the shared store, with the same limits and events; None: there is none.
         now: seconds since 1970, the same as Redis'.
     """
 
@@ -85,17 +85,17 @@ class VerdictCache:
         self._sweeps: set[asyncio.Task[None]] = set()
 
     async def start(self, *, wait_seconds: float = 0.0) -> bool:
-        """Connect to Redis in the background, if there is one; wait for it so long at most.
+        """Connect to Redis in the background, if there is one; wait at most ``wait_seconds`` for it.
 
         Returns:
-            Whether everything can be used already. If not, nothing is lost: Redis is used as soon as it answers.
+            Whether Redis is usable already. If not, the cache uses it as soon as it answers.
         """
         if self.redis is None:
             return True
         return await self.redis.start(self._purges, self._forget, wait_seconds=wait_seconds)
 
     async def close(self) -> None:
-        """Let go of Redis. Reviews must have ended, or be about to ask their workers."""
+        """Close the connections to Redis. Reviews must have ended; others would call their workers."""
         for sweep in self._sweeps:
             sweep.cancel()
         await asyncio.gather(*self._sweeps, return_exceptions=True)
@@ -103,14 +103,14 @@ class VerdictCache:
             await self.redis.close()
 
     async def purge(self, policies: Iterable[str]) -> bool | None:
-        """Use no verdict of these policies again that was asked for before now, here or in any other replica.
+        """Purge these policies: no verdict of a call made before now is reused, here or in any other replica.
 
         Args:
             policies: qualified names; in both phases. A name that no policy has purges nothing.
 
         Returns:
-            Whether the other replicas will know within ``purge_poll_seconds``. If not, Redis could not be told, or
-            does not tell them; it will be told when it can be. None: there is no Redis, and nobody to be told.
+            True: the other replicas purge within ``purge_poll_seconds``. False: Redis did not take the purge, or does
+            not let replicas read it; it is written again until Redis takes it. None: there is no Redis.
         """
         names = tuple(policies)
         marks = frozenset(policy_prefix(phase, name) for name in names for phase in Phase)
@@ -123,14 +123,14 @@ class VerdictCache:
         await self._memory.sweep(marks)
         return None if self.redis is None else await self.redis.purge(marks, when)
 
-    # -------------------------------------------------------------------------------------------- for askers
+    # ------------------------------------------------------------------------------------------- for callers
 
     def count_lookup(self, policy: Policy, result: LookupResult) -> None:
-        """Report what came of looking for a verdict of this policy."""
+        """Count the result of a lookup for this policy."""
         self._events.count(CACHE_LOOKUPS, policy.phase, policy.qualified_name, result)
 
     def peek(self, cache_key: bytes, cache: Cache) -> CachedVerdict | None:
-        """What memory has for a question that may be used, fresh or stale."""
+        """The verdict in memory for a key, fresh or stale; None if there is no usable one."""
         content = self._memory.get(cache_key)
         if content is None:
             return None
@@ -138,25 +138,25 @@ class VerdictCache:
         if entry is None or self._over(cache_key, entry):
             self._memory.remove(cache_key)
             return None
-        # What is too old under this ttl stays: it may be fresh under another, and goes as the least recently used.
+        # An entry too old under this ttl stays: it may be fresh under another. It is evicted as least recently used.
         return self.judged(cache_key, entry, cache)
 
     def judged(self, cache_key: bytes, entry: Entry, cache: Cache) -> CachedVerdict | None:
-        """An entry as it may be used under this ``cache``; None: not at all."""
-        age = self.now() - entry.said
+        """The verdict of an entry under this ``cache``, fresh or stale; None if it must not be used."""
+        age = self.now() - entry.called_at
         lives = life(entry.verdict, cache)
         if self._over(cache_key, entry) or not -self.limits.clock_skew_seconds <= age < lives + cache.stale_if_error:
             return None
         return CachedVerdict(verdict=entry.verdict, age=max(age, 0.0), fresh=age < lives)
 
     def _over(self, cache_key: bytes, entry: Entry) -> bool:
-        """Whether nobody may use it again."""
-        return self.now() - entry.said >= self.limits.entry_seconds or self._purges.covers(
-            prefix_of(cache_key), entry.said
+        """Whether the entry is purged or beyond the maximum age."""
+        return self.now() - entry.called_at >= self.limits.entry_seconds or self._purges.covers(
+            prefix_of(cache_key), entry.called_at
         )
 
     def keep(self, cache_key: bytes, entry: Entry, cache: Cache) -> None:
-        """Keep what a worker has just said, here and in Redis."""
+        """Store a worker's new verdict, here and in Redis."""
         seconds = life(entry.verdict, cache) + cache.stale_if_error
         if seconds <= 0 or self.judged(cache_key, entry, cache) is None:
             return
@@ -167,10 +167,10 @@ class VerdictCache:
                 self.redis.write(cache_key, content, seconds)
 
     def remember(self, cache_key: bytes, entry: Entry) -> None:
-        """Keep what Redis had, here, unless what is here is newer."""
+        """Store an entry found in Redis in memory, unless memory has a newer one."""
         content = self._memory.get(cache_key)
         here = None if content is None else unpacked(content)
-        if here is None or here.said < entry.said:
+        if here is None or here.called_at < entry.called_at:
             self._write_down(cache_key, entry)
 
     def _write_down(self, cache_key: bytes, entry: Entry) -> bytes | None:
@@ -184,7 +184,7 @@ class VerdictCache:
     # ------------------------------------------------------------------------------------------------ purges
 
     def _forget(self, marks: frozenset[bytes]) -> None:
-        """Another replica has purged these policies; who they are, their marks don't say."""
+        """Another replica has purged these policies. Their marks are hashes, so the log cannot name them."""
         _LOG.info("a purge by another replica is in force", policies=len(marks))
         self._events.count(CACHE_PURGED_POLICIES, amount=len(marks))
         self._detach(marks)
@@ -193,6 +193,6 @@ class VerdictCache:
         sweep.add_done_callback(self._sweeps.discard)
 
     def _detach(self, marks: frozenset[bytes]) -> None:
-        """Who asks from now on must not share an answer to an ask from before. Who waits already goes on waiting."""
+        """New calls must not share the result of a call that began before the purge. Calls that wait already do."""
         for cache_key in [each for each in self.flights if prefix_of(each) in marks]:
             del self.flights[cache_key]

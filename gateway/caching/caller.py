@@ -1,8 +1,8 @@
-"""A cache in front of the workers of one configuration: cheap to make, for each configuration anew.
+"""Puts the verdict cache in front of the workers of one configuration. Each configuration has its own caller.
 
-A call whose policy has no ``cache``, or that has side effects for this request, goes straight to its worker. So does
-one whose worker's live connections are of different versions: nobody knows which of them would answer, so nothing is
-looked up, shared or kept.
+A call goes straight to its worker if its policy has no ``cache``, or has side effects for this request. So does a call
+whose worker has live connections of different versions: the gateway cannot know which version would answer, so it looks
+up, shares and stores nothing.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from gateway.telemetry.labels import LookupResult
 
 
 class CachingCaller:
-    """A PolicyCaller. What it raises is what the workers raise.
+    """A PolicyCaller. It raises what the workers raise.
 
     Args:
-        workers: who is called.
-        cache: what was said before.
+        workers: those that are called on a cache miss.
+        cache: the verdicts of earlier calls.
     """
 
     __slots__ = ("_cache", "_last", "_workers")
@@ -31,11 +31,11 @@ class CachingCaller:
     def __init__(self, workers: CachedWorkers, cache: VerdictCache) -> None:
         self._workers = workers
         self._cache = cache
-        # ``call`` follows ``known`` with the same call: its question is worked out once.
+        # ``call`` follows ``known`` with the same call: its cache key is computed once.
         self._last: tuple[PolicyCall, bytes] | None = None
 
     def known(self, call: PolicyCall) -> tuple[Verdict, Origin] | None:
-        """The verdict, if this process has it fresh."""
+        """The fresh verdict in this process's memory, if there is one."""
         if call.cache is None or not self._workers.settled(call):
             return None
         cache_key = cache_key_of(call)
@@ -47,13 +47,13 @@ class CachingCaller:
         return kept.verdict, Origin(source=Source.MEMORY, age=kept.age)
 
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
-        """Find an answer that is not known: shared with another review, in Redis, or the worker's."""
+        """Get an answer that memory does not have: from a call in progress, from Redis, or from the worker."""
         if call.cache is None:
             return self._workers.call(call, waiter)
         if not self._workers.settled(call):
             self._cache.count_lookup(call.policy, LookupResult.BYPASS)
             return self._workers.call(call, waiter)
-        cache_key = self._question(call)
+        cache_key = self._cache_key(call)
         flight = self._cache.flights.get(cache_key) or Flight(self._cache, cache_key)
         kept = self._cache.peek(cache_key, call.cache)
         if kept is not None:
@@ -64,6 +64,6 @@ class CachingCaller:
         """See PolicyCaller."""
         self._workers.disagreed(call, version)
 
-    def _question(self, call: PolicyCall) -> bytes:
+    def _cache_key(self, call: PolicyCall) -> bytes:
         last, self._last = self._last, None
         return last[1] if last is not None and last[0] is call else cache_key_of(call)

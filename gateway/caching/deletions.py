@@ -1,7 +1,7 @@
-"""Deleting the entries of purged policies from Redis. It only saves their room: the marker of a purge covers them.
+"""Deletes the entries of purged policies from Redis. This only frees memory: the marker of a purge covers them.
 
-So nobody waits for it, one policy is deleted after another, and what cannot be deleted now is left to expire. (A purge
-that waited for it would take as long as Redis needs to look at all names that it holds, whoever they belong to.)
+So a purge does not wait for it, policies are deleted one by one, and entries that cannot be deleted now expire. (A
+purge that waited would take as long as Redis needs to scan all of its names.)
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from typing import Any, Final
 from gateway.caching.link import CacheLink, LinkError
 
 SCAN_COUNT: Final = 1000
-"""Names that Redis looks at in one step of a SCAN: about 0.3 ms in which it does nothing else."""
+"""Names that Redis scans in one step: about 0.3 ms in which it does nothing else."""
 
 SCAN_STEPS: Final = 100_000
-"""Steps at most: a hundred million names. A cursor that does not end is garbage."""
+"""Steps at most: a hundred million names. A cursor that does not end is invalid."""
 
 
 class Deletions:
@@ -27,13 +27,13 @@ class Deletions:
         self._task: asyncio.Task[None] | None = None
 
     def put(self, patterns: Iterable[str]) -> None:
-        """Delete all names that match these glob patterns, some time soon."""
+        """Delete all names that match these glob patterns, in the background."""
         self._patterns |= dict.fromkeys(patterns)
         if self._task is None:
             self._task = asyncio.create_task(self._empty())
 
     async def close(self) -> None:
-        """Stop. What is still there expires."""
+        """Stop. Entries that are not deleted yet expire."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -61,7 +61,7 @@ class Deletions:
 
 
 def _scanned(answer: Any) -> tuple[int, list[bytes]]:
-    """The cursor and the names of one step; the end, where the answer is none."""
+    """The cursor and the names of one step; cursor 0 (the end) if the answer is invalid."""
     try:
         cursor, names = answer
         return int(cursor), [name for name in names if isinstance(name, bytes)]

@@ -1,16 +1,16 @@
-"""One kept verdict: what was said, and when. How old it may be is the reader's to say, not the writer's.
+"""One cache entry: a verdict, and the time of the call. The reader's configuration determines how long it is fresh.
 
-    age      now - the moment when the worker was asked
-    life     ttl, or the worker's own hint where that is shorter
+    age      now - the time at which the worker was called
+    life     ttl, or the worker's own hint if that is shorter
     fresh    age < life
-    stale    life <= age < life + staleIfError: only where the worker fails
+    stale    life <= age < life + staleIfError: used only if the worker fails
 
-The moment is that of the asking, not of the answer: a worker that took ten seconds may have looked at the world at any
-time in them ("the response_delay ... is measured from the time the request was initiated", RFC 9111, section 4.2.3, is
-the same caution). Since an entry carries the moment and the hint and not its end, another ttl flushes nothing.
+The time is that of the call, not of the answer: a worker that took ten seconds may have read its data at any time in
+them ("the response_delay ... is measured from the time the request was initiated", RFC 9111, section 4.2.3, does the
+same). An entry has this time and the hint, not an expiry, so changing the ttl does not invalidate it.
 
-Clocks of replicas differ. An entry from a little in the future is new; from further off, it is not used: somebody's
-clock is wrong, and nobody can say how old it is.
+Clocks of replicas differ. An entry slightly in the future is new; one further in the future is not used: a clock is
+wrong, and the entry's age is unknown.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class _Deny(
 
 
 class _Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, gc=False):
-    said: float
+    called_at: float
     verdict: _Allow | _Deny
 
 
@@ -58,24 +58,24 @@ _unpack: Final = msgspec.msgpack.Decoder(_Record).decode
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict, and when its worker was asked for it, in seconds since 1970."""
+    """A verdict, and when its worker was called for it, in seconds since 1970."""
 
-    said: float
+    called_at: float
     verdict: Verdict
 
 
 def reusable(verdict: Verdict) -> bool:
-    """Whether the worker lets it be used for anybody else at all."""
+    """Whether the worker permits that the verdict is reused at all."""
     return verdict.reuse != 0
 
 
 def life(verdict: Verdict, cache: Cache) -> float:
-    """For how many seconds it is fresh."""
+    """For how many seconds the verdict is fresh."""
     return cache.ttl if verdict.reuse is None else min(cache.ttl, verdict.reuse)
 
 
 def packed(entry: Entry) -> bytes | None:
-    """The entry in msgpack; None if it holds what cannot be written down (an integer of more than 64 bits)."""
+    """The entry in msgpack; None if it cannot be encoded (it has an integer of more than 64 bits)."""
     verdict = entry.verdict
     record: _Allow | _Deny
     if isinstance(verdict, Allow):
@@ -100,21 +100,21 @@ def packed(entry: Entry) -> bytes | None:
             reuse=verdict.reuse,
         )
     try:
-        return _pack(_Record(entry.said, record))
+        return _pack(_Record(entry.called_at, record))
     except (msgspec.MsgspecError, ValueError, OverflowError, TypeError, RecursionError):
         return None
 
 
 def unpacked(content: bytes) -> Entry | None:
-    """The entry; None if the bytes are none."""
+    """The entry; None if the bytes are not a valid one."""
     try:
         record = _unpack(content)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    said, verdict = record.said, record.verdict
+    called_at, verdict = record.called_at, record.verdict
     if isinstance(verdict, _Allow):
         return Entry(
-            said=said,
+            called_at=called_at,
             verdict=Allow(
                 change=None if verdict.kind is None else Change(kind=verdict.kind, content=verdict.content),
                 warnings=verdict.warnings,
@@ -124,7 +124,7 @@ def unpacked(content: bytes) -> Entry | None:
             ),
         )
     return Entry(
-        said=said,
+        called_at=called_at,
         verdict=Deny(
             code=verdict.code,
             message=verdict.message,

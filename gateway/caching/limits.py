@@ -1,6 +1,6 @@
-"""Every bound of the cache between reviews, with the arithmetic that gave it.
+"""Every bound of the verdict cache, with the reason for its value.
 
-Full never means a stall: what does not fit in memory is evicted, what Redis does not take is dropped and counted.
+A full cache never blocks: memory evicts, and writes that Redis does not take are dropped and counted.
 """
 
 from gateway.bounds import Bounds, budgeted, tunable
@@ -25,22 +25,23 @@ class CacheLimits(Bounds):
 
     clock_skew_seconds: float = 5.0
     """By how much the clocks of replicas may differ. A verdict from further in the future is not used, and a purge
-    covers as much time after it. NTP keeps a node within 0.1 s; fifty times that means that somebody must look."""
+    covers as much time after it. NTP keeps a node within 0.1 s; fifty times that is a fault."""
 
     purge_poll_seconds: float = 1.0
-    """How often Redis is asked for purges by other replicas: one pipeline a second, one GETRANGE for each policy."""
+    """How often purges by other replicas are read from Redis: one pipeline with one GETRANGE for each policy."""
 
     redis_seconds: float = tunable(0.02, "Seconds that a lookup waits for Redis before the worker is called.")
-    """How long a question waits for Redis before its worker is asked. Redis answers a pipeline within a millisecond in
+    """How long a lookup waits for Redis before the worker is called. Redis answers a pipeline within a millisecond in
     the same network; 20 ms are ten times its p99 under load, and a twenty-fifth of a short timeout, 0.5 s."""
 
     redis_answer_seconds: float = 1.0
-    """After how long a connection that does not answer is given up. Nobody waits for it: what it brings after
+    """After how long a connection that does not answer is closed. No review waits for it: an answer after
     ``redis_seconds`` is ignored. It bounds connecting too, with DNS, TLS and AUTH."""
 
     redis_connections: int = 4
-    """Pipelines of lookups under way at once; what comes meanwhile goes into the next one. At 0.5 ms for each, four
-    carry 8,000 ticks a second, more than one process has. Three more write, tell of purges, and delete."""
+    """Pipelines of lookups in flight at once; lookups meanwhile go into the next one. At 0.5 ms for each, four carry
+    8,000 loop iterations a second, more than one process has. Three more connections write entries, read and write
+    purges, and delete."""
 
     redis_writes: int = 10_000
     """Verdicts that wait to be written to Redis. At 1,000 misses a second, ten seconds of a slow Redis."""

@@ -1,16 +1,16 @@
-"""The cache's link to Redis: up, or skipped. What it costs when Redis is in trouble is decided here, and only here.
+"""The cache's link to Redis: up, or skipped. Only this module decides when the cache skips Redis.
 
     connecting  --two PINGs answered, the second within the budget-->  up
     up          --a connection is lost-->                              connecting
     up          --so many pipelines late or lost in a row-->           connecting
 
-Only while it is ``up`` (``gateway.redis.link`` says how it gets there) Redis is asked anything on behalf of a review.
-It starts in the background, so the first reviews don't wait for connections either. The first PING connects (with DNS,
-Sentinels, TLS, AUTH), the second measures. A connection lost soon after coming up counts as a failure like a late
-pipeline, so that a Redis that accepts and drops connections is not connected to all the time.
+A review uses Redis only while the link is ``up`` (see ``gateway.redis.link`` for how it connects). The link connects in
+the background, so the first reviews do not wait for connections. The first PING connects (with DNS, Sentinels, TLS,
+AUTH), the second measures the latency. A connection lost soon after coming up counts as a failure like a late pipeline,
+so that the link does not reconnect all the time to a Redis that accepts and drops connections.
 
-Nothing here raises to anybody but LinkError; what went wrong is counted by its kind. (What is refused while up:
-``gateway.caching.refusals``.)
+Methods raise nothing but LinkError, and count each fault by its kind. (For commands that Redis refuses while the link
+is up, see ``gateway.caching.refusals``.)
 """
 
 import asyncio
@@ -36,16 +36,16 @@ OTHER_CONNECTIONS: Final = 3
 
 
 class LinkError(Exception):
-    """No answers: the pipeline as a whole failed, and was counted."""
+    """There are no answers: the pipeline as a whole failed. The failure is counted already."""
 
 
 class CacheLink:
     """One process's link to one Redis.
 
     Args:
-        address: where it is.
+        address: of Redis.
         limits: of time and connections.
-        events: hears of troubles and of pauses.
+        events: counts faults, and whether Redis is skipped.
         changed: called with True when the link came up, with False when it went down.
     """
 
@@ -65,14 +65,14 @@ class CacheLink:
             connect=self._connect,
             opened=self._probe,
             work=self._stay_up,
-            lost=self._reported_lost,
+            lost=self._link_lost,
             seconds=limits.redis_answer_seconds,
             named={"scheme": address.shown},
         )
 
     @property
     def up(self) -> bool:
-        """Whether Redis may be asked anything."""
+        """Whether Redis is used."""
         return self._client is not None
 
     @property
@@ -85,14 +85,14 @@ class CacheLink:
         self._link.start()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until the link is up, so long at most. Whether it is."""
+        """Wait until the link is up, at most ``seconds``. Returns whether it is."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._came_up.wait()
         return self.up
 
     async def close(self) -> None:
-        """End it, and all connections."""
+        """Close the link and all connections."""
         await self._link.close()
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
@@ -130,10 +130,10 @@ class CacheLink:
         """The answer of one server to a command that is not about a name.
 
         Raises:
-            LinkError: it has none, or an error, which was counted; or it was of a link that has gone down meanwhile.
+            LinkError: no answer, or an error, which was counted; or the link of this server has gone down.
         """
         client = self._client
-        # Not by ==: redis-py takes nodes of one address for equal, of whatever client.
+        # Not by ==: for redis-py, nodes of one address are equal, even of different clients.
         if client is None or not any(master is each for each in self.masters()):
             raise LinkError
         try:
@@ -152,7 +152,7 @@ class CacheLink:
         self._failures = 0
 
     def late(self) -> None:
-        """A pipeline of lookups was not."""
+        """A pipeline of lookups was not answered within the budget."""
         self._events.count(CACHE_REDIS_ERRORS, RedisFault.TIMEOUT)
         self._fail(RedisFault.TIMEOUT)
 
@@ -174,11 +174,11 @@ class CacheLink:
         return client
 
     async def _ping(self, client: Client, seconds: float) -> None:
-        """As many at once as there may be pipelines, so that none of them has to connect first.
+        """Send as many PINGs at once as there may be pipelines, so that no pipeline has to connect first.
 
-        One master of a cluster that answers is worth it: the others' entries are misses until they are back.
+        One answering master of a cluster is enough: entries of the others are misses until they are back.
         """
-        # Not by the cluster's own execute_command: at the first node that is down, it closes the connections to all.
+        # Not by the cluster's own execute_command: if one node is down, it closes the connections to all.
         servers = client.get_primaries() if isinstance(client, RedisCluster) else [client]
         pings = [
             asyncio.ensure_future(server.execute_command("PING"))
@@ -190,15 +190,15 @@ class CacheLink:
         try:
             await asyncio.wait(pings, timeout=seconds)
         finally:
-            # When the link is closed meanwhile, too: nobody else would hear what they raise.
+            # Also when the link is closed meanwhile: no other task awaits them.
             for ping in pings:
                 ping.cancel()
             answers = await asyncio.gather(*pings, return_exceptions=True)
         errors = [each for each in answers if each is not True]
         if not errors or (isinstance(client, RedisCluster) and len(errors) < len(pings)):
             return
-        said = [error for error in errors if isinstance(error, Exception)]
-        raise said[0] if said else TimeoutError(f"no answer to a PING within {seconds} s")
+        raised = [error for error in errors if isinstance(error, Exception)]
+        raise raised[0] if raised else TimeoutError(f"no answer to a PING within {seconds} s")
 
     async def _stay_up(self, client: Client) -> None:
         self._broken.clear()
@@ -215,7 +215,7 @@ class CacheLink:
         is_late = self._failures >= self._limits.redis_failures
         raise BrokenError("late or lost too often" if is_late else "a connection was lost")
 
-    def _reported_lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
+    def _link_lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
         self._events.set(CACHE_REDIS_SKIPPED, 1)
         if was_up:
             self._came_up.clear()
@@ -223,7 +223,7 @@ class CacheLink:
         else:
             self._events.count(CACHE_REDIS_ERRORS, fault_of(error))
 
-    # ----------------------------------------------------------------------------------------------- troubles
+    # ------------------------------------------------------------------------------------------------- faults
 
     def _lost(self, client: Client, error: Exception) -> None:
         fault = fault_of(error)
@@ -232,11 +232,11 @@ class CacheLink:
             self._fail(fault)
 
     def _note(self, client: Client, errors: list[BaseException]) -> None:
-        """Some commands of a pipeline have an error for an answer; however many, it is one pipeline in trouble."""
+        """Count the commands of a pipeline whose answer is an error; together they are one failed pipeline."""
         faults = [fault_of(error) for error in errors]
         for fault in faults:
             self._events.count(CACHE_REDIS_ERRORS, fault)
-        # Of a cluster, one node; of a server, that it is a replica now. Neither is a reason to skip what still answers.
+        # One node of a cluster failed, or the server is a replica now. Neither is a reason to skip Redis as a whole.
         if client is self._client and any(fault is not RedisFault.RESPONSE for fault in faults):
             self._renew()
 
@@ -248,6 +248,6 @@ class CacheLink:
             self._renew()
 
     def _renew(self) -> None:
-        """Connect anew, to whatever is the right server now; but not all the time."""
+        """Reconnect, to the server that is the right one now; but only if the link was up for a while."""
         if self._link.is_settled():
             self._broken.set()

@@ -1,11 +1,11 @@
-"""Lookups in Redis: all of one loop tick in one pipeline, and nobody waits longer than the budget.
+"""Lookups in Redis: all lookups of one loop iteration share a pipeline, and none waits longer than the budget.
 
-A tick's lookups have one timer. When it rings, those without an answer are misses, and what comes later is ignored.
-At most ``redis_connections`` pipelines are under way; what comes meanwhile is collected, and goes into one pipeline as
-soon as one of them is back. So the more there is to ask, the larger the pipelines become, and not the more numerous.
+The lookups of one iteration have one timer. When it fires, those without an answer are misses, and a later answer is
+ignored. At most ``redis_connections`` pipelines are in flight; lookups meanwhile are collected for the next pipeline.
+So under load the pipelines become larger, not more numerous.
 
-GETRANGE instead of GET: whoever writes to Redis may write 512 MB; we read at most the largest entry and a byte. It does
-not tell an empty value from a missing one, and to us both are a miss.
+GETRANGE instead of GET: a client of Redis may write values of 512 MB; a lookup reads at most the largest entry and a
+byte. GETRANGE does not distinguish an empty value from a missing one; both are a miss.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from gateway.caching.link import CacheLink, LinkError
 from gateway.redis.sealing import SEAL_BYTES
 
 Found = Callable[[list[Any] | None], object]
-"""Hears the values of the names asked for, in their order (bytes, empty for none, or an exception); None: no answer in
-time. Called once, never inside ``look_up`` itself."""
+"""Gets the values of the names, in their order (bytes, empty if missing, or an exception); None: no answer in time.
+Called once, never inside ``look_up`` itself."""
 
 PIPELINE: Final = 1000
 """Names in one pipeline. Their values, of 1 KB mostly, are 1 MB: 10 ms of a 1 Gbit/s network, half the budget."""
 
 
 class Lookup:
-    """One lookup under way; ``cancel`` it, and it tells nobody."""
+    """One lookup in progress. After ``cancel``, its callback is not called."""
 
     __slots__ = ("found", "names")
 
@@ -34,11 +34,11 @@ class Lookup:
         self.found: Found | None = found
 
     def cancel(self) -> None:
-        """Nobody waits for it any more."""
+        """Drop the callback."""
         self.found = None
 
     def end(self, values: list[Any] | None) -> None:
-        """Tell who waits, once."""
+        """Call the callback, once."""
         found, self.found = self.found, None
         if found is not None:
             found(values)
@@ -66,7 +66,7 @@ class Lookups:
         self._under_way: set[asyncio.Task[None]] = set()
 
     def look_up(self, names: list[str], found: Found) -> Callable[[], object]:
-        """Ask for the values of these names; the result cancels."""
+        """Look up the values of these names. The returned function cancels."""
         lookup = Lookup(names, found)
         tick = self._current
         if tick is None:
@@ -78,7 +78,7 @@ class Lookups:
         return lookup.cancel
 
     def give_up(self) -> None:
-        """Redis is not to be asked any more: whatever is open is a miss."""
+        """End all lookups as misses: the link is down."""
         for task in self._under_way:
             task.cancel()
         ticks, self._waiting = self._waiting, []
@@ -98,7 +98,7 @@ class Lookups:
                 tick = self._waiting.pop(0)
                 ticks.append(tick)
                 names += sum(len(lookup.names) for lookup in tick.lookups)
-            task = asyncio.create_task(self._ask(ticks))
+            task = asyncio.create_task(self._send_ticks(ticks))
             self._under_way.add(task)
             task.add_done_callback(self._done)
 
@@ -106,7 +106,7 @@ class Lookups:
         self._under_way.discard(task)
         self._send()
 
-    async def _ask(self, ticks: list[_Tick]) -> None:
+    async def _send_ticks(self, ticks: list[_Tick]) -> None:
         try:
             lookups = [each for tick in ticks if not tick.late for each in tick.lookups if each.found is not None]
             if lookups:

@@ -1,10 +1,10 @@
-"""The first level: verdicts of this process, the least recently used first to go.
+"""The verdicts in this process's memory; the least recently used are evicted first.
 
-An entry is kept as the bytes that Redis gets too. Reading them again for each hit costs a microsecond; but bytes are
-counted exactly, and a hundred thousand of them hold nothing that the garbage collector has to walk.
+An entry is stored as the bytes that Redis gets too. Decoding them for each hit costs a microsecond; but their size is
+exact, and the garbage collector does not have to traverse them.
 
-Expired entries are found when somebody asks for them, or go as the least recently used: a timer for each would cost
-more than the room.
+Expired entries are removed on a lookup, or evicted as least recently used: a timer for each would cost more than the
+memory.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from gateway.telemetry.labels import CacheEvent
 from gateway.telemetry.table import CACHE_ENTRIES, CACHE_MEMORY_BYTES, CACHE_MEMORY_ENTRIES
 
 ENTRY_OVERHEAD: Final = 320
-"""Bytes that an entry takes beyond its content: question (48 + 33) and content (33) as objects, its node in an
+"""Bytes that an entry takes beyond its content: key (48 + 33) and content (33) as objects, its node in an
 OrderedDict (56), and its places in two tables that are a third to two thirds full. 190 to 293 were measured, by how
 full they are; a test measures again."""
 
 _SWEEP: Final = 1000
-"""Entries looked at in one turn of the loop: a fifth of a millisecond."""
+"""Entries checked in one loop iteration: a fifth of a millisecond."""
 
 
 class Memory:
-    """Verdicts by question, in at most so many bytes."""
+    """Verdicts by cache key, in at most ``limit`` bytes."""
 
     __slots__ = ("_bytes", "_entries", "_events", "_limit")
 
@@ -41,18 +41,18 @@ class Memory:
 
     @property
     def size(self) -> int:
-        """Bytes, with everything around the entries."""
+        """Bytes of all entries, with their overhead."""
         return self._bytes
 
     def get(self, cache_key: bytes) -> bytes | None:
-        """The content kept for a question, which is now the most recently used."""
+        """The content stored for a key, which is now the most recently used."""
         content = self._entries.get(cache_key)
         if content is not None:
             self._entries.move_to_end(cache_key)
         return content
 
     def put(self, cache_key: bytes, content: bytes) -> None:
-        """Keep this content in the place of what was kept; older entries make room."""
+        """Store this content, and evict the least recently used entries beyond the limit."""
         before = self._entries.pop(cache_key, None)
         if before is not None:
             self._bytes -= len(before) + ENTRY_OVERHEAD
@@ -68,7 +68,7 @@ class Memory:
         self._report_size()
 
     def remove(self, cache_key: bytes) -> None:
-        """Forget what is kept for a question."""
+        """Remove the entry of a key."""
         content = self._entries.pop(cache_key, None)
         if content is not None:
             self._bytes -= len(content) + ENTRY_OVERHEAD
@@ -79,10 +79,10 @@ class Memory:
         self._events.set(CACHE_MEMORY_ENTRIES, len(self._entries))
 
     async def sweep(self, marks: frozenset[bytes]) -> None:
-        """Forget all entries of these policies, a thousand at a time: nobody waits for it."""
-        questions = list(self._entries)
-        for start in range(0, len(questions), _SWEEP):
-            for cache_key in questions[start : start + _SWEEP]:
+        """Remove all entries of these policies, a thousand in one loop iteration."""
+        keys = list(self._entries)
+        for start in range(0, len(keys), _SWEEP):
+            for cache_key in keys[start : start + _SWEEP]:
                 if prefix_of(cache_key) in marks:
                     self.remove(cache_key)
             await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""What was purged, and when: a verdict whose worker was asked before that moment is not used, wherever it stands.
+"""The time of each policy's last purge: the cache does not use a verdict whose worker was called before it.
 
-The moment is on the clock of the replica that purged, a verdict's on that of the one that asked. They may differ by
-``clock_skew_seconds``, so as much time after a purge belongs to it too: some verdicts are asked for once more, and none
-from before slips through.
+The purge has the clock of the replica that purged, a verdict the clock of the replica that called. They may differ by
+``clock_skew_seconds``, so a purge also covers that much time after it: some newer verdicts are purged too, but no older
+one is used.
 """
 
 from gateway.caching.limits import CacheLimits
@@ -19,9 +19,9 @@ class Purges:
         self._ahead: set[tuple[bytes, float]] = set()
 
     def note(self, mark: bytes, when: float, now: float) -> bool:
-        """A policy was purged. Whether that is news.
+        """Record a purge. Returns whether it is new.
 
-        A moment further in the future than clocks may differ counts as now, and once: it would silence the cache until
+        A time in the future beyond the clock skew counts as now, and once: otherwise it would disable the cache until
         then.
         """
         latest = now + self._limits.clock_skew_seconds
@@ -30,20 +30,20 @@ class Purges:
                 return False
             self._ahead = {each for each in self._ahead if each[1] > latest} | {(mark, when)}
             when = latest
-        # What is older than any verdict may be covers nothing any more.
+        # A purge older than the maximum age of a verdict covers nothing any more.
         oldest = now - self._limits.entry_seconds - 2 * self._limits.clock_skew_seconds
         if when <= max(oldest, self.latest(mark)):
             return False
-        # Only now: what is no news is noted of each policy, each second.
+        # Only for a new purge: known ones are noted for each policy, each second.
         self._times = {each: time for each, time in self._times.items() if time > oldest}
         self._times[mark] = when
         return True
 
     def latest(self, mark: bytes) -> float:
-        """When a policy was purged last; before everything, if it was not."""
+        """The time of a policy's last purge; minus infinity if there was none."""
         return self._times.get(mark, float("-inf"))
 
-    def covers(self, mark: bytes, said: float) -> bool:
-        """Whether a verdict of this policy, asked for at this moment, was purged."""
+    def covers(self, mark: bytes, called_at: float) -> bool:
+        """Whether a verdict of this policy, from a call at this time, is purged."""
         when = self._times.get(mark)
-        return when is not None and said <= when + self._limits.clock_skew_seconds
+        return when is not None and called_at <= when + self._limits.clock_skew_seconds

@@ -1,13 +1,13 @@
-"""The second level: sealed verdicts in a Redis that all replicas share.
+"""Sealed verdicts in a Redis that all replicas share.
 
-Whatever Redis does, who looks something up hears of an entry within the budget, or of none. Whatever stands in Redis,
-an entry is one that was sealed with one of our keys under this very name; everything else is a miss, and counted.
+A lookup ends within the budget, with an entry or without one, whatever Redis does. A value is an entry only if it was
+sealed with one of the gateway's keys for this name; everything else is a miss, and counted.
 
-A purge is a marker in Redis, sealed as entries are, with its moment. Other replicas read the markers of the policies
-that they look up: once a second, and together with the lookup itself where they cannot know (at first, and after Redis
-was away). A purge that Redis could not be told is told when it is back. Deleting the entries only saves their room.
-(Who can write to Redis can delete the marker. Replicas that have not read it yet then take the verdicts from before it
-for what they are: authentic, and within their ttl. To make them worthless, replace the seal key.)
+A purge is a marker in Redis, sealed as entries are, with its time. Other replicas read the markers of the policies that
+they look up: once a second, and with the lookup itself if they may have missed one (at first, and after Redis was
+unavailable). A purge that Redis did not take is written when Redis is back. Deleting the entries only frees memory.
+(A client that can write to Redis can delete the marker. Replicas that have not read it then use verdicts from before
+it: authentic, and within their ttl. To invalidate those, replace the seal key.)
 """
 
 import asyncio
@@ -41,7 +41,7 @@ WATCHED: Final = 10_000
 """Policies whose purges are polled: ten times the largest configuration. 250 KB a second, by 25 bytes of an answer."""
 
 _MARKER_BYTES: Final = 64
-"""A moment in msgpack is 9 bytes, sealed 42."""
+"""A time in msgpack is 9 bytes, sealed 42."""
 
 _READING: Final = "GETRANGE"
 """The command that reads markers, as lookups read entries."""
@@ -54,10 +54,10 @@ class RedisStore:
     """Verdicts in Redis.
 
     Args:
-        address: which Redis.
+        address: of Redis.
         seals: the keys; ``refresh`` them when their file may have changed.
         limits: of time, size and number.
-        events: hears what happens.
+        events: counts what happens.
         now: seconds since 1970.
     """
 
@@ -78,11 +78,11 @@ class RedisStore:
         self._writes = Writes(self._link, limits, events, self._sealed)
         self._deletions = Deletions(self._link)
         self._purges = Purges(limits)
-        self._received: Callable[[frozenset[bytes]], object] = lambda _: None
+        self._purged: Callable[[frozenset[bytes]], object] = lambda _: None
         self._watched: dict[bytes, None] = {}
         self._current: set[bytes] = set()
-        self._untold: dict[bytes, float] = {}
-        # Whoever reads or writes markers; so a purge and a poll share one connection.
+        self._unwritten: dict[bytes, float] = {}
+        # Held while markers are read or written, so that a purge and a poll share one connection.
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -94,21 +94,21 @@ class RedisStore:
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Each kind of command (SET, GETRANGE, …) that Redis refused last although it answers, and why."""
+        """Each kind of command (SET, GETRANGE, …) whose last use Redis refused, and why."""
         return self._link.refused
 
     async def start(
-        self, purges: Purges, received: Callable[[frozenset[bytes]], object], *, wait_seconds: float = 0.0
+        self, purges: Purges, purged: Callable[[frozenset[bytes]], object], *, wait_seconds: float = 0.0
     ) -> bool:
-        """Connect in the background; wait for it so long at most. Whether Redis can be used already.
+        """Connect in the background; wait at most ``wait_seconds``. Returns whether Redis is usable already.
 
         Args:
-            purges: where purges by others are noted.
-            received: hears of those that were news.
+            purges: records purges by other replicas.
+            purged: called with the marks of policies whose purge is new.
             wait_seconds: 0 does not wait.
         """
         self._purges = purges
-        self._received = received
+        self._purged = purged
         self._link.start()
         self._task = asyncio.create_task(self._poll())
         return await self._link.wait(wait_seconds) if wait_seconds > 0 else False
@@ -126,11 +126,10 @@ class RedisStore:
         self._lookups.give_up()
 
     def look_up(self, cache_key: bytes, found: Callable[[Entry | None], object]) -> Callable[[], object]:
-        """Look for an entry; the result cancels.
+        """Look up an entry. The returned function cancels.
 
-        ``found`` is called once, within the budget, never inside ``look_up`` itself, with the newest entry there is
-        under any of our keys. How old it may be and whether it was purged is the caller's to judge; purges that were
-        news have been noted before.
+        ``found`` is called once, within the budget, never inside ``look_up`` itself, with the newest entry under any
+        seal key. The caller checks its age and whether it was purged; new purges are recorded before.
         """
         keys, mark = self._seals.keys, prefix_of(cache_key)
         names = [entry_name(key, cache_key) for key in keys]
@@ -140,23 +139,23 @@ class RedisStore:
         return self._lookups.look_up(names, partial(self._found, keys, names, mark, found))
 
     def write(self, cache_key: bytes, content: bytes, seconds: float) -> None:
-        """Write an entry some time soon; Redis may forget it after so many seconds."""
+        """Write an entry in the background; it expires in Redis after ``seconds``."""
         self._writes.put(cache_key, content, max(1, int(min(seconds, self._limits.entry_seconds) * 1000)))
 
     async def purge(self, marks: frozenset[bytes], when: float) -> bool:
-        """Tell all replicas that these policies were purged at this moment. Their entries are deleted afterwards.
+        """Write the markers that these policies were purged at this time, for all replicas. Then delete their entries.
 
         Returns:
-            Whether Redis has the news, and gives it; if not, it is told when it can be.
+            Whether Redis has the markers, and replicas can read them; if not, they are written when Redis takes them.
         """
         self._writes.drop(lambda cache_key: prefix_of(cache_key) not in marks)
         async with self._turn:
-            self._untold |= dict.fromkeys(marks, when)
-            await self._report()
-            # Who may write markers but not read them has told nobody: the others log in as the same user.
-            reported = not marks & self._untold.keys() and _READING not in self.refused
+            self._unwritten |= dict.fromkeys(marks, when)
+            await self._write_markers()
+            # If this user may write markers but not read them, no replica can: all log in as the same user.
+            notified = not marks & self._unwritten.keys() and _READING not in self.refused
         self._deletions.put(entries_pattern(key, mark) for mark in marks for key in self._seals.keys)
-        return reported
+        return notified
 
     # ----------------------------------------------------------------------------------------------- entries
 
@@ -174,12 +173,12 @@ class RedisStore:
         entries = [self._entry(*each) for each in zip(keys, names, values, strict=False)]
         markers = values[len(keys) :]
         if self._note(mark, keys, names[len(keys) :], markers):
-            self._received(frozenset((mark,)))
+            self._purged(frozenset((mark,)))
         if _unread(markers):
-            # Redis has entries, and does not say whether they were purged: of a cluster, the other node may be away.
+            # Without the markers, entries may be purged: the other node of a cluster may be unavailable.
             found(None)
             return
-        found(max((entry for entry in entries if entry is not None), key=lambda entry: entry.said, default=None))
+        found(max((entry for entry in entries if entry is not None), key=lambda entry: entry.called_at, default=None))
 
     def _entry(self, key: SealKey, name: str, value: Any) -> Entry | None:
         content = self._opened(key, name, value, self._limits.entry_bytes + SEAL_BYTES)
@@ -210,7 +209,7 @@ class RedisStore:
 
     def _changed(self, up: bool) -> None:  # noqa: FBT001 - Link's own callback
         if not up:
-            # Whatever is purged while Redis is away, we hear of with the first lookup after it.
+            # The first lookup after the link is up reads the purges made meanwhile.
             self._current.clear()
             self._lookups.give_up()
             self._writes.drop()
@@ -227,37 +226,37 @@ class RedisStore:
             try:
                 if self._link.up:
                     async with self._turn:
-                        await self._report()
-                        read = await self._listen(list(self._watched))
+                        await self._write_markers()
+                        read = await self._read_markers(list(self._watched))
                     if self._link.up:
                         self._current = read
             except LinkError:
                 self._current.clear()
-            except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
+            except Exception:  # noqa: BLE001 - logged, and tried again
                 _LOG.exception("polling purges failed inside the gateway")
 
-    async def _listen(self, marks: list[bytes]) -> set[bytes]:
-        """Read the markers of these policies. Those of which all could be read."""
+    async def _read_markers(self, marks: list[bytes]) -> set[bytes]:
+        """Read the markers of these policies. Returns the policies whose markers could all be read."""
         keys = self._seals.keys
         commands = [(_READING, marker_name(key, mark), 0, _MARKER_BYTES) for mark in marks for key in keys]
         if not commands:
             return set()
         values = await self._link.execute(commands)
-        received, read = set(), set()
+        purged, read = set(), set()
         for number, mark in enumerate(marks):
             names = [marker_name(key, mark) for key in keys]
             markers = values[number * len(keys) : (number + 1) * len(keys)]
             if self._note(mark, keys, names, markers):
-                received.add(mark)
+                purged.add(mark)
             if not _unread(markers):
                 read.add(mark)
-        if received:
-            self._received(frozenset(received))
+        if purged:
+            self._purged(frozenset(purged))
         return read
 
     def _note(self, mark: bytes, keys: tuple[SealKey, ...], names: list[str], values: list[Any]) -> bool:
-        """Read what stands in a policy's markers. Whether it was news."""
-        changes = False
+        """Record the purges in a policy's markers. Returns whether one was new."""
+        is_new = False
         for key, name, value in zip(keys, names, values, strict=False):
             content = self._opened(key, name, value, _MARKER_BYTES)
             if content is None:
@@ -267,26 +266,24 @@ class RedisStore:
             except msgspec.MsgspecError:
                 self._events.count(CACHE_REDIS_ERRORS, RedisFault.UNREADABLE)
                 continue
-            changes = self._purges.note(mark, when, self._now()) or changes
-        return changes
+            is_new = self._purges.note(mark, when, self._now()) or is_new
+        return is_new
 
-    async def _report(self) -> None:
+    async def _write_markers(self) -> None:
         """Write the markers that Redis does not have yet, under all keys: some replicas may have only an old one."""
-        untold = dict(self._untold)
+        unwritten = dict(self._unwritten)
         try:
-            # Another replica may have purged after us, while we could not tell: its moment must not be set back.
-            await self._listen(list(untold))
-            latest = {mark: max(when, self._purges.latest(mark)) for mark, when in untold.items()}
-            reported = [(mark, self._marker(key, mark, latest[mark])) for mark in untold for key in self._seals.keys]
-            answers = await self._link.execute([command for _, command in reported]) if reported else []
+            # Another replica may have purged later than this one: do not replace its marker with an earlier time.
+            await self._read_markers(list(unwritten))
+            latest = {mark: max(when, self._purges.latest(mark)) for mark, when in unwritten.items()}
+            writes = [(mark, self._marker(key, mark, latest[mark])) for mark in unwritten for key in self._seals.keys]
+            answers = await self._link.execute([command for _, command in writes]) if writes else []
         except LinkError:
             return
-        failed = {
-            mark for (mark, _), answer in zip(reported, answers, strict=True) if isinstance(answer, BaseException)
-        }
-        for mark, when in untold.items():
-            if mark not in failed and self._untold.get(mark) == when:
-                del self._untold[mark]
+        failed = {mark for (mark, _), answer in zip(writes, answers, strict=True) if isinstance(answer, BaseException)}
+        for mark, when in unwritten.items():
+            if mark not in failed and self._unwritten.get(mark) == when:
+                del self._unwritten[mark]
 
     def _marker(self, key: SealKey, mark: bytes, when: float) -> Command:
         name = marker_name(key, mark)
@@ -295,5 +292,5 @@ class RedisStore:
 
 
 def _unread(markers: list[Any]) -> bool:
-    """Whether one of them has an error in its place."""
+    """Whether one of the markers is an error."""
     return any(isinstance(each, BaseException) for each in markers)

@@ -1,8 +1,8 @@
-"""What Redis refuses although it answers: commands that its ACL forbids, or that it cannot do now (full, a replica).
+"""Commands that Redis refuses although it answers: its ACL forbids them, or it cannot do them now (full, a replica).
 
-A refused command does not end the link: what Redis still does is worth having. But nobody would see it, so it is noted
-until a command of that kind is done again, and said in the log once for each command and reason while the link is up.
-Where one command of a pipeline is refused, its kind is: of a cluster, one node may be full.
+A refused command does not end the link: other commands may still work. The refusal is reported until a command of that
+kind succeeds, and logged once for each command and reason while the link is up. One refused command of a pipeline is
+enough: one node of a cluster may be full.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,27 +21,27 @@ class Refusals:
     """The refused kinds of commands of one Redis.
 
     Args:
-        shown: what may be said of its address.
+        shown: the part of its address that may be logged.
     """
 
-    __slots__ = ("_now", "_reported", "_shown")
+    __slots__ = ("_logged", "_now", "_shown")
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
         self._now: dict[str, str] = {}
-        self._reported: set[tuple[str, type[BaseException]]] = set()
+        self._logged: set[tuple[str, type[BaseException]]] = set()
 
     @property
     def now(self) -> Mapping[str, str]:
-        """Each kind of command (SET, GETRANGE, …) that was refused last, and why, in our own words."""
+        """Each kind of command (SET, GETRANGE, …) whose last use was refused, and why, in the gateway's words."""
         return self._now
 
     def renew(self) -> None:
-        """The link came up: what is refused from now on is said again."""
-        self._reported.clear()
+        """Log refusals again from now on: the link came up."""
+        self._logged.clear()
 
     def note(self, commands: Sequence[Command], answers: Sequence[Any]) -> None:
-        """Commands were answered; an exception in the place of an answer is an error of that command."""
+        """Record the answers to commands; an exception in the place of an answer is an error of that command."""
         refused: dict[str, exceptions.ResponseError] = {}
         done: set[str] = set()
         for command, answer in zip(commands, answers, strict=True):
@@ -53,9 +53,9 @@ class Refusals:
             self._now.pop(name, None)
         for name, error in refused.items():
             self._now[name] = reason_of(error)
-            self._report(name, error)
+            self._log(name, error)
 
-    def _report(self, name: str, error: exceptions.ResponseError) -> None:
-        if (name, type(error)) not in self._reported:
-            self._reported.add((name, type(error)))
+    def _log(self, name: str, error: exceptions.ResponseError) -> None:
+        if (name, type(error)) not in self._logged:
+            self._logged.add((name, type(error)))
             _LOG.warning("Redis refuses commands", command=name, why=reason_of(error), scheme=self._shown)

@@ -1,8 +1,8 @@
-"""Writes to Redis, off the path: a review never waits for one, and never hears that one failed.
+"""Writes to Redis, in the background: a review never waits for a write, and no failed write affects it.
 
-What is to be written waits in a queue that is bounded in entries and bytes; one pipeline at a time takes from it.
-Sealing happens there too. Full, or while Redis is skipped: dropped and counted. Another replica will ask its worker
-once more, that is all.
+Writes wait in a queue that is bounded in entries and bytes; one pipeline at a time takes from it and seals the entries.
+If the queue is full, or while Redis is skipped, writes are dropped and counted. Then another replica calls its worker
+once more.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from gateway.telemetry.labels import CacheEvent
 from gateway.telemetry.table import CACHE_ENTRIES
 
 PIPELINE_BYTES: Final = 1_000_000
-"""What is sealed and sent at once: a millisecond of AES, or a single entry of the largest size."""
+"""Bytes sealed and sent at once: a millisecond of AES, or a single entry of the largest size."""
 
 PIPELINE: Final = 100
-"""Entries sealed at once: at 10 microseconds each, a millisecond that the loop does nothing else."""
+"""Entries sealed at once: at 10 microseconds each, they block the loop for a millisecond."""
 
 Sealing = Callable[[bytes, bytes, int], Command]
-"""Makes the command that writes a question's content with a time to live in milliseconds."""
+"""Makes the command that writes the content of a cache key with a time to live in milliseconds."""
 
 
 class Writes:
@@ -40,7 +40,7 @@ class Writes:
         self._task: asyncio.Task[None] | None = None
 
     def put(self, cache_key: bytes, content: bytes, milliseconds: int) -> None:
-        """Write this some time soon, in the place of what waits for the same question."""
+        """Write this in the background; it replaces a waiting write of the same key."""
         before = self._queue.pop(cache_key, None)
         if before is not None:
             self._bytes -= len(before[0])
@@ -54,7 +54,7 @@ class Writes:
             self._task = asyncio.create_task(self._empty())
 
     def drop(self, wanted: Callable[[bytes], bool] = lambda _: False) -> None:
-        """Forget what waits, but for the questions that are ``wanted``."""
+        """Drop all waiting writes, except those whose key is ``wanted``."""
         dropped = [cache_key for cache_key in self._queue if not wanted(cache_key)]
         for cache_key in dropped:
             self._bytes -= len(self._queue.pop(cache_key)[0])
@@ -62,7 +62,7 @@ class Writes:
             self._events.count(CACHE_ENTRIES, CacheEvent.WRITE_DROPPED, amount=len(dropped))
 
     async def close(self) -> None:
-        """Stop. What still waits is dropped."""
+        """Stop. Waiting writes are dropped."""
         self.drop()
         if self._task is not None:
             self._task.cancel()
@@ -70,7 +70,7 @@ class Writes:
 
     async def _empty(self) -> None:
         try:
-            # The rest of this tick first, so that its entries share the pipeline.
+            # Wait for the end of this loop iteration, so that its entries share the pipeline.
             await asyncio.sleep(0)
             while self._queue:
                 commands = self._take()

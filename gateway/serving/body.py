@@ -18,11 +18,11 @@ from gateway.serving.refusals import Refusal, Refused, quote
 
 
 class Load:
-    """What one server has in hand. All are gauges; they return to zero when it is idle.
+    """Gauges of one HTTP server; they return to zero when it is idle.
 
     ``requests`` are requests whose answer is not made yet, ``reviews`` those of them that are being judged,
     ``body_bytes`` the bytes of all their bodies that have arrived. ``idle`` is set while there are no requests.
-    The server counts requests and reviews up and down, and the bodies that it was given.
+    The server counts requests and reviews up and down, and subtracts the bytes of the bodies that it got.
     """
 
     __slots__ = ("body_bytes", "idle", "requests", "reviews")

@@ -31,7 +31,9 @@ class PatchLines:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def reported(self, request: Request, calls: Sequence[InvocationRecord], operations: Sequence[Operation]) -> list[str]:
+    def reported(
+        self, request: Request, calls: Sequence[InvocationRecord], operations: Sequence[Operation]
+    ) -> list[str]:
         """A line for each of the first operations that ``calls`` made, and one with the number of further ones."""
         lines = [cut(self._line(each, hidden=hides(request, calls, each))) for each in operations[:LOGGED_OPERATIONS]]
         if len(operations) > LOGGED_OPERATIONS:

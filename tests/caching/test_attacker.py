@@ -182,7 +182,7 @@ async def test_sealed_with_a_stolen_form(filled, redis):
     """Entries that are well formed but sealed by somebody else's key do not open."""
     _, second = filled
     second.workers.verdict = Deny(message="asked")
-    forged = packed(Entry(said=second.clock.now, verdict=Allow()))
+    forged = packed(Entry(called_at=second.clock.now, verdict=Allow()))
     with redis.client as client:
         for name in client.scan_iter():
             client.set(name, SealKey(os.urandom(32)).seal(named(name.decode()), forged))

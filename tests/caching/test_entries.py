@@ -37,7 +37,7 @@ VERDICTS = st.builds(
     version=TEXT,
     reuse=REUSE,
 )
-ENTRIES = st.builds(Entry, said=st.floats(0, 1e11), verdict=VERDICTS)
+ENTRIES = st.builds(Entry, called_at=st.floats(0, 1e11), verdict=VERDICTS)
 
 
 @pytest.mark.property
@@ -71,5 +71,5 @@ def test_any_bytes(content):
 @pytest.mark.parametrize("details", [{"n": 2**70}, {"s": "\ud800"}, {"x": object()}, json.loads("[" * 900 + "]" * 900)])
 def test_what_cannot_be_written_down(details):
     """A value that msgpack does not know is no entry, and no exception."""
-    content = packed(Entry(said=1.0, verdict=Deny(details={"d": details})))
+    content = packed(Entry(called_at=1.0, verdict=Deny(details={"d": details})))
     assert content is None or unpacked(content) is not None

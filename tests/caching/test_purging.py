@@ -67,8 +67,8 @@ async def test_a_purge_that_is_told_late(gateway, redis):
     late = START - 100
     assert await first.cache.purge([NAME])
     (mark,) = {prefix_of(cache_key_of(ask()))}
-    second.store._untold[mark] = late
-    await until(lambda: not second.store._untold)
+    second.store._unwritten[mark] = late
+    await until(lambda: not second.store._unwritten)
     assert await third.answer(ask()) == (ALLOW, Source.CALLED)
     assert third.cache._purges.latest(mark) == first.cache._purges.latest(mark) > late
 
@@ -119,7 +119,7 @@ async def test_a_marker_that_cannot_be_read(gateway, redis):
     assert await second.answer(ask()) == (ALLOW, Source.CALLED)
     # Neither does a poll of the markers know.
     second.store._watch(prefix_of(cache_key_of(ask())))
-    assert await second.store._listen(list(second.store._watched)) == set()
+    assert await second.store._read_markers(list(second.store._watched)) == set()
 
 
 async def test_purged_while_redis_is_away(gateway, redis):
@@ -137,7 +137,7 @@ async def test_purged_while_redis_is_away(gateway, redis):
     assert first.events.faults[RedisFault.TIMEOUT]
     assert first.policy_caller.known(ask()) is None
     redis.resume()
-    await until(lambda: not first.store._untold)
+    await until(lambda: not first.store._unwritten)
     await until(lambda: second.store.up)
     assert await second.answer(ask()) == (ALLOW, Source.CALLED)
 
