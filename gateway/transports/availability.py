@@ -1,8 +1,7 @@
-"""The standing of each policy: what its worker said of it, or why it cannot be asked.
+"""The availability of each policy: its worker's description, or the reason why it cannot be called.
 
-The log says of each policy what it is shown and what it may change, before the first request is put to it. Which
-policies cannot be asked, says whoever serves them (``serving.degradation``), and of shadows ``PolicyAvailabilities``
-does.
+The log reports for each policy what it is shown and what it may change, before its first call. ``serving.degradation``
+reports policies that cannot be called; ``PolicyAvailabilities`` reports shadows that cannot.
 """
 
 from collections.abc import Mapping
@@ -19,11 +18,11 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class PolicyAvailabilities:
-    """The standings of one configuration's policies. One that has none is not described yet.
+    """The availabilities of one configuration's policies. A policy without one is not described yet.
 
     Args:
-        characters: how much of a worker's own words is repeated in the log.
-        warns: whether the log says that a policy cannot be asked any more.
+        characters: how much of a worker's text the log repeats.
+        warns: whether the log reports that a policy cannot be called any more.
     """
 
     def __init__(self, characters: int, *, warns: bool = False) -> None:
@@ -32,15 +31,15 @@ class PolicyAvailabilities:
         self._availabilities: dict[Phase, dict[str, PolicyAvailability]] = {phase: {} for phase in Phase}
 
     def of(self, phase: Phase) -> Mapping[str, PolicyAvailability]:
-        """Those of a phase, by qualified name; changes as they do."""
+        """The availabilities of a phase, by qualified name; a live view."""
         return self._availabilities[phase]
 
     def get(self, policy: Policy) -> PolicyAvailability | None:
-        """That of a policy."""
+        """The availability of a policy."""
         return self._availabilities[policy.phase].get(policy.qualified_name)
 
     def described(self, policy: Policy) -> Described | None:
-        """That of a policy, if it can be asked."""
+        """The availability of a policy, if it can be called."""
         availability = self.get(policy)
         return availability if isinstance(availability, Described) else None
 

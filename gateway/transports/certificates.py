@@ -1,8 +1,8 @@
-"""What the files of a Worker's TLS hold, and whether it can be used: certificates, their times, a key and its kind.
+"""Checks the content of a Worker's TLS files: certificates, their validity, a key and its kind.
 
-Nothing is handed to gRPC that it could not use: it would say no more than "Failed to create security handshaker". So
-certificates are read, key and certificate compared, times looked at; each mistake is told with its file, and nothing of
-what stands there, which may be a secret.
+gRPC reports unusable files only as "Failed to create security handshaker". So the gateway reads the certificates,
+compares key and certificate, and checks the validity first. Each error names the file, and never quotes its content,
+which may be a secret.
 """
 
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ SYSTEM: Final = "the system's authorities"
 
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 _CURVES: Final = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
-"""What gRPC's TLS signs with; rarer ones it cannot even load."""
+"""The curves that gRPC's TLS can sign with; it cannot load others."""
 
 Content = bytes | str
-"""What a file holds; or why that is not known."""
+"""The content of a file; or why it cannot be read."""
 
 
 class CredentialsError(Exception):
-    """Files that cannot be used: the operator's to solve. ``str(error)``: whose, which file, why, what to do."""
+    """Files cannot be used. ``str(error)``: which worker, which file, why, and what the operator can do."""
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
 
 
 class TooEarlyError(CredentialsError):
-    """A certificate whose time has not begun."""
+    """A certificate that is not valid yet."""
 
     def __init__(self, message: str, begins: datetime) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ class TooEarlyError(CredentialsError):
 
 
 class CertificateReading:
-    """What the files of a Worker held at one moment, and whether it can be used."""
+    """The content of a Worker's files at one moment, and its checks."""
 
     def __init__(self, worker: str, paths: Mapping[str, str], contents: Mapping[str, Content], now: datetime) -> None:
         self._worker = worker
@@ -74,8 +74,8 @@ class CertificateReading:
             expires = self._require_pair(chain, key)
         return Loaded(
             credentials=grpc.ssl_channel_credentials(authorities, key, chain),
-            # gRPC would ask for the address that we connect to. Its documents call this option one for tests, because
-            # it can ask for less than the target says; here it asks for what the configuration says.
+            # gRPC would require the name of the address that it connects to. Its documentation calls this option one
+            # for tests, because it can weaken the check; here it requires the name in the configuration.
             options=(("grpc.ssl_target_name_override", tls.server_name),),
             fingerprint=fingerprint,
             expires=expires,
@@ -95,7 +95,7 @@ class CertificateReading:
         if not self._paths[SYSTEM]:
             raise self._error(SYSTEM, "this machine has no file of them in a place known here", "set caFile")
         content = self._content(SYSTEM)
-        # Not read one by one: it is not this worker's to say that one of 150 is unusual.
+        # Not checked one by one: one unusual certificate of 150 is no error of this worker.
         if _BEGIN not in content:
             raise self._error(SYSTEM, f"no PEM certificate in it ({_observed(content)})", "set caFile or caBundle")
         return content
@@ -135,14 +135,14 @@ class CertificateReading:
                 f"no readable PEM certificate in it ({_observed(content)})",
                 "it must begin with -----BEGIN CERTIFICATE-----",
             ) from error
-        # What is cut off is passed over by the reader, and an authority that is missing shows much later.
+        # The reader skips a truncated block, and a missing authority would cause an error much later.
         if len(certificates) < content.count(_BEGIN):
             raise self._error(label, "a PEM block in it does not end", "write it anew, or wait until it is written")
         return certificates
 
     def _private_key(self, content: bytes) -> Any:
         try:
-            # Whether an RSA key's numbers are prime takes up to 200 ms, and the handshake shows it.
+            # Checking that an RSA key's numbers are prime takes up to 200 ms; the handshake fails if they are not.
             key = serialization.load_pem_private_key(content, password=None, unsafe_skip_rsa_key_validation=True)
         except TypeError as error:
             raise self._error(
@@ -176,7 +176,7 @@ class CertificateReading:
 
 
 def _observed(content: bytes) -> str:
-    """What a file seems to be, without repeating any of it: it may be a secret."""
+    """A description of a file's content that quotes none of it: it may be a secret."""
     if not content.strip():
         return "it is empty"
     if content.startswith(b"0"):

@@ -1,4 +1,4 @@
-"""What a worker claims of a policy, held against what the operator grants.
+"""Compares what a worker claims for a policy with what the operator grants.
 
 ``inputs`` and ``writes`` in the configuration are the grant; "what the worker claims in Describe can only narrow it".
 
@@ -10,9 +10,9 @@ everything  the grant, if that is everything                    if less than tha
 pointers    exactly these places; none, if the list is empty    if a place is not granted
 ==========  ==================================================  ============================
 
-A claim beyond the grant is not cut down to it: the policy would judge by what it does not see. It is a failure
-``CONFIGURATION``, said when the worker is described, and so is a claim that cannot be read by the rules for configured
-``inputs`` and ``writes``. A validating policy changes nothing: nobody looks at its claim of writes.
+A claim beyond the grant is not reduced to it: the policy needs values that it would not see. It is a failure
+``CONFIGURATION``, found when the worker is described, and so is a claim that violates the rules for configured
+``inputs`` and ``writes``. A validating policy changes nothing, so its claim of writes is ignored.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,13 +40,11 @@ LISTED: Final = 8
 """Pointers of a list that a message or a log line repeats, each cut after 200 characters: 1.6 KB at most."""
 
 EXPLAINED: Final = 1000
-"""Characters of what is wrong with a claim: five mistakes in pointers of a usual length."""
+"""Characters of the errors of a claim: five errors in pointers of a usual length."""
 
 
 class ClaimError(Exception):
-    """A claim that cannot be followed. ``str(error)`` says which, what is granted, and what to do; ``field`` is what it
-    is a claim of, inputs or writes.
-    """
+    """An invalid claim. ``str(error)``: which, what is granted, and what to do; ``field`` is inputs or writes."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -54,17 +52,17 @@ class ClaimError(Exception):
 
 
 class Effective(Struct, frozen=True, kw_only=True):
-    """The grants as far as they are claimed; None: all that is granted."""
+    """The claimed part of the grants; None: all that is granted."""
 
     inputs: Inputs | None = None
     writes: Writes | None = None
 
 
 def effective(policy: Policy, described: pb.PolicyDescription) -> Effective:
-    """What counts for a configured policy, given its description.
+    """The effective inputs and writes of a configured policy, given its description.
 
     Raises:
-        ClaimError: a claim is no set of places, or beyond the grant.
+        ClaimError: a claim is not a valid set of pointers, or beyond the grant.
     """
     return Effective(
         inputs=_inputs(policy, described.inputs) if described.HasField("inputs") else None,
@@ -138,7 +136,7 @@ def _read(policy: Policy, name: str, claim: pb.Claim, read: Callable[[Field, Fin
     """
     node = Node([Node(text, 0) for text in claim.pointers.pointers], 0)
     findings: Findings = []
-    overlaps: Findings = []  # no mistake, and not the operator's to mend
+    overlaps: Findings = []  # no error, and the operator cannot change them
     scope = read(Field(node=node, place=Place(file="", line=0, path=name), findings=findings), overlaps)
     if findings:
         faults = one_line(summary(findings), EXPLAINED)

@@ -1,18 +1,18 @@
-"""What secures the connection to a worker: authorities, the gateway's own certificate, the name that the worker proves.
+"""The TLS credentials for a worker: authorities, the gateway's own certificate, the name in the worker's certificate.
 
 The rules:
 
-* Files are read for each new connection. Files that cannot be used (yet, or half written) are a failure of this worker
-  alone, which says why, and leave what was loaded before as it was.
-* Nothing is handed to gRPC that it could not use (``certificates``).
-* A change is told when two looks in a row find the same, as with the policy files: whoever writes into a file instead
-  of putting a new one in its place is still writing at the first. It is told once, also if loading fails then, and
-  also if somebody has loaded it meanwhile: another connection may still be one of before.
-* gRPC's own list of authorities, which comes with its package, is never used: without ``caFile`` and ``caBundle`` the
-  authorities are those that the operator of this machine maintains.
+* Files are read for each new connection. Unusable files (missing, or half written) fail only new connections to this
+  worker, with the reason; credentials loaded before stay.
+* gRPC gets only files that it can use (``certificates``).
+* A change is reported when two polls in a row read the same, as with the policy files: at the first, a process may
+  still be writing. It is reported once, also if loading fails then, and also if a new connection has loaded it
+  meanwhile: other connections may still have the old files.
+* The list of authorities in gRPC's package is never used: without ``caFile`` and ``caBundle`` the authorities are
+  those of this machine.
 
-It blocks, as files do, for a fraction of a millisecond: three files of some kilobytes. (The system's authorities, 200
-KB, take two.) On a file system that may hang, call it in a thread; one call at a time.
+Reading blocks for a fraction of a millisecond: three files of some kilobytes. (The system's authorities, 200 KB, take
+two.) If the file system may hang, call it in a thread; one call at a time.
 """
 
 import hashlib
@@ -38,8 +38,8 @@ SYSTEM_FILES: Final = (
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-"""Where the distributions keep the system's authorities, in the order in which Go looks (crypto/x509, root_linux.go):
-Debian, Fedora, openSUSE, OpenELEC, RHEL, Alpine. The first that is there is taken; ``SSL_CERT_FILE`` goes before it."""
+"""The paths of the system's authorities, in Go's order (crypto/x509, root_linux.go): Debian, Fedora, openSUSE,
+OpenELEC, RHEL, Alpine. The first that exists is used; ``SSL_CERT_FILE`` has precedence."""
 
 _RESTED: Final = timedelta(seconds=2)
 """How old a file's last change must be for its times to tell the next one: the coarsest clock of a file system (FAT)
@@ -61,7 +61,7 @@ class WorkerCredentials:
     Args:
         worker: the Worker's name, for messages.
         tls: its ``spec.grpc.tls``; None: plain text.
-        directory: where relative files begin: that of the file in which the Worker stands.
+        directory: that of the file with the Worker; relative paths begin there.
         now: the time, timezone-aware.
     """
 
@@ -103,9 +103,9 @@ class WorkerCredentials:
         return self._loaded
 
     def changed(self) -> bool:
-        """Whether the files are others than when this was last told, or than at the first ``load``, and rest: one look.
+        """Poll: whether the files have changed since the last report or the first ``load``, and are stable.
 
-        A certificate that was too early is another one when its time has come. Never raises.
+        A certificate that was not valid yet counts as changed when it becomes valid. Never raises.
         """
         if self.tls is None or self._reported is None:
             return False
@@ -117,7 +117,7 @@ class WorkerCredentials:
         return True
 
     def _look(self) -> bytes:
-        """The digest of the files as they are; not read again where their times say that they are the same."""
+        """The digest of the files; they are not read again if their times show no change."""
         paths = self._paths()
         states = tuple(file_state(path) for path in paths.values())
         if states == self._states:
@@ -139,7 +139,7 @@ class WorkerCredentials:
 
 
 def system_file() -> str:
-    """Where this machine keeps its authorities; empty if nobody knows."""
+    """The path of this machine's authorities; empty if it is unknown."""
     named = os.environ.get("SSL_CERT_FILE", "")
     return named or next((file for file in SYSTEM_FILES if file_state(file)), "")
 
@@ -148,7 +148,7 @@ def system_file() -> str:
 
 
 def file_state(path: str) -> tuple[int, ...]:
-    """What changes when a file is written to or replaced, the time of change last; nothing if it is not there."""
+    """A tuple that changes when a file is written or replaced, with the time of change last; empty without the file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a text, whatever bytes it holds
     except (OSError, ValueError):
@@ -157,7 +157,7 @@ def file_state(path: str) -> tuple[int, ...]:
 
 
 def file_content(path: str) -> Content:
-    """What a file holds, or why that is not known."""
+    """The content of a file, or why it cannot be read."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -169,12 +169,12 @@ def file_content(path: str) -> Content:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Without O_NONBLOCK, opening a named pipe that nobody writes to would wait for ever."""
+    """Without O_NONBLOCK, opening a named pipe without a writer would wait for ever."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _digest(contents: Mapping[str, Content]) -> bytes:
-    """Equal for equal contents. It may be logged: of a key it says what the certificate beside it says."""
+    """A digest, equal for equal contents. It may be logged: it discloses nothing of a key."""
     digest = hashlib.sha256()
     for label, content in contents.items():
         held = content if isinstance(content, bytes) else b"?" + content.encode(errors="replace")

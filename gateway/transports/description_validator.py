@@ -1,7 +1,7 @@
-"""From what a worker says of itself to the standing of each policy that is put to it.
+"""Validates a worker's description: determines the availability of each policy that the worker is configured for.
 
-A policy can be asked if the worker holds it, once, for the policy's phase, in a version, claims no more than is
-granted, and accepts its settings. The settings are put to the worker once for each distinct text of them.
+A policy can be called if the worker holds it, once, for the policy's phase, in a version, claims no more than is
+granted, and accepts its settings. The worker validates each distinct settings text once.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ MOST_REPORTED: Final = 20
 """Warnings of one policy's settings that are logged, and errors that its message repeats."""
 
 AT_ONCE: Final = 16
-"""Settings that are put to a worker at the same time: one that takes 5 ms for each has judged those of 2,000 policies
-in less than a second, and one that has a single thread still begins with each in time."""
+"""Concurrent validations of settings: a worker that takes 5 ms for each validates those of 2,000 policies in less than
+a second, and one with a single thread still begins each in time."""
 
 WEBHOOK_VERSION: Final = "webhook"
-"""In which version a webhook is asked: it has none that it says, and one that changes its mind is not heard of. Its
-verdicts are kept as long as the operator says (``cache``)."""
+"""The version of a webhook, which reports none. The gateway cannot notice a new version of a webhook; the operator's
+``cache`` limits how long its verdicts are reused."""
 
 
 def webhook_availability(policy: Policy, worker: Worker) -> Described:
-    """The standing of a policy that is put to a webhook, which sees and changes all that is granted."""
+    """The availability of a webhook's policy. A webhook sees and may change all that is granted."""
     timeout_failure = None
     if worker.webhook is not None:
-        from gateway.transports.webhook import failures  # noqa: PLC0415 - nobody else needs it
-        from gateway.transports.webhook.endpoint import WebhookEndpoint  # noqa: PLC0415 - nobody else needs it
+        from gateway.transports.webhook import failures  # noqa: PLC0415 - only for webhooks
+        from gateway.transports.webhook.endpoint import WebhookEndpoint  # noqa: PLC0415 - only for webhooks
 
         timeout_failure = failures.timeout_failure(
             policy.name, WebhookEndpoint(worker.webhook).with_timeout(policy.timeout)
@@ -52,18 +52,18 @@ def webhook_availability(policy: Policy, worker: Worker) -> Described:
 
 
 def undescribed(message: str) -> Unavailable:
-    """Why nothing is known of a policy yet, as its standing."""
+    """The availability of a policy that is not described yet."""
     return Unavailable(why=UnavailableReason.UNDESCRIBED, message=message)
 
 
 class DescriptionValidator:
-    """One Describe of a worker, held against the policies that are configured for it.
+    """Compares one description of a worker with the policies that are configured for it.
 
     Args:
-        judge: is asked about settings; one of those who said it.
-        configured: the same worker as the configuration has it.
-        description: what it said.
-        characters: how much of the worker's own words is kept in one message.
+        judge: validates settings; a replica of the worker with this description.
+        configured: the same worker in the configuration.
+        description: the answer to Describe.
+        characters: how much of the worker's text one message keeps.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class DescriptionValidator:
         return sorted(one_line(name, self._characters) for name in self._held)
 
     async def availabilities(self, policies: Sequence[Policy]) -> list[PolicyAvailability]:
-        """What the worker says of each policy, or why the policy cannot be asked; some are looked at side by side.
+        """The availability of each policy; some are validated concurrently.
 
         Raises:
-            WorkerError: the worker cannot be asked about the settings.
+            WorkerError: the worker cannot validate the settings.
         """
         found: dict[int, PolicyAvailability] = {}
         to_do = iter(enumerate(policies))

@@ -1,7 +1,7 @@
-"""What a worker says of itself, once for all connections on which it is said in the same words.
+"""The descriptions of a worker: one object for all connections with equal bytes.
 
-Twenty replicas of one build say the same: their description is one object, compared by identity, and whatever follows
-from it (settings validated, claims held against grants) is worked out once.
+Twenty replicas of one build send the same description. It is one object, compared by identity, and is validated (its
+settings, its claims) once.
 """
 
 from collections import Counter
@@ -13,11 +13,11 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.wire import parsed
 
 MOST_BYTES: Final = 1_048_576
-"""Of what a worker says of itself, or of settings: a thousand policies with a KB each. Whoever says more says it anew
-on each connection, and everybody waits while it is read."""
+"""Bytes of an answer to Describe or ValidateSettings: a thousand policies with a KB each. It is sent on each
+connection, and decoding it blocks the loop."""
 
 MOST_FIELDS: Final = 20_000
-"""In it, those of the messages in it included: a thousand policies with fifteen pointers each."""
+"""Fields of it, with those of its inner messages: a thousand policies with fifteen pointers each."""
 
 Words = TypeVar("Words", pb.DescribeResponse, pb.ValidateSettingsResponse)
 
@@ -35,21 +35,21 @@ class Description:
         }
 
     def version_of(self, policy: str) -> str | None:
-        """In which version it holds a policy; None: it does not, or more than once."""
+        """The version in which the worker holds a policy; None: it holds none, or more than one, of that name."""
         return self._versions.get(policy)
 
 
 class Descriptions:
-    """Those of one worker that somebody still refers to; a few at most, for versions come and go."""
+    """The latest descriptions of one worker, ``KEPT`` at most."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Description] = {}
 
     def of(self, content: bytes) -> Description:
-        """The description that these bytes are.
+        """The description in these bytes.
 
         Raises:
-            google.protobuf.message.DecodeError: they are none, or say more than anybody reads.
+            google.protobuf.message.DecodeError: they are invalid, or beyond a limit.
         """
         known = self._known.get(content)
         if known is None:
@@ -61,10 +61,10 @@ class Descriptions:
 
 
 def read_words(kind: type[Words], content: bytes) -> Words:
-    """What a worker says of itself, or of settings.
+    """The answer to Describe or ValidateSettings in these bytes.
 
     Raises:
-        google.protobuf.message.DecodeError: they are none, or say more than anybody reads.
+        google.protobuf.message.DecodeError: they are invalid, or beyond a limit.
     """
     if len(content) > MOST_BYTES:
         raise DecodeError(f"{len(content)} bytes, and at most {MOST_BYTES} are read")
@@ -72,5 +72,5 @@ def read_words(kind: type[Words], content: bytes) -> Words:
 
 
 KEPT = 8
-"""Descriptions of one worker: two while it is updated, and what it said lately. An older one that comes again is
-another object, and what follows from it is worked out again."""
+"""Descriptions of one worker: two while it is updated, and some earlier ones. An older one that is sent again is a new
+object, and is validated again."""

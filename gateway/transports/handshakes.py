@@ -1,8 +1,8 @@
-"""What gRPC's words about a connection that did not come about mean: a table, for TLS and for plain text.
+"""Explains gRPC's errors about a failed connection: a table, for TLS and for plain text.
 
-gRPC says what BoringSSL said, in the words of its source; or, where the other side refused, nothing but that the
-connection ended, since TLS 1.3 has the server refuse after the client believes that it is done. So the last row is a
-guess, and says so. Each answer completes a sentence that begins with who: ``worker 'labels' at TARGET …``.
+gRPC repeats BoringSSL's errors. If the server refuses, gRPC reports only that the connection ended, because in TLS 1.3
+the server refuses after the client's handshake is complete. So the last row is a guess, and is worded as a question.
+Each explanation completes a sentence that begins with ``worker 'labels' at TARGET``.
 """
 
 import re
@@ -11,8 +11,7 @@ from typing import Final
 from gateway.policies.workers.targets import GrpcTls
 
 _CONNECTING: Final = "last error: "
-"""In gRPC's words about connections. A worker may fail a call in any words: it is not believed about its
-certificates."""
+"""Part of gRPC's errors about connections. A worker may fail a call with any text, which must not be explained here."""
 
 _TABLE: Final = tuple(
     (re.compile(pattern), meaning)
@@ -63,11 +62,11 @@ _PLAIN: Final = re.compile(r"Socket closed|Connection reset|Broken pipe")
 
 
 def handshake_failure(details: str, tls: GrpcTls | None) -> str | None:
-    """Why a connection did not come about, and what to do; None: these words are not about TLS.
+    """Why a connection failed, and what to do; None: the error is not about TLS.
 
     Args:
-        details: of the status UNAVAILABLE with which gRPC answered a call.
-        tls: how the connection was to be secured; None: not at all.
+        details: of the status UNAVAILABLE with which gRPC ended a call.
+        tls: the TLS configuration; None: plain text.
     """
     if _CONNECTING not in details:
         return None

@@ -1,7 +1,7 @@
-"""admission.worker.v1 on one side, the engine's asks and answers on the other. No connection, no waiting.
+"""Converts between admission.worker.v1 and the engine's calls and answers, without any input or output.
 
-A worker's answer is checked here, so that a worker's mistake is a named failure of that policy and never an answer that
-kube-apiserver would stumble over. Its explanations of failures go to users and logs: they are put on one line, and cut.
+A worker's answer is checked here, so that an error of a worker is a failure of that policy, and never an answer that
+kube-apiserver rejects. Failure messages go to users and logs: they are put on one line, and cut.
 """
 
 import re
@@ -56,7 +56,7 @@ def _unheard(_ask: PolicyCall, _observed: str) -> None:
 
 
 def one_line(text: str, characters: int) -> str:
-    """The first so many characters of a worker's own words, on one line; an ellipsis where there are more."""
+    """The first ``characters`` of a worker's text, on one line; with an ellipsis if there are more."""
     # Cut first: the whole may be as large as a message.
     line = _CONTROL.sub(" ", text[:characters]).strip()
     return line + "…" if len(text) > characters else line
@@ -76,10 +76,10 @@ def review_request(ask: PolicyCall) -> bytes:
 
 
 class Reading(Protocol):
-    """Makes an answer of an Outcome, as ``outcome_answer`` does."""
+    """Converts an Outcome to an answer, as ``outcome_answer`` does."""
 
     def __call__(self, ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
-        """What it says."""
+        """The answer."""
 
 
 def review_answer(
@@ -90,14 +90,13 @@ def review_answer(
     meaningless: Meaningless = _unheard,
     reading: Reading | None = None,
 ) -> Answer:
-    """What a serialized ``ReviewResponse`` says; a failure ``INVALID_RESPONSE`` if it says nothing that can be
-    followed.
+    """The answer in a serialized ``ReviewResponse``; a failure ``INVALID_RESPONSE`` if it is invalid.
 
     Args:
-        ask: the question.
+        ask: the call.
         content: the message.
-        characters: how much of the worker's explanation of a failure is kept.
-        meaningless: told of a cache hint that means nothing. Such a verdict is not reused: a hint can only shorten.
+        characters: how much of the worker's failure message is kept.
+        meaningless: called with an invalid cache hint. Such a verdict is not reused.
         reading: reads the outcome; None: ``outcome_answer``.
     """
     try:
@@ -110,7 +109,7 @@ def review_answer(
 def outcome_answer(
     ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard
 ) -> Answer:
-    """What an ``Outcome`` says; ``characters`` and ``meaningless`` as for ``review_answer``."""
+    """The answer in an ``Outcome``; ``characters`` and ``meaningless`` as for ``review_answer``."""
     statements = len(outcome.warnings) + len(outcome.audit_annotations) + len(outcome.deny.details.causes)
     if statements > MOST_STATEMENTS:
         return _invalid(
@@ -165,7 +164,7 @@ def _reuse(ask: PolicyCall, outcome: pb.Outcome, meaningless: Meaningless) -> fl
             ttl = outcome.cache.ttl
             meaningless(ask, f"a ttl of {ttl.seconds} s and {ttl.nanos} ns")
         case _:
-            # Of a later contract, perhaps. Whatever it says, it shortens.
+            # A hint of a later contract, perhaps. A hint can only shorten the reuse, so there is none.
             meaningless(ask, "neither no_store nor ttl")
     return _NEVER
 

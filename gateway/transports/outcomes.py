@@ -1,5 +1,5 @@
-"""Outcomes of one worker, read. Most verdicts say the same as many before them, a plain allow above all: what short
-ones mean is kept.
+"""Decodes the outcomes of one worker. Most outcomes are equal to earlier ones, such as a plain allow, so the answers of
+short ones are memoized.
 """
 
 from collections.abc import Callable
@@ -15,20 +15,20 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 _LOG: Final = structlog.get_logger(__name__)
 
 SHORT_VERDICT: Final = 256
-"""Bytes of an allow that is kept to be told again: a version, a warning, a small patch."""
+"""Bytes of an outcome that is memoized: a version, a warning, a small patch."""
 
 VERDICTS: Final = 256
-"""How many of them, 64 KB; one more, and all start anew."""
+"""Memoized outcomes, 64 KB; with one more, the memo is cleared."""
 
 
 class Outcomes:
-    """Reads them.
+    """Decodes outcomes.
 
     Args:
         worker: the Worker's name.
-        characters: how much of the worker's own words is kept in one message.
-        internal: names a mistake of ours.
-        reading: makes an answer of an outcome.
+        characters: how much of the worker's text one message keeps.
+        internal: makes the failure for an error inside the gateway.
+        reading: converts an outcome to an answer.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Outcomes:
             return known
         try:
             answer = self._reading(ask, outcome, characters=self._characters, meaningless=self.meaningless)
-        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
+        except Exception as error:  # noqa: BLE001 - a review waits for an answer
             _LOG.exception("calling a worker failed inside the gateway", worker=self._worker, uid=ask.uid)
             return self._internal(error)
         if isinstance(answer, Allow) and answer.reuse is None and len(content) <= SHORT_VERDICT:
@@ -63,7 +63,7 @@ class Outcomes:
         return answer
 
     def meaningless(self, ask: PolicyCall, observed: str) -> None:
-        """A cache hint means nothing. Told once for each policy: one that says so once says so with every answer."""
+        """Log an invalid cache hint, once for each policy: a policy usually repeats it with every answer."""
         if ask.policy.policy not in self._reported_on:
             self._reported_on.add(ask.policy.policy)
             _LOG.warning(

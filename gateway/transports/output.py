@@ -1,12 +1,11 @@
-"""What a worker writes to its standard output and error, as log records of the gateway: one for each line, and one for
-all lines of a traceback (``output_records``).
+"""Logs a worker's standard output and error: one record for each line, and one for all lines of a traceback
+(``output_records``).
 
-The lines are read in the loop that judges reviews, so no worker can be let take more of it than a little: of what it
-writes in one second only so many lines are logged, and the others are counted. Nothing is left in the pipe either: a
-worker whose output nobody takes stops in the middle of a write, and judges no more.
+The loop that judges reviews reads the lines, so each worker's share is limited: ``LINES_A_SECOND`` are logged, the
+others are counted. The pipe is always read to the end, because a worker with a full pipe would block in a write.
 
-The pipe is read by us, not by a transport: a transport closes it too, and uvloop's once more and later, when the number
-may be somebody else's file.
+The gateway reads the pipe itself, without an asyncio transport: a transport closes it too, and uvloop's a second time,
+when the file descriptor may belong to another file.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ LINE_BYTES: Final = 65_536
 """The longest line of a worker's output that is logged as one."""
 
 LAST_LINES: Final = 5
-"""Lines that are kept for whoever asks why the worker has ended, each cut after ``LAST_CHARACTERS``."""
+"""Lines that are kept to explain why the worker has ended, each cut after ``LAST_CHARACTERS``."""
 
 LAST_CHARACTERS: Final = 200
 
@@ -31,7 +30,7 @@ LINES_A_SECOND: Final = 1_000
 """Lines of one worker that are logged in a second: at 20 µs each, 2 % of the loop's time."""
 
 QUIET_SECONDS: Final = 0.1
-"""After which a line is a record though the next one might have joined it. Who writes a traceback writes it at once."""
+"""Pause after which a record is complete: a program writes all lines of a traceback at once."""
 
 _CHUNK_BYTES: Final = 65_536
 """What a pipe holds, by Linux' default: read at once."""
@@ -92,7 +91,7 @@ class WorkerOutput:
             self._log(record)
 
     async def _chunk(self) -> bytes:
-        """What there is to read; empty at the end. Others have their turn first, however quickly the worker writes."""
+        """The next bytes; empty at the end. Other tasks run first, however fast the worker writes."""
         while True:
             readable = self._loop.create_future()
             self._loop.add_reader(self._source, _resolve, readable)

@@ -1,13 +1,13 @@
-"""Which lines of a worker's output are one record: those of a traceback, in whatever language; others are one each.
+"""Groups the lines of a worker's output into records: all lines of a traceback, in any language, are one record.
 
-Nobody marks where a traceback ends, so the next line decides. It goes with those before it if
+The end of a traceback has no mark, so the next line decides. It belongs to the record before it if
 
 * it is indented (a stack frame in Python, Java and Node, a file in Go);
 * in a Python traceback, it follows an indented line (the exception itself), or introduces a further traceback;
 * in what a dying process writes (a panic in Go or Rust, an uncaught exception in Java or Node), it follows without a
-  pause. Whoever reads the output says when there is one (``flush``).
+  pause. The reader of the output reports a pause (``flush``).
 
-A record is bounded: what is longer is several. Blank lines are left out, but for those within a traceback.
+A record is bounded: a longer one is split. Blank lines are dropped, except within a traceback.
 """
 
 import re
@@ -67,7 +67,7 @@ class OutputRecords:
         self._append(line)
 
     def flush(self) -> Iterator[list[bytes]]:
-        """Nothing has followed for a while, or nothing will: the record that is pending, if there is one."""
+        """The pending record, if there is one, after a pause or at the end."""
         if self._lines:
             yield self._taken()
         self._is_traceback = self._is_dying = False

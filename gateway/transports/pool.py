@@ -1,16 +1,14 @@
-"""The workers that are reached: a connection each, and a process where the gateway starts it; shared by the
-configurations that name them.
+"""The pool of workers: the connection of each, and its process if the gateway starts it; shared between configurations.
 
-While one configuration follows another, both are there. The rules of their sharing:
+During a reload there are two configurations. They share workers by these rules:
 
-* A Worker that says the same in both is one connection and one process. Nothing of it is stopped, started or asked to
-  reconnect.
-* What no configuration holds any more is given up when its calls have ended, and not before: a call with side effects
-  outlives its review.
-* A process that the gateway started is alone at its target. (Two at one TCP port share its connections on Linux, and
-  the end of the first one removes the socket file of the second: nobody knows who answers.) So a worker with both
-  ``command`` and ``target`` is not started while another of ours is there. One without ``target`` gets a socket of its
-  own each time, and follows its predecessor without a gap.
+* A Worker that is equal in both has one connection and one process. A reload does not restart or reconnect it.
+* A worker that no configuration names any more is closed when its calls have ended: a call with side effects outlives
+  its review.
+* A process that the gateway started is the only one at its target. (On Linux, two processes at one TCP port share its
+  connections, and the end of the first removes the Unix socket of the second.) So a worker with both ``command`` and
+  ``target`` is not started while another process of the gateway is at that target. A worker without ``target`` gets its
+  own socket each time, and replaces its predecessor without a gap.
 """
 
 import asyncio
@@ -40,8 +38,8 @@ from gateway.transports.worker_channel import WorkerChannel
 _LOG: Final = structlog.get_logger(__name__)
 
 _Key = tuple[str, str, GrpcTarget | QueueTarget | WebhookTarget | HookTarget | None]
-"""What makes two Workers the same: the name, where a gRPC target is (a relative socket is beside the file that names
-it), and all that is said of how it is reached."""
+"""Two Workers are the same if these are equal: the name, the absolute gRPC target (a relative socket is relative to the
+Worker's file), and the whole transport configuration."""
 
 NO_REDIS: Final = "it is behind a queue, and no Redis is given; name it by --queue-redis (for serve, --redis will do)"
 NO_HOOKS: Final = "it is a hook, and this process runs none"
@@ -50,11 +48,11 @@ NO_REDIS_EXTRA: Final = f"spec.queue {NEEDS_REDIS_EXTRA}"
 _PREFIX: Final = "admission-gateway-"
 
 _LAST_SOCKET: Final = f"{10**9}.sock"
-"""As long as a socket's name gets: one is made for each Worker that is reached, and nobody reaches a billion."""
+"""The longest name of a socket: a process makes one for each Worker, fewer than a billion."""
 
 
 class PooledWorker(Struct, kw_only=True, eq=False):
-    """One Worker, reached. ``holders`` counts the configurations that hold it; ``gone`` is set when nothing is left."""
+    """One worker. ``holders`` counts the configurations that use it; ``gone`` is set after it is closed."""
 
     key: _Key
     connection: WorkerChannel
@@ -65,12 +63,12 @@ class PooledWorker(Struct, kw_only=True, eq=False):
 
 
 class WorkerPool:
-    """Connects to workers, starts those that are ours to start, and stops what nobody holds.
+    """Connects to workers, starts those with a command, and closes those that no configuration uses.
 
     Args:
         limits: of the calls, and of how long a worker may take to stop.
-        events: hears of what happens with workers.
-        config: what the process has been given to reach them with.
+        events: counts what happens with workers.
+        config: settings and credentials of this process for connections to workers.
     """
 
     def __init__(
@@ -89,10 +87,10 @@ class WorkerPool:
         self._numbers = itertools.count()
 
     def take(self, worker: Worker) -> PooledWorker | None:
-        """Hold a worker, which is connected to (and started) if nobody holds it yet.
+        """Use a worker; connect to it, and start it, if no configuration uses it yet.
 
         Returns:
-            The worker; None while another process of ours is at its target.
+            The worker; None while another process that the gateway started is at its target.
         """
         key = _key(worker)
         reached = self._reached.get(key)
@@ -112,7 +110,7 @@ class WorkerPool:
         return reached
 
     def release(self, reached: PooledWorker) -> None:
-        """Hold it no more. The last one who does so gives it up."""
+        """Use the worker no more. The last release closes it."""
         reached.holders -= 1
         if not reached.holders:
             task = asyncio.create_task(self._leave(reached))
@@ -120,7 +118,7 @@ class WorkerPool:
             task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Leave nothing behind, whoever holds it: no call, no connection, no process, no socket."""
+        """Close all workers, even if in use: calls, connections, processes, sockets."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -139,7 +137,7 @@ class WorkerPool:
         return PooledWorker(key=key, connection=self._made(worker), supervisor=None, socket=None)
 
     def _made(self, worker: Worker) -> WorkerChannel:
-        """A worker of another transport than gRPC: whoever has none such need not wait until its code is loaded."""
+        """A worker of another transport than gRPC. Its module is imported here, only if it is needed."""
         if worker.queue is not None:
             return self._behind_queue(worker.name, worker.queue)
         if worker.webhook is not None:
@@ -157,7 +155,7 @@ class WorkerPool:
         if self._config.redis is None:
             why = NO_REDIS if has_redis_extra() else NO_REDIS_EXTRA
             return UnreachableWorker(name, f"queue {queue.stream}", why, self._events)
-        # Who has no queue needs neither the library nor the time that it takes to import it.
+        # Imported here: without queues, a gateway needs neither the library nor its import time.
         from gateway.transports.queue.worker import QueueWorker  # noqa: PLC0415
 
         return QueueWorker(name, queue, self._limits, redis=self._config.redis, events=self._events)
@@ -185,7 +183,7 @@ class WorkerPool:
         return Path(self._sockets.name) / f"{next(self._numbers)}.sock"
 
     def _owner(self, key: _Key) -> PooledWorker | None:
-        """Whose process is at the target at which this one would listen."""
+        """The worker whose process is at the target of this one."""
         _, target, how = key
         if not isinstance(how, GrpcTarget) or not how.command or not target:
             return None
@@ -195,7 +193,7 @@ class WorkerPool:
     async def _leave(self, reached: PooledWorker) -> None:
         await reached.connection.idle()
         if reached.holders or self._reached.get(reached.key) is not reached:
-            return  # somebody has taken it again, or it has left already
+            return  # a configuration uses it again, or it is closed already
         del self._reached[reached.key]
         self._leaving.add(reached)
         _LOG.info("a worker is given up: no configuration names it", worker=reached.connection.name)
@@ -215,10 +213,10 @@ class WorkerPool:
 
 
 def _socket_directory() -> "tempfile.TemporaryDirectory[str]":
-    """A directory that only this user can enter, where a socket's path can be a gRPC name.
+    """A directory that only this user can enter, with a path that can be part of a gRPC name.
 
-    TMPDIR may be too long for a socket, or hold what gRPC reads as something else. Such a channel is lame: it is never
-    connected, and ending it blocks the whole process for ever.
+    TMPDIR may be too long for a socket, or have characters that gRPC interprets. Such a channel never connects, and
+    closing it blocks the whole process for ever.
     """
     made = tempfile.TemporaryDirectory(prefix=_PREFIX)
     if target_hosts(f"unix:{made.name}/{_LAST_SOCKET}") is not None:
@@ -233,6 +231,6 @@ def _key(worker: Worker) -> _Key:
         return worker.name, "", worker.queue or worker.webhook or worker.hook
     path = socket_path(grpc.target, grpc.directory) if grpc.target else None
     target = grpc.target if path is None else f"unix:{path}"
-    # The directory matters to whatever is relative to it, and to nothing else.
+    # The directory matters only for relative paths.
     directory = grpc.directory if grpc.command or grpc.tls else ""
     return worker.name, target, replace(grpc, target=target, directory=directory)

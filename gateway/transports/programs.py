@@ -1,7 +1,7 @@
-"""The programs that the gateway starts, workers and hooks: where they are found, and which environment they get.
+"""The search path and the environment of the programs that the gateway starts: workers and hooks.
 
-A program gets a few variables that any program needs, those that lead to the cluster's API, and those that its contract
-names. It never gets the gateway's own, which hold secrets: passwords of Redis, tokens, keys.
+A program gets a few variables that any program needs, those for the cluster's API, and those of its contract. It never
+gets the gateway's other variables, which may hold secrets: passwords of Redis, tokens, keys.
 """
 
 import os

@@ -1,8 +1,7 @@
-"""A webhook's AdmissionReview on one side, the engine's answers on the other. No connection, no waiting.
+"""Converts a webhook's AdmissionReview to the engine's answer, without any input or output.
 
-What ``messages`` is for workers, this is for existing webhooks: an answer that kube-apiserver would refuse is a failure
-of the policy, in kube-apiserver's words. A denial comes first: what else it carries is not looked at, but its warnings
-and audit annotations count.
+As ``messages`` does for workers: an answer that kube-apiserver would refuse is a failure of the policy, in
+kube-apiserver's words. A denial is checked first: of its other members, only warnings and audit annotations are used.
 """
 
 import re
@@ -16,18 +15,18 @@ from gateway.reasons import Reason
 from gateway.review.answers import JSON_PATCH, AnswerError, WebhookAnswer, read_answer
 
 _NO_OPERATIONS: Final = re.compile(rb"[ \t\r\n]*(?:\[[ \t\r\n]*\]|null)[ \t\r\n]*")
-"""A patch of which kube-apiserver says "if len(patchObj) == 0": then nobody asks for its type, or for an object."""
+"""A patch for which kube-apiserver's "if len(patchObj) == 0" holds: it then checks neither patchType nor the object."""
 
 
 def review_answer(name: str, body: bytes, *, uid: str, api_version: str, phase: Phase) -> Answer:
-    """What a webhook's answer with a 2xx status says.
+    """The answer in the body of a webhook's response with a 2xx status.
 
     Args:
         name: the webhook's, for messages.
         body: the whole body.
         uid: of the request that was sent to it.
         api_version: of the review that was sent to it.
-        phase: in which it was asked.
+        phase: of the review.
     """
     try:
         answer = read_answer(body, uid=uid, api_version=api_version, mutating=phase is Phase.MUTATING)

@@ -1,12 +1,12 @@
-"""The shadows of one configuration: described and asked like its policies, and in nobody's way.
+"""The shadows of one configuration: described and called like its policies, without delaying those.
 
-A shadow has a standing like any policy: its worker has to describe it, to claim no more than is granted, and to accept
-its settings. Whatever keeps it from that is its own trouble. So shadows have acquaintances of their own with the
-workers, even with those that policies are put to as well: settings that a worker is slow to judge, or refuses, hold up
-no policy. Nobody waits for a shadow, neither a start nor a reload.
+A shadow has an availability like any policy: its worker has to describe it, to claim no more than is granted, and to
+accept its settings. Shadows have their own ``WorkerDescriptions``, even for workers that policies use too. So settings
+of a shadow that a worker validates slowly, or rejects, delay no policy. Neither a start nor a reload waits for a
+shadow.
 
-An answer in a version that nobody described is not held against the worker, as that of a policy would be: what a shadow
-answers keeps no policy from its cache.
+A shadow's answer in an undescribed version does not count as version skew of the worker, as a policy's would: it does
+not disable the cache of a policy.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ class Shadows:
 
     Args:
         policies: of the configuration.
-        characters: how much of a worker's own words is kept in one message.
-        changed: called in the loop whenever a standing has changed.
+        characters: how much of a worker's text one message keeps.
+        changed: called in the loop whenever an availability has changed.
     """
 
     def __init__(self, policies: Iterable[Policy], characters: int, changed: Callable[[], object]) -> None:
@@ -52,17 +52,17 @@ class Shadows:
 
     @property
     def workers(self) -> frozenset[str]:
-        """The names of the workers that they are put to."""
+        """The names of the shadows' workers."""
         return frozenset(self._policies)
 
     def availabilities(self, phase: Phase) -> Mapping[str, PolicyAvailability]:
-        """The standing of each shadow of a phase, by its qualified name (``shadow_of``). One that is missing is not
-        described yet.
+        """The availability of each shadow of a phase, by its qualified name (``shadow_of``). A shadow without one is
+        not described yet.
         """
         return self._availabilities.of(phase)
 
     def known(self, call: PolicyCall) -> None:
-        """Nothing is: a shadow is called."""
+        """None: a shadow is always called."""
 
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
         """Call the shadow's worker, as Workers does."""
@@ -72,12 +72,12 @@ class Shadows:
         return self._held[name].connection.ask(call, waiter.answered, fits)
 
     def disagreed(self, call: PolicyCall, version: str) -> None:
-        """It is not held against the worker."""
+        """Ignored: see above."""
 
     def reached(self, worker: Worker, reached: "PooledWorker", before: Sequence["Shadows"]) -> None:
-        """A worker can be asked from now on; ``before`` knows the shadows that there were until now.
+        """A worker can be called from now on; ``before`` are the shadows of the previous configuration.
 
-        Whoever reaches it holds it until ``close`` has returned.
+        The caller holds the worker until ``close`` has returned.
         """
         policies = self._policies.get(worker.name)
         if policies is None:
@@ -107,12 +107,12 @@ class Shadows:
         self._tasks.append(asyncio.create_task(worker_descriptions.keep()))
 
     def worker_descriptions(self, reached: "PooledWorker") -> WorkerDescriptions | None:
-        """What is known here of a worker, if it is one of those reached here that say anything of themselves."""
+        """The descriptions of a worker, if it is in use here and describes itself."""
         name = reached.connection.name
         return self._acquaintances.get(name) if self._held.get(name) is reached else None
 
     async def close(self) -> None:
-        """Listen to the workers no more."""
+        """Stop listening to the workers."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -124,7 +124,7 @@ class Shadows:
         self._availabilities.set(policy, availability)
 
     def _undescribed(self, policies: Iterable[Policy], why: str) -> None:
-        """None of them can be asked, but for those that could be before."""
+        """Mark these policies as undescribed, except those that are described already."""
         for policy in policies:
             if self._availabilities.described(policy) is None:
                 self._availabilities.set(policy, undescribed(why), reported=False)

@@ -1,11 +1,10 @@
-"""A worker that the gateway starts itself, and starts again whenever it ends.
+"""Starts a worker's process, and restarts it whenever it ends.
 
-The process is told where to listen by ``ADMISSION_WORKER_LISTEN`` (a gRPC target), and by
-``ADMISSION_WORKER_SUPERVISED=1`` that its standard input is a pipe held open by the gateway: at its end the gateway has
-died, however it died, and the worker should go too. Of the gateway's environment it has what hooks have
-(``programs``), and no secret. It leads a process group of its own, so that what it starts is stopped with it.
-``python`` is found beside the gateway's own interpreter first, so that a worker installed with the gateway runs without
-further ado.
+``ADMISSION_WORKER_LISTEN`` gives the process the gRPC target to listen at. ``ADMISSION_WORKER_SUPERVISED=1`` means that
+its standard input is a pipe that the gateway holds open: at end of file the gateway has died, and the worker should
+exit. The process has the environment that hooks have (``programs``), without secrets. It leads its own process group,
+so that its children are stopped with it. ``python`` is searched beside the gateway's own interpreter first, so that a
+worker installed with the gateway needs no path.
 """
 
 import asyncio
@@ -28,22 +27,22 @@ from gateway.transports.programs import clean_environment, search_path
 
 _LOG: Final = structlog.get_logger(__name__)
 
-# uvloop starts a process by fork, and the child runs Python until it executes the program. A garbage collection there
-# may end what belongs to the parent: gRPC's completion queue joins its thread, which the child does not have, for ever.
+# uvloop starts a process by fork, and the child runs Python until it executes the program. A garbage collection in the
+# child may finalize the parent's objects: gRPC's completion queue joins its thread, which the child does not have.
 os.register_at_fork(before=gc.disable, after_in_parent=gc.enable)
 
 RESTART_SECONDS: Final = (0.1, 10.0)
 """First and longest pause before a worker is started again; doubled each time."""
 
 HEALTHY_SECONDS: Final = 30.0
-"""A worker that lived this long was well: the next restart is quick again."""
+"""After this uptime, the pause before a restart begins with the first again."""
 
 LAST_WORDS_SECONDS: Final = 1.0
-"""How long a dead worker's output is waited for: all of it is in the pipe, unless somebody else still writes to it."""
+"""How long the rest of a dead worker's output is read: it is in the pipe already, unless another process writes too."""
 
 
 REPORTED: Final = 1_000
-"""Characters of a command, and of what it wrote last, that are repeated where its policies cannot be asked."""
+"""Characters of a command, and of its last output, in the message for policies that cannot be called."""
 
 
 class Supervisor:
@@ -71,18 +70,18 @@ class Supervisor:
 
     @property
     def problem(self) -> Unavailable | None:
-        """Why its policies cannot be asked, as their standing: it does not start, or ended and has not run for long
-        since. None: there is nothing to say of its process.
+        """Why its policies cannot be called, as their availability: the process does not start, or ended, and has not
+        run for ``HEALTHY_SECONDS`` since. None: the process runs.
         """
         settled = self.pid is not None and asyncio.get_running_loop().time() - self._started > HEALTHY_SECONDS
         return None if settled else self._problem
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """Call this whenever there is another trouble."""
+        """Call this whenever ``trouble`` has changed."""
         self._listeners.append(listener)
 
     def unlisten(self, listener: Callable[[], object]) -> None:
-        """Don't any more."""
+        """Stop calling this."""
         self._listeners.remove(listener)
 
     @property
@@ -95,9 +94,7 @@ class Supervisor:
         self._task = asyncio.create_task(self._keep_running())
 
     async def stop(self) -> None:
-        """SIGTERM to the worker, SIGKILL to its whole group when it takes too long. Afterwards nothing of it is
-        left.
-        """
+        """Send SIGTERM to the worker, SIGKILL to its process group if it takes too long; wait until it has ended."""
         self._stopping = True
         task, process = self._task, self._process
         if task is None:
@@ -151,10 +148,10 @@ class Supervisor:
                     os.killpg(process.pid, signal.SIGKILL)
                 try:
                     code = await process.wait()
-                    # Who has left the group may still hold the output: then it is not waited for.
+                    # A process that has left the group may still hold the output: do not wait for that.
                     await asyncio.wait((log,), timeout=LAST_WORDS_SECONDS)
                 finally:
-                    # Also when stopped while waiting here: nobody may go on reading what is about to be closed.
+                    # Also when stopped while waiting here: the pipe must not be read after it is closed.
                     log.cancel()
                     await asyncio.gather(log, return_exceptions=True)
             self._log_end(process.pid, code)
@@ -162,7 +159,7 @@ class Supervisor:
                 self._failed(f"ended {_how(code)}", reported.last_lines)
 
     async def _born(self, life: BinaryIO, output: BinaryIO) -> asyncio.subprocess.Process:
-        """The process, just started. Who is stopped meanwhile leaves none: a start that is broken off is nobody's."""
+        """Start the process. If cancelled meanwhile, kill it, because no other task would."""
         starting = asyncio.create_task(
             asyncio.create_subprocess_exec(
                 *self._grpc.command,
@@ -190,7 +187,7 @@ class Supervisor:
             _LOG.warning("a worker has ended and is started again", worker=self._worker.name, pid=pid, code=code)
 
     def _failed(self, what: str, lines: Iterable[str]) -> None:
-        """Tell what became of the process: users that it does not run, operators also what it wrote last."""
+        """Report a failed process: to users that it does not run, to operators also its command and last output."""
         command = one_line(shlex.join(self._grpc.command), REPORTED)
         wrote = one_line(" | ".join(lines), REPORTED) or "nothing"
         self._problem = Unavailable(
@@ -213,7 +210,7 @@ class Supervisor:
 
 
 def _how(code: int) -> str:
-    """How a process has ended, by asyncio's number for it."""
+    """How a process has ended, from asyncio's return code."""
     if code >= 0:
         return f"with exit code {code}"
     try:
@@ -224,7 +221,7 @@ def _how(code: int) -> str:
 
 @contextlib.contextmanager
 def _pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The reading and the writing end of a pipe, closed at the end. A child has of it only what it is given."""
+    """The reading and the writing end of a pipe, closed at the end. A child inherits only the ends that it is given."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb", 0) as source, os.fdopen(writing, "wb", 0) as sink:
         yield source, sink

@@ -1,4 +1,4 @@
-"""What the process has been given to reach workers with, whatever the configuration says."""
+"""The settings of this process for connections to workers, from flags and not from the configuration."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Optional
@@ -19,8 +19,8 @@ HookWorkers = Callable[[str, HookTarget, TransportLimits, Events], WorkerChannel
 
 
 class TransportConfig(Struct, frozen=True, kw_only=True):
-    """``redis`` is where the queues are, None where there is none; ``webhooks`` is how existing webhooks are found, and
-    what the gateway proves itself with there; ``hooks`` makes the workers of hooks, None where none is run.
+    """``redis`` has the queues, None: there are none; ``webhooks`` are addresses and credentials for existing webhooks;
+    ``hooks`` makes the workers of hooks, None: the process runs none.
     """
 
     redis: Optional["RedisAddress"] = None

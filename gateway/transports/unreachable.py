@@ -1,4 +1,4 @@
-"""A worker that this process has been given nothing to reach with: each call fails as CONFIGURATION, and says why."""
+"""A worker for which this process lacks the settings to connect: each call fails with CONFIGURATION and the reason."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,9 +17,9 @@ class UnreachableWorker:
 
     Args:
         name: the Worker's name.
-        target: where it is, as people are told.
-        why: why it cannot be called as long as this process lives, and what to do.
-        events: is told that it is there.
+        target: its address, for messages.
+        why: why this process can never call it, and what to do.
+        events: counts it as a worker.
     """
 
     def __init__(self, name: str, target: str, why: str, events: Events) -> None:

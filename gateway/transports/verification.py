@@ -1,6 +1,7 @@
-"""What the workers of a configuration say of the policies that are put to them, without serving anything.
+"""Verifies a configuration against its workers' descriptions, without serving it.
 
-A shadow is a policy like all others here: what its worker does not hold or refuses is a mistake, at the shadow's place.
+A shadow is verified like a policy: if its worker does not hold it, or rejects its settings, that is an error at the
+shadow's place.
 """
 
 from collections.abc import Sequence
@@ -20,10 +21,10 @@ from gateway.transports.workers import Workers
 
 
 class WorkerReport(Struct, frozen=True, kw_only=True):
-    """What one worker says of itself.
+    """The description of one worker.
 
-    ``why`` says why it has not said anything, "" if it has. ``versions`` and ``policies`` are what those who were
-    reached describe, in order; ``unused`` are those policies that nobody configures.
+    ``why`` is the reason why there is none, "" if there is one. ``versions`` and ``policies`` are those that its
+    reached replicas describe, in order; ``unused`` are the policies that the configuration does not name.
     """
 
     worker: Worker
@@ -34,10 +35,10 @@ class WorkerReport(Struct, frozen=True, kw_only=True):
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """What all of them say.
+    """The result for all workers.
 
-    ``refused`` are the policies that a worker cannot be asked about, by its own words: it holds no such policy, refuses
-    the settings, claims what is not granted. ``workers`` are those that describe themselves: all but webhooks.
+    ``refused`` are the policies that a worker's description excludes: it holds no such policy, rejects the settings, or
+    claims what is not granted. ``workers`` are those that describe themselves: all but webhooks.
     """
 
     refused: tuple[UnavailablePolicy, ...]
@@ -47,14 +48,14 @@ class Verification(Struct, frozen=True, kw_only=True):
 async def verified(
     configuration: Configuration, limits: TransportLimits, config: TransportConfig, *, wait_seconds: float
 ) -> Verification:
-    """Reach the workers (start those with a ``command``), and hold what they describe against the policies.
+    """Connect to the workers (start those with a ``command``), and compare their descriptions with the policies.
 
     Nothing is left running.
 
     Args:
         configuration: not ``fatal``.
         limits: of the calls.
-        config: what the workers are reached with.
+        config: settings and credentials for connections to workers.
         wait_seconds: how long the workers have to describe themselves.
     """
     configuration = replace(

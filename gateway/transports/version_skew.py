@@ -1,11 +1,10 @@
-"""Whether those who answer for one worker are of one version.
+"""Detects version skew: replicas of one worker that answer in different versions.
 
-Behind one address there may be many replicas, and while a new version is rolled out they are of two. Which of them
-answers a call, nobody here chooses: what was described is one replica's word. So an answer that names another version
-is a disagreement, and from then on nobody can tell whose verdict a cached one would stand in for, until there has been
-no further disagreement for a while.
+One address may have many replicas, and during a rolling update they have two versions. The gateway cannot choose which
+replica answers a call, and a description comes from one replica. So an answer in another version is a disagreement.
+From then on verdicts are not cached, until there has been no further disagreement for a while.
 
-An answer that names no version cannot disagree: the contract asks for it where there is more than one replica.
+An answer without a version cannot disagree: the contract requires a version if there is more than one replica.
 """
 
 import asyncio
@@ -14,12 +13,12 @@ from time import monotonic
 
 
 class VersionSkew:
-    """What is known of it, for all configurations that hold the worker.
+    """The version skew of one worker, shared by all configurations that use it.
 
-    ``disagreements`` counts what was told.
+    ``disagreements`` counts the reported ones.
 
     Args:
-        seconds: after the last disagreement, how long the versions are taken to differ.
+        seconds: how long after the last disagreement the versions are assumed to differ.
         clock: seconds that only grow.
     """
 
@@ -36,11 +35,11 @@ class VersionSkew:
         return self._last is None or self._clock() - self._last >= self._seconds
 
     def disagreed(self) -> bool:
-        """Somebody has answered in another version. Returns whether all was settled until now."""
+        """Record an answer in another version. Returns whether the version was settled until now."""
         was_settled = self.settled
         self._last = self._clock()
         self.disagreements += 1
-        # Whoever waits is woken, and the next one waits for the next: several configurations wait for the same.
+        # Wake all waiters, and give later ones a new event: several configurations wait.
         self._reported.set()
         self._reported = asyncio.Event()
         return was_settled

@@ -1,8 +1,8 @@
-"""How much a protobuf message holds, counted without parsing it: "a Protocol Buffer message is a series of key-value
-pairs", and each says how long it is.
+"""Counts the fields of a protobuf message without parsing it: "a Protocol Buffer message is a series of key-value
+pairs", and each has its length.
 
-Whoever parses a message pays for everything in it at once, a hundred bytes of memory for two on the wire; who counts
-pays for one number at a time, and stops when it is too many.
+Parsing a message allocates everything in it at once, a hundred bytes of memory for two on the wire. Counting allocates
+one number at a time, and stops at the limit.
 """
 
 from functools import lru_cache
@@ -12,7 +12,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
-"""The wire types that are followed by something. (Of groups, which nobody uses, each end counts as a field.)"""
+"""The wire types that have a value. (Each end of a group, a deprecated feature, counts as a field.)"""
 
 _BYTES: Final = {_FIXED64: 8, _FIXED32: 4}
 
@@ -34,16 +34,16 @@ def fields(content: bytes, most: int) -> int:
 
 
 def parsed(kind: type[_M], content: bytes, *, most: int, small: int = LARGE_BYTES) -> _M:
-    """The message that bytes are.
+    """The message in these bytes.
 
     Args:
-        kind: of which kind.
+        kind: its type.
         content: the bytes.
-        most: how many fields it may have, those of the messages in it included.
-        small: up to so many bytes nobody counts.
+        most: how many fields it may have, with those of its inner messages.
+        small: up to this size, fields are not counted.
 
     Raises:
-        DecodeError: they are none, or one with more fields.
+        DecodeError: they are invalid, or have more fields.
     """
     if len(content) > small and _count(content, most, _inner(kind.DESCRIPTOR)) > most:
         raise DecodeError(f"more than {most} fields")

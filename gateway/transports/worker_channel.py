@@ -1,7 +1,7 @@
-"""A worker as a configuration asks it, whatever its transport: grpc, queue, webhook or hook.
+"""The interface of a worker for a configuration, the same for all transports: grpc, queue, webhook and hook.
 
-All of them are ``WorkerChannel``. Those that hold several policies and say what these are (all but a webhook) are
-``DescribableChannel`` as well: they give descriptions, and judge settings.
+All workers are a ``WorkerChannel``. Those that hold several policies and describe them (all but a webhook) are a
+``DescribableChannel`` too: they have descriptions, and validate settings.
 """
 
 from collections.abc import Callable
@@ -17,18 +17,18 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.version_skew import VersionSkew
 
 Answered = Callable[[PolicyCall, Answer], object]
-"""Told the answer to a call."""
+"""Called with the answer to a call."""
 
 
 class WorkerError(Exception):
-    """Describe or ValidateSettings did not succeed; ``str(error)`` says who and why."""
+    """Describe or ValidateSettings failed; ``str(error)`` says of which worker, and why."""
 
 
 class SettingsValidator(Protocol):
-    """Somebody of a worker who can be asked about settings."""
+    """A replica of a worker that can validate settings."""
 
     async def validate_settings(self, policy: str, settings: bytes) -> pb.ValidateSettingsResponse:
-        """What the worker says of a policy's settings.
+        """The worker's answer about a policy's settings.
 
         Raises:
             WorkerError: it cannot be reached, fails, or answers with something else.
@@ -36,7 +36,7 @@ class SettingsValidator(Protocol):
 
 
 class WorkerChannel(Protocol):
-    """Puts asks to one worker."""
+    """Calls one worker."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class WorkerChannel(Protocol):
 
     @property
     def target(self) -> str:
-        """Where it is, as people are told."""
+        """Its address, for messages."""
 
     def ask(
         self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
@@ -61,50 +61,50 @@ class WorkerChannel(Protocol):
         """
 
     async def idle(self) -> None:
-        """Return when nothing is open."""
+        """Return when no call is open."""
 
     async def close(self) -> None:
-        """Break off what is open, and leave nothing behind."""
+        """Cancel open calls, and close all connections."""
 
 
 class DescribableChannel(WorkerChannel, Protocol):
-    """Says of itself which policies it holds."""
+    """A worker that describes the policies that it holds."""
 
     @property
     def version_skew(self) -> VersionSkew:
-        """Hears of answers in another version than the described one."""
+        """The version skew, to which answers in another than the described version are reported."""
 
     @property
     def live(self) -> tuple[Description, ...]:
-        """What those who can be asked say of themselves; more than one while the worker is being updated."""
+        """The descriptions of the replicas that can be called; more than one during a rolling update."""
 
     @property
     def is_doubted(self) -> bool:
-        """Whether an answer has contradicted what was described, which has not been described anew since."""
+        """Whether an answer has contradicted the description, and the worker has not been described again since."""
 
     @property
     def why(self) -> str:
-        """Why it cannot be asked at all; empty if it can."""
+        """Why it cannot be called at all; empty if it can."""
 
     @property
     def never(self) -> str:
-        """Why it cannot be asked as long as this process lives, so that nobody need wait for it; empty if it may be."""
+        """Why this process can never call it, so that no start waits for it; empty if it may be able to."""
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """Call this whenever who can be asked, or what they say of themselves, may have changed."""
+        """Call this whenever the replicas that can be called, or their descriptions, may have changed."""
 
     def unlisten(self, listener: Callable[[], object]) -> None:
-        """Don't any more."""
+        """Stop calling this."""
 
     def described(self) -> dict[Description, int]:
-        """Which descriptions those have who can be asked, and how many have each."""
+        """The descriptions of the replicas that can be called, and how many replicas have each."""
 
     def all_with(self, description: Description) -> tuple[SettingsValidator, ...]:
-        """Whom to ask about settings, of those who are described so."""
+        """The replicas with this description that can validate settings."""
 
 
 def count_worker_event(events: Events, worker: str, event: WorkerEvent, amount: int = 1) -> None:
-    """Report that something happened, so often; and that a limit was hit, where that is what happened."""
+    """Count an event of a worker; and a limit hit, if the event is one."""
     events.count(WORKER_EVENTS, worker, event, amount=amount)
     limit = LIMIT_OF.get(event)
     if limit is not None:

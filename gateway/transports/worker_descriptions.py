@@ -1,19 +1,18 @@
-"""One worker, as one configuration knows it: what each of its descriptions means for the policies that are put to it.
+"""The descriptions of one worker, for one configuration: the availability of each policy under each description.
 
-A worker may have many replicas, and while it is updated they say different things of themselves. Each distinct
-description is **worked out** once: every policy has a standing under it (``describing``). Of these standings
+A worker may have many replicas, and during a rolling update they have different descriptions. Each distinct description
+is **worked out** once: it gives every policy an availability (``description_validator``). Then
 
-* the policy's own is the one that most connections give it, of those under which it can be asked; while they are
-  even, it stays. If it can be asked under none, its failure is that of the most. While nobody is connected it stays;
-* an ask may go to whoever holds the policy as the ask's version does: with the same inputs and writes. Its document was
-  made for these;
-* the version is **settled** while all who are connected have it, and nobody has answered in another one lately
-  (``version_skew``). While nobody is connected it is settled as well, for there is nobody who could be of another
-  version; a cached verdict may then stand in for a worker that is away, which is what ``staleIfError`` is for. So it is
-  while nobody who is connected can be asked yet, since no description of theirs has been worked out: a worker that was
-  started again in another version is away until then.
+* the policy's availability is the one that most connections give it, of those under which it can be called; if two are
+  even, or no replica is connected, it stays. If it can be called under none, its failure is that of the most;
+* a call may go to each replica that holds the policy with the same inputs and writes as the call's version: its
+  document was made for these;
+* the version is **settled** while all connected replicas have it, and no answer was in another one lately
+  (``version_skew``). While no replica is connected it is settled too, because none can have another version; then a
+  cached verdict may replace that of an unavailable worker (``staleIfError``). It is also settled while no description
+  of a connected replica is worked out: a worker that was restarted in another version is unavailable until then.
 
-Where one configuration follows another, it knows what the one before knew of equal questions.
+A configuration that replaces another one takes over the availability of equal policies.
 """
 
 import asyncio
@@ -34,13 +33,13 @@ from gateway.transports.worker_channel import DescribableChannel, SettingsValida
 _LOG: Final = structlog.get_logger(__name__)
 
 RETRY_SECONDS: Final = (0.25, 5.0)
-"""First and longest pause before a worker that does not say anything about settings is asked again."""
+"""First and longest pause before the settings are validated again after a failure."""
 
 KEPT: Final = 8
-"""Descriptions whose meaning is known. An ask may be of a version that nobody is of any more."""
+"""Descriptions that stay worked out. A call may have a version that no replica has any more."""
 
 Question = tuple[Phase, str, bytes, Inputs, Writes]
-"""A policy of the worker, with settings and grants: equal questions have equal standings under one description."""
+"""A policy of the worker, with settings and grants: equal ones have equal availabilities under one description."""
 
 _Named = tuple[Phase, str]
 
@@ -88,12 +87,12 @@ class WorkerDescriptions:
         self._inherit(before)
 
     def fits(self, policy: Policy, version: str) -> frozenset[Description] | None:
-        """Who may be asked about a policy in a version; None: nobody knows of this version, so anybody."""
+        """The descriptions whose replicas may judge a policy in a version; None: the version is unknown, so all may."""
         versions = self._fits.get((policy.phase, policy.qualified_name))
         return None if versions is None else versions.get(version)
 
     def is_settled(self, policy: Policy, version: str) -> bool:
-        """Whether everybody who can answer is known to be of this version."""
+        """Whether all replicas that can answer are known to have this version."""
         availability = self._elected.get((policy.phase, policy.qualified_name))
         return (
             isinstance(availability, Described)
@@ -110,15 +109,15 @@ class WorkerDescriptions:
         return not any(description in self._worked for description in live)
 
     def is_known(self, policy: Policy, version: str) -> bool:
-        """Whether somebody who is connected has described this version."""
+        """Whether a connected replica has described this version."""
         return any(description.version_of(policy.policy) == version for description in self._worker.live)
 
     def disagreed(self) -> bool:
-        """An answer was of another version than was described. Whether that is news."""
+        """Record an answer in another version than the described one. Returns whether it is the first."""
         return self._worker.version_skew.disagreed()
 
     def elected(self) -> dict[Question, PolicyAvailability]:
-        """The standing of each question."""
+        """The availability of each distinct policy."""
         return {
             _question(policy): availability
             for policy in self._policies
@@ -126,7 +125,7 @@ class WorkerDescriptions:
         }
 
     async def keep(self) -> NoReturn:
-        """Keep what is known up to date, until cancelled."""
+        """Keep the descriptions up to date, until cancelled."""
         pause = RETRY_SECONDS[0]
         self._worker.listen(self._woken.set)
         try:
@@ -148,7 +147,7 @@ class WorkerDescriptions:
             self._worker.unlisten(self._woken.set)
 
     async def _work_out_all(self) -> str:
-        """Find out what each description means; why that is not known of one of them, or nothing."""
+        """Work out each description. Returns why one of them failed, or an empty text."""
         failed = ""
         for description in self._worker.live:
             why = ""
@@ -160,21 +159,21 @@ class WorkerDescriptions:
         return failed
 
     async def _tried(self, description: Description, judge: SettingsValidator) -> str:
-        """Why a description could not be worked out with somebody's help, or nothing."""
+        """Work out a description with one replica. Returns why that failed, or an empty text."""
         try:
             await self._work_out(description, judge)
         except WorkerError as error:
             return str(error)
-        except Exception as error:  # noqa: BLE001 - logged, and tried again: nobody else would
+        except Exception as error:  # noqa: BLE001 - logged, and tried again
             _LOG.exception("describing a worker failed inside the gateway", worker=self._worker.name)
             return f"{type(error).__name__} in the gateway; see its log"
         return ""
 
     async def _work_out(self, description: Description, judge: SettingsValidator) -> None:
-        """Find out what a description means for all policies.
+        """Work out a description: validate it for all policies.
 
         Raises:
-            WorkerError: the worker cannot be asked about settings.
+            WorkerError: the worker cannot validate settings.
         """
         worked = self._worked.get(description, {})
         missing = [policy for policy in self._policies if _question(policy) not in worked]
@@ -192,15 +191,15 @@ class WorkerDescriptions:
         )
 
     def _elect(self) -> None:
-        """See under which description each policy stands."""
+        """Choose the availability of each policy."""
         counted = {each: number for each, number in self._worker.described().items() if each in self._worked}
-        # Who is connected and not serving is better than nobody.
+        # A connected replica that is not serving is better than none.
         counted = counted or {each: 1 for each in self._worker.live if each in self._worked}
         self._forget(counted)
         elected_anew = False
         for policy in self._policies:
             named, question = (policy.phase, policy.qualified_name), _question(policy)
-            # A description that another configuration worked out says nothing of a question that is new here.
+            # A description that another configuration worked out has no availability of a policy that is new here.
             said = [
                 (self._worked[each][question], number)
                 for each, number in counted.items()
@@ -220,7 +219,7 @@ class WorkerDescriptions:
             self._changed()
 
     def _forget(self, counted: dict[Description, int]) -> None:
-        """All but those that are connected, and the latest others."""
+        """Forget all descriptions except those of connected replicas, and the latest others."""
         for description in tuple(self._worked):
             if len(self._worked) <= max(KEPT, len(counted)):
                 return
@@ -267,7 +266,7 @@ class WorkerDescriptions:
     def _learn(
         self, worked: Mapping[Description, Mapping[Question, PolicyAvailability]], questions: Collection[Question]
     ) -> None:
-        """What some descriptions mean for the questions that are ours: those who can be asked."""
+        """Take over the availabilities of equal policies that can be called."""
         for description, meanings in worked.items():
             known: dict[Question, PolicyAvailability] = {
                 question: availability
@@ -279,7 +278,7 @@ class WorkerDescriptions:
 
 
 def known_before(found: Iterable[WorkerDescriptions | None]) -> tuple[WorkerDescriptions, ...]:
-    """Those that there are."""
+    """The descriptions without None."""
     return tuple(each for each in found if each is not None)
 
 
@@ -290,7 +289,7 @@ def _question(policy: Policy) -> Question:
 def _most(
     availabilities: list[tuple[PolicyAvailability, int]], before: PolicyAvailability | None
 ) -> PolicyAvailability:
-    """The standing that most connections give, the one before if it is among these; one that can be asked first."""
+    """The availability that most connections give: callable ones first, and the one before if it is among the most."""
     usable = [
         (availability, count) for availability, count in availabilities if isinstance(availability, Described)
     ] or availabilities

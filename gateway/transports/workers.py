@@ -1,18 +1,17 @@
-"""All workers of one configuration: connected, described, their policies' settings validated. Who may be asked, and
-how.
+"""All workers of one configuration: connects to them, describes them, and calls them.
 
-A policy's **standing** is the version that its worker described, or why it cannot be asked. It starts with "not
-described yet" and is worked out for each new connection, in the background: no review ever waits for it. While a
-worker is away its policies keep their last standing; their asks fail as WORKER_UNAVAILABLE.
+A policy's **availability** is the version that its worker described, or the reason why it cannot be called. It starts
+with "not described yet" and is updated for each new connection, in the background: no review waits for it. While a
+worker is unavailable its policies keep their last availability, and their calls fail with WORKER_UNAVAILABLE.
 
-Where one configuration follows another, a policy keeps its standing too, if it is the same question to the same
-worker: same Worker, policy, phase, settings, inputs and writes. So a change of one policy waits for nobody else's
-worker. Whatever is new or changed is described and validated anew.
+In a configuration that replaces another, an equal policy keeps its availability: same Worker, policy, phase, settings,
+inputs and writes. So a change of one policy does not wait for other workers. New and changed policies are described and
+validated again.
 
-Shadows of policies are reached here too, and stand beside all of that (``shadows``).
+Shadows of policies are called by their own component (``shadows``).
 
-A policy's verdicts may be cached while its version is **settled**: what was described holds (see
-``worker_descriptions``), and nobody has answered in another version lately (see ``version_skew``).
+A policy's verdicts may be cached while its version is **settled**: all connected replicas describe it (see
+``worker_descriptions``), and no answer was in another version lately (see ``version_skew``).
 """
 
 import asyncio
@@ -42,14 +41,14 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class Workers:
-    """Reaches the workers of a configuration. A PolicyCaller.
+    """Calls the workers of a configuration. A PolicyCaller.
 
     Args:
-        configuration: whose workers are connected and whose policies are put to them.
+        configuration: has the workers and their policies.
         limits: of the calls.
-        changed: called in the loop whenever a standing has changed.
-        pool: has the connections and processes; a pool of its own if None.
-        before: those whose standings hold here too, where the question is the same; with the same pool.
+        changed: called in the loop whenever an availability has changed.
+        pool: has the connections and processes; None: a pool of its own.
+        before: the workers of the previous configuration, with the same pool; equal policies keep their availability.
     """
 
     def __init__(
@@ -81,13 +80,11 @@ class Workers:
         self.shadows = Shadows(policies, self._limits.message_characters, self._report_changed)
 
     def availabilities(self, phase: Phase) -> Mapping[str, PolicyAvailability]:
-        """The standing of each policy of a phase, by qualified name. Policies that are missing are not described
-        yet.
-        """
+        """The availability of each policy of a phase, by qualified name. A policy without one is not described yet."""
         return self._availabilities.of(phase)
 
     def known(self, call: PolicyCall) -> None:
-        """Nothing is: a worker has to be called."""
+        """None: a worker has to be called."""
 
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
         """Call the policy's worker, as its transport does."""
@@ -97,17 +94,17 @@ class Workers:
         return self._held[name].connection.ask(call, waiter.answered, fits)
 
     def settled(self, call: PolicyCall) -> bool:
-        """Whether everybody who can answer ``call`` is known to be of ``call.version``: verdicts may be reused."""
+        """Whether all replicas that can answer ``call`` are known to have ``call.version``: verdicts may be reused."""
         name = call.policy.worker
         worker_descriptions = self._acquaintances.get(name)
         if worker_descriptions is None:
-            # A webhook says nothing of itself: it is one that is configured so, and that is all anybody knows.
+            # A webhook has no description: only its configuration is known.
             return name in self._held
         return worker_descriptions.is_settled(call.policy, call.version)
 
     def disagreed(self, call: PolicyCall, version: str) -> None:
-        """An answer to ``call`` is of ``version``. If that is what nobody has described, the worker is described again
-        at once, and its policies are not settled for a while (``TransportLimits.worker_settle_seconds``).
+        """An answer to ``call`` has ``version``. If no connected replica has described it, the worker is described
+        again at once, and its policies are not settled for ``TransportLimits.worker_settle_seconds``.
         """
         worker_descriptions = self._acquaintances.get(call.policy.worker)
         if worker_descriptions is None or version == "" or worker_descriptions.is_known(call.policy, version):
@@ -125,16 +122,16 @@ class Workers:
             )
 
     def worker_descriptions(self, reached: PooledWorker) -> WorkerDescriptions | None:
-        """What is known here of a worker, if it is one of those reached here that say anything of themselves."""
+        """The descriptions of a worker, if it is in use here and describes itself."""
         name = reached.connection.name
         return self._acquaintances.get(name) if self._held.get(name) is reached else None
 
     async def start(self, *, wait_seconds: float = 0.0) -> None:
-        """Start what is ours to start, connect to all, and wait a little for them, so that the first review finds them.
+        """Start the workers with a command, connect to all, and wait for their descriptions before the first review.
 
         Args:
-            wait_seconds: how long at most until every worker has been described, but for those that are only asked as
-                shadows; 0 does not wait.
+            wait_seconds: how long at most to wait until every worker is described, except those that only shadows use;
+                0 does not wait.
         """
         for worker in self._configuration.workers.values():
             reached = self._pool.take(worker)
@@ -150,7 +147,7 @@ class Workers:
             await self._wait(wait_seconds)
 
     def descriptions(self, worker: str) -> tuple[Description, ...]:
-        """What those who can be asked of a worker say of themselves; none while nobody has said anything."""
+        """The descriptions of the replicas of a worker that can be called."""
         leased = self._held.get(worker)
         return (
             ()
@@ -159,7 +156,7 @@ class Workers:
         )
 
     def why_undescribed(self, worker: str) -> str:
-        """Why nothing is known of a worker yet, as far as anybody knows; "" if it is described."""
+        """Why a worker is not described yet; "" if it is described."""
         if self._described[worker].is_set() and self.descriptions(worker):
             return ""
         leased = self._held.get(worker)
@@ -167,7 +164,7 @@ class Workers:
         return self._why(worker) or f"worker {worker!r} has not described itself in time{at}; see whether it runs there"
 
     async def close(self) -> None:
-        """Let go of all workers. Those that nobody else holds are given up; with a pool of its own, at once."""
+        """Release all workers. Those that no other configuration uses are closed; with a pool of its own, at once."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -209,7 +206,7 @@ class Workers:
         )
 
     def _know_webhook(self, worker: Worker) -> None:
-        """It can be asked about whatever it is configured for, and sees and changes all that is granted."""
+        """Set the availability of a webhook's policies. A webhook sees and may change all that is granted."""
         for policy in self._policies[worker.name]:
             self._availabilities.set(policy, webhook_availability(policy, worker))
         self._described[worker.name].set()
@@ -247,7 +244,7 @@ class Workers:
         )
 
     def _why(self, name: str) -> str:
-        """Why a worker is not described yet: what it says itself, else what its policies are told."""
+        """Why a worker is not described yet: from its process or connection, else from a policy's availability."""
         problem = self._problem(name)
         if problem is not None:
             return f"{problem.message}; {problem.hint}"
@@ -256,7 +253,7 @@ class Workers:
         reported = (self._availabilities.get(policy) for policy in self._policies[name])
         return own or next((each.message for each in reported if isinstance(each, Unavailable)), "")
 
-    # ---------------------------------------------------------------------------------------------- standing
+    # ------------------------------------------------------------------------------------------ availability
 
     async def _reach_and_describe(self, worker: Worker) -> None:
         if worker.name not in self._held:
@@ -272,7 +269,7 @@ class Workers:
         if never:
             self._undescribed(worker.name, never)
             self._report_undescribed(worker.name, 0.0)
-            self._described[worker.name].set()  # nobody need wait for it
+            self._described[worker.name].set()  # no start needs to wait for it
             return
         self._undescribed(
             worker.name,
@@ -281,17 +278,17 @@ class Workers:
         await self._acquaintances[worker.name].keep()
 
     def _not_described(self, worker: str, why: str) -> None:
-        """It could not be described. What was described before stands."""
+        """The worker could not be described. An earlier description stays."""
         if not self._described[worker].is_set():
             self._undescribed(worker, why)
 
     def _problem(self, worker: str) -> Unavailable | None:
-        """What became of its process, where the gateway starts it and it does not run."""
+        """Why its process does not run, if the gateway starts it."""
         leased = self._held.get(worker)
         return None if leased is None or leased.supervisor is None else leased.supervisor.problem
 
     def _undescribed(self, worker: str, why: str) -> None:
-        """None of its policies can be asked, but for those that could be when the configuration changed."""
+        """Mark its policies as undescribed, except those that are described already."""
         for policy in self._policies[worker]:
             if self._availabilities.described(policy) is None:
                 self._availabilities.set(policy, self._problem(worker) or undescribed(why), reported=False)
