@@ -27,10 +27,13 @@ Concerned = Mapping[int, Ruled]
 """The indexes of the policies that have a rule about a request, in chain order, each with the result of its rules."""
 
 KEPT: Final = 50_000
-"""The size of all answers: each counts 10 plus the number of its policies, at 60 to 100 bytes. So they take at most
-5 MB: 5,000 combinations without a policy, or 24 with 2,000 policies."""
+"""The size of all answers. Each counts 10, plus the number of its policies, plus 1 for each 100 characters of its key (a
+key of Kubernetes' own resources has 200). At 60 to 100 bytes they take at most 5 MB: 4,000 combinations without a
+policy, or 24 with 2,000 policies. A name of a megabyte, which only a client other than kube-apiserver sends, counts
+10,000, so such names take at most 20 MB (4 bytes for a character)."""
 
 _ANSWER: Final = 10
+_CHARACTERS: Final = 100
 
 _Bucket = tuple[str, str, str]
 """Group, resource, subresource."""
@@ -110,7 +113,7 @@ class RuleIndex:
             yield request.request_resource, request.request_sub_resource
 
     def _keep(self, key: Hashable, found: Concerned) -> None:
-        size = _ANSWER + len(found)
+        size = _ANSWER + len(found) + len(repr(key)) // _CHARACTERS
         if size > self._kept:
             return
         if size > self._left:

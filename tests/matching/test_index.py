@@ -45,7 +45,7 @@ def policies_of(written):
 
 
 @pytest.mark.property
-@given(WRITTEN, st.lists(requests() | TRAFFIC, min_size=1, max_size=6), TABLES, st.sampled_from([0, 12, 1000]))
+@given(WRITTEN, st.lists(requests() | TRAFFIC, min_size=1, max_size=6), TABLES, st.sampled_from([0, 20, 1000]))
 def test_a_look_up_is_what_asking_each_policy_comes_to(written, asked, table, kept):
     """For any rules and requests, in chain order, whether or not the answer was kept from a request before."""
     policies = policies_of(written)
@@ -82,6 +82,15 @@ def test_answers_are_bounded():
         assert not index.concerned(request({}, resource={"group": "", "version": "v1", "resource": name}))
         assert index.concerned(request({})) == {0: MATCHED}
     assert len(index._answers) <= 5
+
+
+def test_long_names_are_not_kept():
+    """The texts of a key count: names that a client made long are found by the rules each time."""
+    index = RuleIndex([policy("pods")], kept=50)
+    for number in range(4):
+        name = str(number) * 10_000
+        assert not index.concerned(request({}, resource={"group": "", "version": "v1", "resource": name}))
+    assert not index._answers
 
 
 def test_the_clients_own_resource_is_read_for_exact_policies_only():
