@@ -195,7 +195,8 @@ async def test_the_next_configuration_knows_of_the_disagreement():
     """A disagreement is the worker's: whoever holds the same one is not settled either, and describes it again."""
     replicas = Rolling()
     async with replicas.served() as target:
-        known, limits = configured(judge(), labels=target), TransportLimits()
+        # One connection: a second one that is described late would know the new version before it is answered.
+        known, limits = configured(judge(), labels=target), TransportLimits(worker_connections=1)
         pool = WorkerPool(limits)
         first = Workers(known, limits, pool=pool)
         second = Workers(known, limits, pool=pool, before=(first,))
