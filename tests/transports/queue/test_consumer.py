@@ -39,7 +39,7 @@ def patient(monkeypatch):
 @pytest.fixture
 def quick(monkeypatch):
     """What a consumer does each second it does all the time."""
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.02)
 
 
 # --------------------------------------------------------------------------------------------------- answers

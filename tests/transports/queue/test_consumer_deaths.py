@@ -32,7 +32,7 @@ async def queue(queue):
 @pytest.fixture
 def quick(monkeypatch):
     """What a consumer does each second it does all the time, and it takes the dead for dead sooner."""
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.02)
     monkeypatch.setattr(heartbeat, "DEAD_SECONDS", 0.2)
 
 
@@ -147,7 +147,7 @@ async def test_cancelled_work_of_a_dead_consumer(queue, quick):
 
 async def test_what_is_in_hand_is_renewed(queue, monkeypatch):
     """A living consumer's slow work is never idle for long, and stays delivered once."""
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.02)
     async with consuming(queue, Judge(holds=True)) as running:
         number = await queue.put()
         await until(lambda: running.judge.asked)

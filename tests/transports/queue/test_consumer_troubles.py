@@ -196,7 +196,7 @@ async def test_something_else_where_the_queue_should_be(queue, log):
 
 async def test_a_user_with_no_more_rights_than_documented(queue, redis, monkeypatch):
     """The ACL of docs/queues.md is enough for all that a consumer does, claims and its departure included."""
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.02)
     monkeypatch.setattr(heartbeat, "DEAD_SECONDS", 0.2)
     monkeypatch.setattr(heartbeat, "TIDY_SECONDS", 0.0)
     monkeypatch.setattr(heartbeat, "GONE_SECONDS", 0.1)

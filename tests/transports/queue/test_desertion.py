@@ -32,7 +32,7 @@ def quick(monkeypatch):
     """What a gateway does each second it does all the time, and it waits for nobody as long; but nobody who has an ask
     in hand is taken for dead because this machine has stood still.
     """
-    monkeypatch.setattr(exchange, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(exchange, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr(desertion, "GRACE_SECONDS", 0.3)
     monkeypatch.setattr(desertion, "DEAD_SECONDS", 60.0)
     monkeypatch.setattr(desertion, "IN_DOUBT_SECONDS", 60.0)
@@ -160,7 +160,7 @@ async def test_asks_that_fit_no_other_lane(redis, queue, key_file, quick):
 
 async def test_a_bridge_that_comes_back_in_time(redis, queue, key_file, monkeypatch):
     """A restart costs nobody an answer."""
-    monkeypatch.setattr(exchange, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(exchange, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr(desertion, "GRACE_SECONDS", 60.0)
     async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
         await made.met()

@@ -188,7 +188,7 @@ async def test_side_effects_of_which_nobody_knows_whether_redis_took_them(redis,
     so its answer is waited for.
     """
     # Behind a look that Redis does not answer, it would not be written at all.
-    monkeypatch.setattr(exchange, "BEAT_SECONDS", 3600.0)
+    monkeypatch.setattr(exchange, "HEARTBEAT_SECONDS", 3600.0)
     async with consuming(queue) as consumer, gateway(redis, key_file, queue_redis_seconds=2.0) as made:
         await made.met()
         redis.pause()
