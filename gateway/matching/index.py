@@ -27,10 +27,10 @@ Concerned = Mapping[int, Ruled]
 """The indexes of the policies that have a rule about a request, in chain order, each with the result of its rules."""
 
 KEPT: Final = 50_000
-"""The size of all answers. Each counts 10, plus the number of its policies, plus 1 for each 100 characters of its key (a
-key of Kubernetes' own resources has 200). At 60 to 100 bytes they take at most 5 MB: 4,000 combinations without a
-policy, or 24 with 2,000 policies. A name of a megabyte, which only a client other than kube-apiserver sends, counts
-10,000, so such names take at most 20 MB (4 bytes for a character)."""
+"""The size of all answers. Each counts 10, plus the number of its policies, plus 1 for each 100 characters of its key
+(that of a Kubernetes resource has 200). At 60 to 100 bytes they take at most 5 MB: 4,000 combinations without a policy,
+or 24 with 2,000 policies. A name of a megabyte, which only a client other than kube-apiserver sends, counts 10,000, so
+such names take at most 20 MB (4 bytes for a character)."""
 
 _ANSWER: Final = 10
 _CHARACTERS: Final = 100

@@ -391,7 +391,7 @@ async def test_keys_are_read_again(queue, quick):
 
 async def test_why_nobody_can_be_asked(queue, quick, log, monkeypatch):
     """It is why no work is taken, whatever it is by now; each time that it lasts, one warning says so."""
-    monkeypatch.setattr(consuming_module, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(consuming_module, "REPORT_SECONDS", 0.0)
     judge = Judge()
     judge.consumer_description = None
 
