@@ -112,7 +112,7 @@ def test_an_object_that_the_api_server_would_convert_is_not_decided(reviewed, no
     rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v2"], "resources": ["pods"]}
     done = reviewed(no_consumer(rules=[rule], failurePolicy=failure_policy), "--phase", "validate", file(CREATE))
     assert done.code == COULD_NOT
-    assert "is about pods in v2, and the review brings it in v1: the API server would convert" in done.err
+    assert "matches pods in v2, but the review has it in v1: the API server would convert the object" in done.err
     assert "WRONG_VERSION" not in done.out + done.err
 
 
