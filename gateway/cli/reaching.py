@@ -39,7 +39,7 @@ def chosen_transport_config(values: dict[str, Any]) -> TransportConfig:
 
 
 class HookWorkerFactory:
-    """Makes the workers of hooks, which share the limits of one process: a ``HookWorkers`` of ``transports.means``."""
+    """Makes the workers of hooks, which share the limits of one process: ``HookWorkers`` of ``transport_config``."""
 
     def __init__(self) -> None:
         self._runner: HookRunner | None = None

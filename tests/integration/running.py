@@ -7,12 +7,14 @@ import json
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from gateway.cli.reaching import HookWorkerFactory
 from gateway.engine.plan import Described
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Phase
 from gateway.serving.app import Gateway
 from gateway.serving.settings import Settings
+from gateway.transports.transport_config import TransportConfig
 from tests.integration.client import AsyncClient
 from tests.integration.process import WAIT_SECONDS
 from tests.samples import sample_value
@@ -118,6 +120,7 @@ async def running(known, certificates, context, *, wait=WAIT_SECONDS, **settings
     """
     assert not known.fatal, known.errors
     served = Running(context)
+    settings.setdefault("transport_config", TransportConfig(hooks=HookWorkerFactory()))
     chosen = Settings(
         listen=("127.0.0.1", 0),
         admin_listen=("127.0.0.1", 0),

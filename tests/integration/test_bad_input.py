@@ -215,7 +215,7 @@ def test_what_is_no_http_is_refused(client, heard):
     answer = client.send(b"\x00\x01\x02 nonsense\r\n\r\n")
     assert answer.status == 400
     assert is_one_line(answer)
-    assert heard("no HTTP/1.1 request")
+    assert heard("not an HTTP/1.1 request")
 
 
 def test_plain_http_is_told_so(process, client, heard):

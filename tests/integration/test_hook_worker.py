@@ -223,7 +223,7 @@ async def test_the_worker_stops_when_a_hook_changes(hook_worker, tmp_path):
     process = hook_worker(tmp_path / "hooks")
     bash_hook(tmp_path / "hooks", "echo")
     assert await asyncio.to_thread(process.wait, WAIT_SECONDS) == 0
-    why = f"a hook has changed: {tmp_path}/hooks/hook.sh; stopping, to be started again"
+    why = f"hook {tmp_path}/hooks/hook.sh has changed; stopping, to be started again"
     assert any(why in line for line in process.log.all()), process.log.all()
 
 
@@ -242,7 +242,7 @@ async def test_the_worker_logs_what_it_ignores(hook_worker, tmp_path):
     lines = [json.loads(line) for line in process.log]
     warned = [line["message"] for line in lines if line["level"] == "warning"]
     assert len(warned) == 3, lines
-    assert "idle.sh:1: may not be executed" in warned[0]
+    assert "idle.sh:1: is not executable" in warned[0]
     assert "hook.sh --config:1: schedule: " in warned[1]
     assert "pods/ephemeralcontainers" in warned[2]
 
