@@ -75,12 +75,12 @@ class InvocationRecord(Struct, frozen=True, kw_only=True):
     @property
     def failed_open(self) -> bool:
         """A failure that the policy's failurePolicy ignores."""
-        return isinstance(self.answer, Failure) and self.enforced and not refuses(self.answer, self.policy)
+        return isinstance(self.answer, Failure) and self.enforced and not self.failed_closed
 
     @property
     def failed_closed(self) -> bool:
         """A failure that refuses the request."""
-        return self.enforced and isinstance(self.answer, Failure) and refuses(self.answer, self.policy)
+        return isinstance(self.answer, Failure) and self.enforced and refuses(self.answer, self.policy)
 
     @property
     def silent(self) -> bool:
@@ -96,7 +96,4 @@ class InvocationRecord(Struct, frozen=True, kw_only=True):
     @property
     def refuses(self) -> bool:
         """Whether this turn refuses the request."""
-        answer = self.answer
-        if self.policy.mode is not Mode.ENFORCE or answer is None:
-            return False
-        return isinstance(answer, Deny) or (isinstance(answer, Failure) and refuses(answer, self.policy))
+        return self.failed_closed or (self.enforced and isinstance(self.answer, Deny))

@@ -114,28 +114,10 @@ class Gateway:
         )
         self._background: list[asyncio.Task[None]] = []
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
-        lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
-        idempotency_check = IdempotencyCheck(
-            self._replays, self.metrics, share=settings.idempotency_sample_ratio, lines=lines
-        )
-        shadowing = ShadowComparison(self._replays, self.metrics, share=settings.shadow_sample_ratio, lines=lines)
         self._routes = RouteTable(self._rollout, settings.hooks)
         self._certificate_file: Path | None = None
         self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
-        self._judge = ReviewHandler(
-            self._rollout,
-            events=self.metrics,
-            consumers=(
-                self.metrics,
-                DecisionLog(),
-                *((idempotency_check,) if settings.idempotency_sample_ratio else ()),
-                *consumers,
-            ),
-            shadows=shadowing if settings.shadow_sample_ratio else None,
-            depth=settings.limits.depth,
-            patch_limits=settings.patch_limits,
-            prefetch=settings.prefetch,
-        )
+        self._judge = self._review_handler(consumers)
         self.front = HttpServer(
             judge=self._judge, refuse=refusal, routes=self._routes, limits=settings.limits, events=self.metrics
         )
@@ -146,6 +128,27 @@ class Gateway:
             metrics=self._exposition,
             purge=PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
             limits=settings.limits,
+        )
+
+    def _review_handler(self, consumers: Sequence[DecisionObserver]) -> ReviewHandler:
+        """The handler of all reviews, with those who observe its decisions."""
+        settings = self.settings
+        lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
+        observers: list[DecisionObserver] = [self.metrics, DecisionLog()]
+        if settings.idempotency_sample_ratio:
+            share = settings.idempotency_sample_ratio
+            observers.append(IdempotencyCheck(self._replays, self.metrics, share=share, lines=lines))
+        shadows = None
+        if settings.shadow_sample_ratio:
+            shadows = ShadowComparison(self._replays, self.metrics, share=settings.shadow_sample_ratio, lines=lines)
+        return ReviewHandler(
+            self._rollout,
+            events=self.metrics,
+            consumers=(*observers, *consumers),
+            shadows=shadows,
+            depth=settings.limits.depth,
+            patch_limits=settings.patch_limits,
+            prefetch=settings.prefetch,
         )
 
     @property

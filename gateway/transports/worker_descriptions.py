@@ -52,9 +52,9 @@ class WorkerDescriptions:
         configured: the same worker as the configuration has it.
         policies: which are put to it.
         characters: how much of the worker's own words is kept in one message.
-        reported: takes a policy's standing.
-        known: called when there is a standing for each policy.
-        changed: called after the standings of some policies were told.
+        reported: takes a policy's availability.
+        known: called when the availability of each policy is known.
+        changed: called after the availability of some policies was reported.
         failed: told, in one sentence, why it cannot be described.
         before: what was known of the same worker before.
     """

@@ -288,7 +288,7 @@ class GrpcWorker:
         self.count(WorkerEvent.UNSOLICITED_LIMIT if unsolicited_limit else WorkerEvent.STREAM_BROKE)
         _LOG.warning("a stream to a worker broke", worker=self.name, address=connection.address, next=why)
 
-    # --------------------------------------------------------------------------------------------- its standing
+    # ----------------------------------------------------------------------------------------- its availability
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever somebody is connected, described or lost."""

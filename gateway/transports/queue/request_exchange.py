@@ -114,7 +114,6 @@ class RequestExchange:
         """Whether somebody is there whose messages cannot be opened."""
         self._abandoned = AbandonedStreams(names)
         self._presences = PresenceReader(seals)
-        self._removable: list[str] = []
         self._read_to = _START
         self._has_replies = False
         self._back_since: int | None = None

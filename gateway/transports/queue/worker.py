@@ -242,7 +242,7 @@ class QueueWorker:
             return self._failures.unknown(self._seals.fingerprints)
         return self._failures.no_consumer()
 
-    # ------------------------------------------------------------------------------------------ its standing
+    # -------------------------------------------------------------------------------------- its availability
 
     @property
     def live(self) -> tuple[Description, ...]:
