@@ -15,10 +15,10 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers \
-  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate kit workers-gateway proto docs lock clean
+  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e kit workers-gateway proto docs lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(VENV)/.run: requirements/run.txt pyproject.toml workers/python/pyproject.toml
 	@echo "Setting up $(VENV) (once; about a minute) ..."
@@ -44,13 +44,13 @@ jq:
 	  || echo "There is no jq, and it cannot be installed: the tests of shell hooks are skipped."
 
 test: $(VENV)/.dev  ## set up and run the tests that start no process (under three minutes)
-	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults and not e2e" -n auto --dist loadfile $(ARGS)
 
 integration: $(VENV)/.dev jq  ## the tests that start processes: the whole gateway, workers, hooks, Redis, commands (under five minutes)
-	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults and not e2e" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults" -n auto --dist worksteal --timeout 900 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults and not e2e" -n auto --dist worksteal --timeout 900 $(ARGS)
 
 faults: $(VENV)/.dev  ## what becomes of a queue when Redis, bridges and workers are killed, stopped and restarted (three minutes)
 	@$(BIN)/python -m pytest -m faults -n 2 --dist loadfile --timeout 300 $(ARGS)
@@ -78,6 +78,12 @@ build-migrate:
 
 workers-gateway: build-workers build-agnhost build-migrate jq  ## the same reviews through the gateway to the workers of all languages, new projects, agnhost, a manager
 	@$(BIN)/python -m pytest -m workers tests/workers tests/webhooks tests/migrate tests/integration -n 2 --dist loadfile --timeout 600 $(ARGS)
+
+build-apiserver:
+	@$(MAKE) --no-print-directory -C tests/e2e/apiserver build
+
+e2e: $(VENV)/.dev build-apiserver  ## gateways behind a real kube-apiserver (under two minutes; building that, once, takes up to twelve)
+	@$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract, the words of names
 	@$(BIN)/ruff check .

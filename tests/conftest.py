@@ -37,11 +37,12 @@ def redis(redis_server):
 # ------------------------------------------------------------------------------------------- integration tests
 
 INTEGRATION = Path(__file__).parent / "integration"
+E2E = Path(__file__).parent / "e2e"
 
 OF_PROCESSES = frozenset({"demo", "demo_started", "redis_server", "run_process", "serve", "serving"})
 """Fixtures that start processes: a test that asks for one is an integration test."""
 
-LEFT_TO_OTHERS = ("integration", "workers", "faults", "long")
+LEFT_TO_OTHERS = ("integration", "e2e", "workers", "faults", "long")
 """Marks of tests that `make test` leaves to other targets."""
 
 _started: list[str] = []
@@ -52,7 +53,9 @@ _started: list[str] = []
 def pytest_collection_modifyitems(items):
     """Mark the tests of the whole gateway, and those whose fixtures start processes."""
     for item in items:
-        if item.path.is_relative_to(INTEGRATION) or OF_PROCESSES.intersection(item.fixturenames):
+        if item.path.is_relative_to(E2E):
+            item.add_marker("e2e")
+        elif item.path.is_relative_to(INTEGRATION) or OF_PROCESSES.intersection(item.fixturenames):
             item.add_marker("integration")
 
 

@@ -1,0 +1,122 @@
+"""A real kube-apiserver with its etcd (``apiserver/``): its users, its credentials for webhooks, its audit log.
+
+It has no controllers: no namespace is ever gone, no Deployment makes Pods.
+"""
+
+import json
+import ssl
+import subprocess
+from pathlib import Path
+
+from tests.authorities import Authority
+from tests.integration.process import WAIT_SECONDS, Lines
+
+_MODULE = Path(__file__).parent / "apiserver"
+
+ADMIN, JANE = "admin", "jane"
+"""Bearer tokens, which are the users' names: who may do anything, and who may edit what is in namespaces."""
+
+_USERS = f'{ADMIN},{ADMIN},1,"system:masters"\n{JANE},{JANE},2,"developers"\n'
+
+_CREDENTIALS = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "users": [{"name": "*", "user": {"client-certificate": "webhooks.crt", "client-key": "webhooks.key"}}],
+}
+"""What it proves itself with to every webhook that wants to see a certificate."""
+
+_AUDITED = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived", "ResponseStarted"],
+    "rules": [{"level": "None", "users": ["system:apiserver"]}, {"level": "Request"}],
+}
+"""At this level the annotations of mutating webhooks are complete."""
+
+
+def _admission(credentials):
+    webhooks = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "WebhookAdmissionConfiguration",
+        "kubeConfigFile": str(credentials),
+    }
+    plugins = [
+        {"name": name, "configuration": webhooks} for name in ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
+    ]
+    return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins}
+
+
+class ApiServer:
+    """One process. ``directory`` is an empty one, for its files; ``clients`` issued its client certificate."""
+
+    def __init__(self, directory):
+        program = _MODULE / "bin/apiserver"
+        assert program.exists(), f"{program} is not there: build it with `make -C {_MODULE} build`"
+        self._authority = Authority("kube-apiserver")
+        self.clients = Authority("kube-apiserver's clients")
+        self.process = subprocess.Popen(
+            [program, directory / "etcd", *self._flags(directory)],
+            # It ends when this pipe does, whatever becomes of us.
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._out, self._err = Lines(self.process.stdout), Lines(self.process.stderr)
+        self.url = ""
+
+    def _flags(self, directory):
+        def write(name, content):
+            (directory / name).write_text(content if isinstance(content, str) else json.dumps(content))
+            return directory / name
+
+        certificate, key = self._authority.issue("127.0.0.1").write(directory, "serving")
+        accounts, account_key = self._authority.issue().write(directory, "service-accounts")
+        self.clients.issue(subject="kube-apiserver").write(directory, "webhooks")
+        # Service accounts' tokens are a controller's work; and DefaultStorageClass needs a cluster's own objects.
+        disabled = "ServiceAccount,DefaultStorageClass,StorageObjectInUseProtection"
+        return (
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--allow-privileged",
+            f"--tls-cert-file={certificate}",
+            f"--tls-private-key-file={key}",
+            f"--token-auth-file={write('users.csv', _USERS)}",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={accounts}",
+            f"--service-account-signing-key-file={account_key}",
+            f"--disable-admission-plugins={disabled}",
+            f"--admission-control-config-file={write('admission', _admission(write('webhooks', _CREDENTIALS)))}",
+            f"--audit-policy-file={write('audit-policy', _AUDITED)}",
+            "--audit-log-path=-",
+        )
+
+    def ready(self):
+        """Wait until it is ready."""
+        line = self._out.find(lambda line: line.startswith("serving "))
+        assert line is not None, f"it ended with {self.process.wait(WAIT_SECONDS)}:\n" + "\n".join(self._err)
+        self.url = line.removeprefix("serving ")
+        return self
+
+    @property
+    def trust(self):
+        """A client's TLS that trusts it."""
+        return ssl.create_default_context(cadata=self._authority.pem.decode())
+
+    def audited(self, audit_id):
+        """The annotations of one request in the audit log, waiting for it: it is written after the response."""
+        line = self._out.find(lambda line: audit_id in line)
+        assert line is not None, f"no request {audit_id} in the audit log"
+        return json.loads(line).get("annotations", {})
+
+    def stop(self):
+        """End it."""
+        self.process.stdin.close()
+        try:
+            self.process.wait(WAIT_SECONDS)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self._out.all()
+            self._err.all()

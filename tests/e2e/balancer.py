@@ -1,0 +1,84 @@
+"""A Service with endpoints, in front of gateways and in the test's own loop.
+
+As with EndpointSlices and kube-proxy, a new connection goes to one of the endpoints that were ready when last probed,
+in turn; an established one stays where it is, whatever becomes of the endpoint. So a gateway gets connections for a
+moment longer than it is ready, and what it refuses then is lost.
+"""
+
+import asyncio
+import contextlib
+import itertools
+
+import aiohttp
+
+from tests.integration.running import POLL_SECONDS
+
+_CHUNK = 65536
+
+
+class Balancer:
+    """``async with Balancer() as balancer``: it listens on ``balancer.port``."""
+
+    def __init__(self):
+        self.port = 0
+        self._ready = {}
+        self._turns = itertools.count()
+        self._tasks = set()
+
+    async def __aenter__(self):
+        self._session = aiohttp.ClientSession()
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *exc_info):
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._session.close()
+
+    def add(self, gateway):
+        """An endpoint: a gateway that runs."""
+        self._ready[gateway] = False
+        self._start(self._probe(gateway))
+
+    def is_ready(self, gateway):
+        """Whether new connections may go to it."""
+        return self._ready[gateway]
+
+    def _start(self, coroutine):
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _probe(self, gateway):
+        """As a kubelet, until it has ended."""
+        while gateway.process.poll() is None:
+            try:
+                async with self._session.get(f"http://127.0.0.1:{gateway.admin_port}/readyz") as response:
+                    self._ready[gateway] = response.status == 200
+            except aiohttp.ClientError:
+                self._ready[gateway] = False
+            await asyncio.sleep(POLL_SECONDS)
+        self._ready[gateway] = False
+
+    async def _connected(self, reader, writer):
+        with contextlib.closing(writer), contextlib.suppress(OSError):
+            ready = [gateway for gateway, ready in self._ready.items() if ready]
+            if not ready:
+                return
+            chosen = ready[next(self._turns) % len(ready)]
+            back_reader, back_writer = await asyncio.open_connection("127.0.0.1", chosen.port)
+            with contextlib.closing(back_writer):
+                self._start(_copy(back_reader, writer))
+                await _copy(reader, back_writer)
+
+
+async def _copy(reader, writer):
+    """From one side to the other, its end included."""
+    with contextlib.suppress(OSError):
+        while data := await reader.read(_CHUNK):
+            writer.write(data)
+            await writer.drain()
+        writer.close()

@@ -1,0 +1,172 @@
+"""A test's own part of the API server: a namespace, and webhooks that are called for nothing outside of it.
+
+Webhooks are registered as `render` prints them, with the test's namespaces as a further selector. kube-apiserver calls
+them a moment later. To wait for that, the harness registers two webhooks of its own after them, which refuse one
+object: kube-apiserver takes up the configurations of a kind in the order in which they were made.
+"""
+
+import asyncio
+import json
+import subprocess
+
+from tests.e2e.client import eventually
+from tests.integration.process import COMMAND
+from tests.integration.running import source
+
+SERVICE_NAMESPACE, SERVICE = "gateways", "gateway"
+HOST = f"{SERVICE}.{SERVICE_NAMESPACE}.svc"
+"""All gateways, each by its port: of a Service of type ExternalName, kube-apiserver uses no port of its own."""
+
+REFUSED_PORT = 1
+"""Where nothing listens."""
+
+_REGISTRATION = "admissionregistration.k8s.io/v1"
+_KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_NOT_OF_WEBHOOKS = ("authorization.k8s.io/", "pod-security.kubernetes.io/")
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+async def prepare(client):
+    """What all tests need, once: the gateways' Service, and a user who may edit what is in namespaces."""
+    rbac = {"apiGroup": "rbac.authorization.k8s.io"}
+    for obj in (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SERVICE_NAMESPACE}},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": SERVICE, "namespace": SERVICE_NAMESPACE},
+            "spec": {"type": "ExternalName", "externalName": "localhost"},
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "developers"},
+            # `edit` itself is put together by a controller.
+            "roleRef": rbac | {"kind": "ClusterRole", "name": "system:aggregate-to-edit"},
+            "subjects": [rbac | {"kind": "Group", "name": "developers"}],
+        },
+    ):
+        assert (await client.create(obj)).code == 201, obj
+    await _in_force(client, "prepared")
+
+
+async def _in_force(client, name):
+    """Wait until kube-apiserver goes by all configurations that exist now. Makes two of this name."""
+    for kind in _KINDS:
+        label = f"{name}-{kind}"
+        await client.create(_refusal(kind, f"in-force-{name}", label))
+
+        async def refused(label=label):
+            probe = {"name": "probe", "namespace": SERVICE_NAMESPACE, "labels": {"probe": label}}
+            reply = await client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": probe}, dryRun="All")
+            return reply.code == 500 and "connection refused" in reply.message
+
+        await eventually(refused)
+
+
+def _refusal(kind, name, label):
+    webhook = {
+        "name": "probe.e2e.example.com",
+        "clientConfig": {"service": {"namespace": SERVICE_NAMESPACE, "name": SERVICE, "port": REFUSED_PORT}},
+        "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+        "objectSelector": {"matchLabels": {"probe": label}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    return {"apiVersion": _REGISTRATION, "kind": kind, "metadata": {"name": name}, "webhooks": [webhook]}
+
+
+class Cluster:
+    """A test's own part of it. ``namespace`` exists; its webhooks would see a namespace ``other`` too, once it does."""
+
+    def __init__(self, client, name, folder, *, ca_file, workers, serve):
+        self.client = client
+        self.namespace, self.other = name, f"{name}-other"
+        self._policies = folder / "policies.yaml"
+        self._ca_file, self._workers, self._serve = ca_file, workers, serve
+        self._registrations = 0
+
+    async def open(self):
+        """Make the namespace."""
+        assert (await self.client.create(namespace(self.namespace))).code == 201
+
+    async def close(self):
+        """Take the webhooks away. (Nothing would end the namespace, which has a controller in a whole cluster.)"""
+        for kind in _KINDS:
+            own = [f"in-force-{self.namespace}-{number}" for number in range(self._registrations)]
+            for name in (self.namespace, *own):
+                await self.client.delete({"apiVersion": _REGISTRATION, "kind": kind, "metadata": {"name": name}})
+
+    async def enforce(self, *flags, register=True, **policies):
+        """Serve these policies, and register them: one gateway, which is returned."""
+        self.write(**policies)
+        gateway = await self.start(*flags)
+        if register:
+            await self.register(gateway.port)
+        return gateway
+
+    def write(self, *, workers=None, documents=(), **policies):
+        """The policies of all gateways that start from now on: see ``source``; ``documents`` besides."""
+        text = source(workers=self._workers | (workers or {}), **policies)
+        self._policies.write_text("---\n".join([text, *(json.dumps(each) + "\n" for each in documents)]))
+
+    async def start(self, *flags):
+        """One more gateway. At its end it does not wait for kube-apiserver, which keeps idle connections for 90 s."""
+        return await asyncio.to_thread(self._serve("--policies", self._policies, "--drain", 0, *flags).ready)
+
+    async def register(self, port):
+        """Register the policies at this port, and wait until that is in force."""
+        for obj in await asyncio.to_thread(self._render, port):
+            for webhook in obj["webhooks"]:
+                ours = {"key": _NAME_LABEL, "operator": "In", "values": [self.namespace, self.other]}
+                webhook["namespaceSelector"].setdefault("matchExpressions", []).append(ours)
+            reply = await self.client.apply(obj)
+            assert reply.code in {200, 201}, reply
+        await _in_force(self.client, f"{self.namespace}-{self._registrations}")
+        self._registrations += 1
+
+    def _render(self, port):
+        command = [COMMAND, "render", self._policies, "--name", self.namespace, "--output", "json"]
+        place = ["--service", f"{SERVICE_NAMESPACE}/{SERVICE}:{port}", "--ca-bundle", self._ca_file]
+        done = subprocess.run([*command, *place], capture_output=True, check=True)
+        printed = json.loads(done.stdout)
+        return printed["items"] if printed["kind"] == "List" else [printed]
+
+    async def create(self, obj, **options):
+        """Create it in the namespace."""
+        return await self.client.create(self.own(obj), **options)
+
+    async def get(self, obj):
+        """What is stored of it."""
+        reply = await self.client.get(self.own(obj))
+        assert reply.code == 200, reply
+        return reply.body
+
+    def own(self, obj):
+        """The object in the namespace."""
+        return obj | {"metadata": {"namespace": self.namespace} | obj["metadata"]}
+
+    def audited(self, reply):
+        """The audit annotations of a request that are about webhooks."""
+        found = self.client.server.audited(reply.audit_id)
+        return {key: value for key, value in found.items() if not key.startswith(_NOT_OF_WEBHOOKS)}
+
+
+def namespace(name, **metadata):
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name} | metadata}
+
+
+def config_map(name="c", *, data=None, **metadata):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name} | metadata, "data": data or {}}
+
+
+def pod(name="p", **metadata):
+    spec = {"containers": [{"name": "main", "image": "nginx"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name} | metadata, "spec": spec}
+
+
+def deployment(name="d"):
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}

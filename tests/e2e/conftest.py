@@ -1,0 +1,80 @@
+"""One API server and two workers for all tests; for each test a namespace, and gateways of its own."""
+
+import asyncio
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.authorities import Authority
+from tests.e2e.api_server import ApiServer
+from tests.e2e.balancer import Balancer
+from tests.e2e.client import Client
+from tests.e2e.cluster import HOST, Cluster, prepare
+from tests.e2e.worker_process import WorkerProcess
+from tests.integration.fixtures import serve
+
+__all__ = ["serve"]
+
+_NUMBERS = count(1)
+_WORKERS = {"samples": ["-m", "admission_worker.samples"], "told": [Path(__file__).parent / "told.py"]}
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory):
+    """kube-apiserver, ready."""
+    server = ApiServer(tmp_path_factory.mktemp("api-server"))
+    try:
+        asyncio.run(_prepared(server.ready()))
+        yield server
+    finally:
+        server.stop()
+
+
+async def _prepared(server):
+    async with Client(server) as client:
+        await prepare(client)
+
+
+@pytest.fixture(scope="session")
+def ca_file(tmp_path_factory):
+    """The authority of the gateways' certificate, which is in the same folder."""
+    folder, authority = tmp_path_factory.mktemp("gateways"), Authority("gateways")
+    authority.issue(HOST).write(folder)
+    (folder / "ca.crt").write_bytes(authority.pem)
+    return folder / "ca.crt"
+
+
+@pytest.fixture(scope="session")
+def pair(ca_file):
+    """The flags that name certificate and key."""
+    return ("--tls-cert", ca_file.with_name("tls.crt"), "--tls-key", ca_file.with_name("tls.key"))
+
+
+@pytest.fixture(scope="session")
+def workers(tmp_path_factory):
+    """The target of each worker: the samples, and ``told``."""
+    folder = tmp_path_factory.mktemp("workers")
+    started = {name: WorkerProcess(folder / f"{name}.sock", *arguments) for name, arguments in _WORKERS.items()}
+    try:
+        yield {name: worker.ready().target for name, worker in started.items()}
+    finally:
+        for worker in started.values():
+            worker.stop()
+
+
+@pytest.fixture
+async def cluster(request, api_server, tmp_path, ca_file, workers, serve):
+    """The test's own part of the cluster."""
+    async with Client(api_server) as client:
+        own = Cluster(client, f"e2e-{next(_NUMBERS)}", tmp_path, ca_file=ca_file, workers=workers, serve=serve)
+        await own.open()
+        yield own
+        await own.close()
+
+
+@pytest.fixture
+async def balancer():
+    """In front of gateways."""
+    async with Balancer() as started:
+        yield started

@@ -1,0 +1,63 @@
+"""A worker whose policies do what their settings say, so that a test says in one place what is to happen."""
+
+import asyncio
+import json
+
+import msgspec
+
+from admission_worker import Cause, Worker, allow, deny, merge
+
+worker = Worker("told", version="1")
+
+
+class Judge(msgspec.Struct, frozen=True):
+    """``deny``: the arguments of a denial; ``tell``: members of the request, as audit annotations."""
+
+    deny: dict = {}
+    warnings: list = []
+    tell: list = []
+
+
+@worker.validating("judge", settings=Judge)
+def judge(request, settings):
+    """Allows or denies."""
+    said = {"warnings": settings.warnings, "audit_annotations": _told(request, settings.tell)}
+    if not settings.deny:
+        return allow(**said)
+    causes = [Cause(**each) for each in settings.deny.get("causes", ())]
+    return deny(**(settings.deny | {"causes": causes} | said))
+
+
+def _told(request, members):
+    return {member: json.dumps(request.document.get(member)) for member in members}
+
+
+class Note(msgspec.Struct, frozen=True):
+    """``pointer``: the value to note."""
+
+    key: str
+    pointer: str = ""
+    text: str = ""
+
+
+@worker.mutating("note", settings=Note)
+def note(request, settings):
+    """Writes an annotation: a text, or what it finds at a place of the object."""
+    value = settings.text or json.dumps(_at(request.object, settings.pointer))
+    return merge({"metadata": {"annotations": {settings.key: value}}})
+
+
+def _at(value, pointer):
+    for key in pointer.split("/")[1:]:
+        value = value[int(key) if isinstance(value, list) else key]
+    return value
+
+
+@worker.validating("hang")
+async def hang(request):
+    """Never answers."""
+    await asyncio.get_running_loop().create_future()
+
+
+if __name__ == "__main__":
+    worker.main()

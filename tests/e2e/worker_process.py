@@ -1,0 +1,34 @@
+"""A worker made with the SDK as a process of its own, on a Unix socket."""
+
+import os
+import subprocess
+import sys
+
+from tests.integration.process import WAIT_SECONDS, Lines
+
+
+class WorkerProcess:
+    """``python ARGUMENTS``, which listens. It ends when we do."""
+
+    def __init__(self, socket, *arguments):
+        self.target = f"unix:{socket}"
+        self._process = subprocess.Popen(
+            [sys.executable, *arguments, "--listen", self.target],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"ADMISSION_WORKER_SUPERVISED": "1"},
+        )
+        self._err = Lines(self._process.stderr)
+
+    def ready(self):
+        """Wait until it listens."""
+        assert self._err.find(lambda line: " listens on " in line) is not None, "\n".join(self._err)
+        return self
+
+    def stop(self):
+        """End it at once."""
+        self._process.kill()
+        self._process.wait(WAIT_SECONDS)
+        self._process.stdin.close()
+        self._err.all()
