@@ -72,7 +72,7 @@ def page(_root: Path) -> str:
                 table(("`event`", "Counted when"), _meanings(WorkerEvent)),
                 "## Requests without a review",
                 _REFUSED,
-                table(("`why`", "Status", "Counted when"), _refusals()),
+                table(("`reason`", "Status", "Counted when"), _refusals()),
                 "## Policies that are not in force as configured",
                 table(("`reason`", "Meaning"), _meanings(UnavailableReason)),
                 "## Buckets of the histogram",
