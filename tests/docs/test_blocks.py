@@ -260,7 +260,7 @@ async def test_the_message_of_denied_is_that_of_the_examples(tmp_path):
 @pytest.mark.integration
 async def test_the_warning_of_denied_is_that_of_a_mode(tmp_path):
     """The warning that docs/denied.md shows is what a policy says under mode warn."""
-    worker = named("README.md", "labels.py").replace(", so that somebody can be asked about this pod", "")
+    worker = named("README.md", "labels.py")
     (tmp_path / "labels.py").write_text(worker)
     policies = named("README.md", "policies.yaml").replace("  sideEffects", "  mode: warn\n  sideEffects")
     (tmp_path / "policies.yaml").write_text(policies)
