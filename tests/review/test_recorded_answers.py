@@ -43,7 +43,7 @@ def shortened(case):
 
 DIFFERENCES = {
     "does not begin with {": (lambda case: not case["body"].startswith("{"), SYNTAX),
-    "is larger, or nests deeper, than the bounds permit": (
+    "is larger, or nests deeper, than the limits permit": (
         lambda case: depth(case["body"]) > DEPTH,
         f"{SYNTAX}exceeded max depth of {DEPTH}",
     ),
