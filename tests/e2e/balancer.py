@@ -1,8 +1,8 @@
 """A Service with endpoints, in front of gateways and in the test's own loop.
 
 As with EndpointSlices and kube-proxy, a new connection goes to one of the endpoints that were ready when last probed,
-in turn; an established one stays where it is, whatever becomes of the endpoint. So a gateway gets connections for a
-moment longer than it is ready, and what it refuses then is lost.
+in turn; an established one stays where it is, whatever becomes of the endpoint. The endpoint of a pod that is deleted
+is removed a moment after the pod gets SIGTERM. A connection that the gateway refuses until then is lost.
 """
 
 import asyncio
@@ -11,9 +11,12 @@ import itertools
 
 import aiohttp
 
-from tests.integration.running import POLL_SECONDS
-
 _CHUNK = 65536
+
+_PROBE_SECONDS = 0.05
+
+_LAG_SECONDS = 0.2
+"""From the deletion of a pod until every node has removed its endpoint; in a cluster it is up to some seconds."""
 
 
 class Balancer:
@@ -43,9 +46,15 @@ class Balancer:
         self._ready[gateway] = False
         self._start(self._probe(gateway))
 
+    async def delete(self, gateway):
+        """Delete the gateway's pod: SIGTERM, and soon afterwards no new connections. Gives its exit code."""
+        gateway.terminate()
+        asyncio.get_running_loop().call_later(_LAG_SECONDS, self._ready.pop, gateway)
+        return await asyncio.to_thread(gateway.exit_code)
+
     def is_ready(self, gateway):
         """Whether new connections may go to it."""
-        return self._ready[gateway]
+        return self._ready.get(gateway, False)
 
     def _start(self, coroutine):
         task = asyncio.create_task(coroutine)
@@ -53,17 +62,21 @@ class Balancer:
         task.add_done_callback(self._tasks.discard)
 
     async def _probe(self, gateway):
-        """As a kubelet, until it has ended."""
-        while gateway.process.poll() is None:
+        """As a kubelet does, until the pod is deleted."""
+        while gateway in self._ready:
             try:
                 async with self._session.get(f"http://127.0.0.1:{gateway.admin_port}/readyz") as response:
-                    self._ready[gateway] = response.status == 200
+                    ready = response.status == 200
             except aiohttp.ClientError:
-                self._ready[gateway] = False
-            await asyncio.sleep(POLL_SECONDS)
-        self._ready[gateway] = False
+                ready = False
+            if gateway in self._ready:
+                self._ready[gateway] = ready
+            await asyncio.sleep(_PROBE_SECONDS)
 
-    async def _connected(self, reader, writer):
+    def _connected(self, reader, writer):
+        self._start(self._proxy(reader, writer))
+
+    async def _proxy(self, reader, writer):
         with contextlib.closing(writer), contextlib.suppress(OSError):
             ready = [gateway for gateway, ready in self._ready.items() if ready]
             if not ready:
@@ -77,8 +90,7 @@ class Balancer:
 
 async def _copy(reader, writer):
     """From one side to the other, its end included."""
-    with contextlib.suppress(OSError):
+    with contextlib.closing(writer), contextlib.suppress(OSError):
         while data := await reader.read(_CHUNK):
             writer.write(data)
             await writer.drain()
-        writer.close()

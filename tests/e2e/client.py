@@ -1,6 +1,8 @@
 """Kubernetes' API as kubectl uses it: JSON in, JSON out, the warnings and the Status that a user sees."""
 
 import asyncio
+import io
+import json
 import re
 from typing import NamedTuple
 
@@ -18,7 +20,10 @@ _WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 
 
 class Reply(NamedTuple):
-    """A response. ``body`` is an object, or the Status that says why there is none."""
+    """A response. ``body`` is an object, or the Status that says why there is none.
+
+    What there is no API for is answered in plain text, which then is the ``message``.
+    """
 
     code: int
     body: dict
@@ -48,11 +53,13 @@ class Client:
     async def send(self, method, path, body=None, *, user=ADMIN, media="application/json", **parameters):
         """One request of a user."""
         headers = {"Authorization": f"Bearer {user}", "Content-Type": media, "Accept": "application/json"}
-        sent = self._session.request(method, path, json=body, headers=headers, params=parameters)
+        content = None if body is None else io.BytesIO(json.dumps(body).encode())
+        sent = self._session.request(method, path, data=content, headers=headers, params=parameters)
         async with sent as response:
+            text = await response.text()
             return Reply(
                 code=response.status,
-                body=await response.json(content_type=None),
+                body=json.loads(text) if text.startswith("{") else {"message": text},
                 warnings=[_WARNING.fullmatch(text)[1] for text in response.headers.getall("Warning", ())],
                 audit_id=response.headers["Audit-Id"],
             )

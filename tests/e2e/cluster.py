@@ -9,7 +9,7 @@ import asyncio
 import json
 import subprocess
 
-from tests.e2e.client import eventually
+from tests.e2e.client import eventually, path
 from tests.integration.process import COMMAND
 from tests.integration.running import source
 
@@ -82,37 +82,42 @@ class Cluster:
     def __init__(self, client, name, folder, *, ca_file, workers, serve):
         self.client = client
         self.namespace, self.other = name, f"{name}-other"
-        self._policies = folder / "policies.yaml"
+        self.policies = folder / "policies.yaml"
         self._ca_file, self._workers, self._serve = ca_file, workers, serve
         self._registrations = 0
+        self._gateways = []
 
     async def open(self):
         """Make the namespace."""
         assert (await self.client.create(namespace(self.namespace))).code == 201
 
     async def close(self):
-        """Take the webhooks away. (Nothing would end the namespace, which has a controller in a whole cluster.)"""
+        """Take the webhooks away, and all gateways at once. The namespace stays: ending it is a controller's work."""
+        for gateway in self._gateways:
+            if gateway.process.poll() is None:
+                gateway.terminate()
         for kind in _KINDS:
             own = [f"in-force-{self.namespace}-{number}" for number in range(self._registrations)]
             for name in (self.namespace, *own):
                 await self.client.delete({"apiVersion": _REGISTRATION, "kind": kind, "metadata": {"name": name}})
 
-    async def enforce(self, *flags, register=True, **policies):
+    async def enforce(self, *flags, **policies):
         """Serve these policies, and register them: one gateway, which is returned."""
         self.write(**policies)
         gateway = await self.start(*flags)
-        if register:
-            await self.register(gateway.port)
+        await self.register(gateway.port)
         return gateway
 
     def write(self, *, workers=None, documents=(), **policies):
         """The policies of all gateways that start from now on: see ``source``; ``documents`` besides."""
         text = source(workers=self._workers | (workers or {}), **policies)
-        self._policies.write_text("---\n".join([text, *(json.dumps(each) + "\n" for each in documents)]))
+        self.policies.write_text("---\n".join([text, *(json.dumps(each) + "\n" for each in documents)]))
 
     async def start(self, *flags):
         """One more gateway. At its end it does not wait for kube-apiserver, which keeps idle connections for 90 s."""
-        return await asyncio.to_thread(self._serve("--policies", self._policies, "--drain", 0, *flags).ready)
+        gateway = self._serve("--policies", self.policies, "--drain", 0, *flags)
+        self._gateways.append(gateway)
+        return await asyncio.to_thread(gateway.ready)
 
     async def register(self, port):
         """Register the policies at this port, and wait until that is in force."""
@@ -126,7 +131,7 @@ class Cluster:
         self._registrations += 1
 
     def _render(self, port):
-        command = [COMMAND, "render", self._policies, "--name", self.namespace, "--output", "json"]
+        command = [COMMAND, "render", self.policies, "--name", self.namespace, "--output", "json"]
         place = ["--service", f"{SERVICE_NAMESPACE}/{SERVICE}:{port}", "--ca-bundle", self._ca_file]
         done = subprocess.run([*command, *place], capture_output=True, check=True)
         printed = json.loads(done.stdout)
@@ -135,6 +140,10 @@ class Cluster:
     async def create(self, obj, **options):
         """Create it in the namespace."""
         return await self.client.create(self.own(obj), **options)
+
+    async def send(self, method, obj, body=None, *, sub="", **options):
+        """A request about an object in the namespace, or a subresource of it."""
+        return await self.client.send(method, path(self.own(obj)) + sub, body, **options)
 
     async def get(self, obj):
         """What is stored of it."""

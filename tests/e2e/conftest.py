@@ -55,7 +55,7 @@ def pair(ca_file):
 def workers(tmp_path_factory):
     """The target of each worker: the samples, and ``told``."""
     folder = tmp_path_factory.mktemp("workers")
-    started = {name: WorkerProcess(folder / f"{name}.sock", *arguments) for name, arguments in _WORKERS.items()}
+    started = {name: WorkerProcess(f"unix:{folder}/{name}.sock", *arguments) for name, arguments in _WORKERS.items()}
     try:
         yield {name: worker.ready().target for name, worker in started.items()}
     finally:

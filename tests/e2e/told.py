@@ -38,13 +38,14 @@ class Note(msgspec.Struct, frozen=True):
     key: str
     pointer: str = ""
     text: str = ""
+    warnings: list = []
 
 
 @worker.mutating("note", settings=Note)
 def note(request, settings):
     """Writes an annotation: a text, or what it finds at a place of the object."""
     value = settings.text or json.dumps(_at(request.object, settings.pointer))
-    return merge({"metadata": {"annotations": {settings.key: value}}})
+    return merge({"metadata": {"annotations": {settings.key: value}}}, warnings=settings.warnings)
 
 
 def _at(value, pointer):

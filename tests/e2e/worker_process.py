@@ -1,4 +1,4 @@
-"""A worker made with the SDK as a process of its own, on a Unix socket."""
+"""A worker made with the SDK as a process of its own."""
 
 import os
 import subprocess
@@ -8,10 +8,10 @@ from tests.integration.process import WAIT_SECONDS, Lines
 
 
 class WorkerProcess:
-    """``python ARGUMENTS``, which listens. It ends when we do."""
+    """``python ARGUMENTS``, which listens at ``target``. It ends when we do."""
 
-    def __init__(self, socket, *arguments):
-        self.target = f"unix:{socket}"
+    def __init__(self, target, *arguments):
+        self.target = target
         self._process = subprocess.Popen(
             [sys.executable, *arguments, "--listen", self.target],
             stdin=subprocess.PIPE,
@@ -25,6 +25,11 @@ class WorkerProcess:
         """Wait until it listens."""
         assert self._err.find(lambda line: " listens on " in line) is not None, "\n".join(self._err)
         return self
+
+    def terminate(self):
+        """End it as Kubernetes does; gives its exit code."""
+        self._process.terminate()
+        return self._process.wait(WAIT_SECONDS)
 
     def stop(self):
         """End it at once."""

@@ -1,0 +1,43 @@
+"""Policies of the two workers, as a configuration has them. Those of ``told`` do what their settings say."""
+
+from tests.integration.running import policy
+
+ENTRY = "group.judge.test.example.com"
+"""The entry of validating policies of which the first is called "judge"."""
+
+
+def rules(*resources, group="", version="v1", operations=("*",)):
+    """Rules for these resources."""
+    lists = {"operations": operations, "apiGroups": [group], "apiVersions": [version], "resources": resources}
+    return [{name: list(values) for name, values in lists.items()}]
+
+
+CONFIG_MAPS = rules("configmaps")
+
+
+def judge(name="judge", *, tell=(), warnings=(), deny=None, **fields):
+    """A validating policy, on pods unless ``fields`` have rules; ``tell``: what becomes an audit annotation."""
+    settings = {"tell": list(tell), "warnings": list(warnings), "deny": deny or {}}
+    return policy(name, worker="told", policy="judge", settings=settings, **fields)
+
+
+def denies(message, *, name="judge", code=403, reason="Forbidden", causes=(), **fields):
+    """One that denies."""
+    status = {"message": message, "code": code, "reason": reason, "causes": list(causes)}
+    return judge(name, deny=status, **fields)
+
+
+def note(key, *, pointer="", text="", warnings=(), **fields):
+    """A mutating policy: it writes an annotation, a text or what is at a place of the object."""
+    settings = {"key": key, "pointer": pointer, "text": text, "warnings": list(warnings)}
+    return policy("note", worker="told", policy="note", settings=settings, **fields)
+
+
+def hang(**fields):
+    """A validating policy that never answers."""
+    return policy("hang", worker="told", policy="hang", **fields)
+
+
+def default_labels(labels, **fields):
+    """A mutating policy: it adds the labels that are missing."""
+    return policy("default-labels", worker="samples", settings={"labels": labels}, **fields)

@@ -1,0 +1,97 @@
+"""What `render` prints makes kube-apiserver call the gateway when it should, and as often as it should."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.api_server import JANE
+from tests.e2e.cluster import namespace, pod
+from tests.e2e.policies import denies, judge, note
+from tests.integration.running import policy
+
+EXAMPLES = Path(__file__).parents[2] / "examples/policies"
+
+PROXY = {"container": {"name": "proxy", "image": "registry.example.com/proxy:1"}, "annotation": "example.com/proxy"}
+
+
+async def namespaces(cluster):
+    """As `kubectl get namespaces -o yaml` prints them."""
+    found = (await cluster.client.send("GET", "/api/v1/namespaces")).body["items"]
+    items = [{"apiVersion": "v1", "kind": "Namespace"} | each for each in found]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+async def test_a_policy_is_called_again_after_another_entry_changed_the_object(cluster):
+    """Under IfNeeded it sees what came later, with the defaults that kube-apiserver has set meanwhile."""
+    noting = note("containers", pointer="/spec/containers", reinvocationPolicy="IfNeeded")
+    sidecar = policy("sidecar", worker="samples", settings=PROXY, isolate=True)
+    await cluster.enforce(mutating=[noting, sidecar])
+    reply = await cluster.create(pod())
+    assert reply.code == 201, reply
+    seen = json.loads(reply.body["metadata"]["annotations"]["containers"])
+    assert [(each["name"], each["imagePullPolicy"]) for each in seen] == [("main", "Always"), ("proxy", "IfNotPresent")]
+    rounds = [key for key in cluster.audited(reply) if key.startswith("mutation.webhook")]
+    assert sorted(key.rpartition("/")[2] for key in rounds) == [
+        "round_0_index_0",
+        "round_0_index_1",
+        "round_1_index_0",
+    ]
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+async def test_a_condition_that_is_false_keeps_the_policy_out(cluster, isolate):
+    """Whether kube-apiserver evaluates it, or the gateway."""
+    conditions = [{"name": "mine", "expression": "object.metadata.name != 'p'"}]
+    await cluster.enforce(validating=[denies("no", matchConditions=conditions, isolate=isolate)])
+    assert [(await cluster.create(pod(name))).code for name in ("p", "q")] == [201, 403]
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+async def test_a_condition_without_a_value_refuses_in_kubernetes_words(cluster, isolate):
+    """The same sentence and code, whether kube-apiserver evaluates it, or the gateway."""
+    expression = "object.metadata.labels.team == 'a'"
+    conditions = [{"name": "team", "expression": expression}]
+    await cluster.enforce(validating=[judge(matchConditions=conditions, isolate=isolate)])
+    reply = await cluster.create(pod())
+    words = f"pods \"p\" is forbidden: expression '{expression}' resulted in error: no such key: labels"
+    assert (reply.code, reply.body["reason"]) == (403, "Forbidden")
+    assert reply.message.endswith(words)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_namespace_is_selected_by_its_labels(cluster, alone):
+    """Whether kube-apiserver selects for the whole entry, or the gateway for each of its policies."""
+    assert (await cluster.client.create(namespace(cluster.other, labels={"team": "a"}))).code == 201
+    team = denies("no", namespaceSelector={"matchLabels": {"team": "a"}})
+    others = [] if alone else [judge("other")]
+    await cluster.enforce(validating=[team, *others], documents=[await namespaces(cluster)])
+    in_team = pod(namespace=cluster.other)
+    assert [(await cluster.create(obj)).code for obj in (pod(), in_team)] == [201, 403]
+
+
+async def test_the_examples_work_as_the_documentation_says(cluster, tmp_path):
+    """docs/operate.md: the namespaces of the cluster in place of the examples' own, then `serve` and `render`."""
+    directory = shutil.copytree(EXAMPLES, tmp_path / "examples")
+    (directory / "namespaces.yaml").write_text(json.dumps(await namespaces(cluster)))
+    cluster.policies = directory
+    await cluster.register((await cluster.start()).port)
+    reply = await cluster.create(pod(labels={"app": "x"}), user=JANE)
+    assert (reply.code, reply.warnings) == (201, [])
+    assert reply.body["metadata"]["labels"] == {"app": "x", "managed-by": "admission-gateway", "team": "unassigned"}
+    main, proxy = reply.body["spec"]["containers"]
+    assert (main["image"], proxy["name"]) == ("registry.example.com/mirror/library/nginx", "proxy")
+    assert (
+        main["resources"]
+        == proxy["resources"]
+        == {
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+            "limits": {"cpu": "1", "memory": "512Mi"},
+        }
+    )
+    privileged = pod("q")
+    privileged["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    reply = await cluster.create(privileged, user=JANE)
+    assert reply.code == 403
+    assert 'privileged containers are not allowed: spec.containers[0] ("main", image "' in reply.message

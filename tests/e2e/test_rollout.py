@@ -1,0 +1,145 @@
+"""Gateways and workers come and go while clients create, and no create is lost for it."""
+
+import asyncio
+import contextlib
+from itertools import count
+from pathlib import Path
+
+from tests.caching.servers import free_port
+from tests.e2e.cluster import config_map, pod
+from tests.e2e.policies import CONFIG_MAPS, default_labels, judge
+from tests.e2e.worker_process import WorkerProcess
+from tests.integration.process import WAIT_SECONDS
+from tests.integration.running import policy, until
+from tests.integration.workers import Gate, scripted
+
+CREATING = 40
+"""Clients at a time: kube-apiserver keeps 25 idle connections for a webhook, so that none of them stays idle."""
+
+STAYING = ("--drain", 25, "--shutdown-delay", 3)
+"""A replica serves on for longer than its endpoint is named: 15 times the balancer's lag."""
+
+_NUMBERS = count()
+
+TOLD = Path(__file__).parent / "told.py"
+
+
+class Creates:
+    """Clients that create ConfigMaps, each the next when it has the last. ``failed`` are replies other than 201.
+
+    ``labelled``: so are those without the label that ``labels`` adds, and those with a warning.
+    """
+
+    def __init__(self, cluster, *, labelled=True):
+        self.done = 0
+        self.failed = []
+        self._cluster, self._labelled = cluster, labelled
+        self._ending = False
+
+    async def __aenter__(self):
+        self._tasks = [asyncio.create_task(self._run()) for _ in range(CREATING)]
+        return self
+
+    async def __aexit__(self, *exc_info):
+        self._ending = True
+        await asyncio.gather(*self._tasks)
+
+    async def _run(self):
+        while not self._ending:
+            reply = await self._cluster.create(config_map(f"c{next(_NUMBERS)}"))
+            self.done += 1
+            if reply.code != 201 or (self._labelled and not _is_labelled(reply)):
+                self.failed.append(reply)
+
+    async def more(self, number=5 * CREATING):
+        """Wait for so many."""
+        wanted = self.done + number
+        await until(lambda: self.done >= wanted)
+
+
+def labels(**fields):
+    return default_labels({"team": "a"}, rules=CONFIG_MAPS, **fields)
+
+
+def _is_labelled(reply):
+    return reply.body["metadata"].get("labels") == {"team": "a"} and not reply.warnings
+
+
+async def replica(cluster, balancer):
+    """One more gateway behind the balancer."""
+    gateway = await cluster.start(*STAYING)
+    balancer.add(gateway)
+    await until(lambda: balancer.is_ready(gateway))
+    return gateway
+
+
+async def test_a_rolling_update_loses_no_create(cluster, balancer):
+    """Two replicas are replaced one after the other: a pod gets SIGTERM before its endpoint is removed."""
+    cluster.write(mutating=[labels()], validating=[judge(rules=CONFIG_MAPS)])
+    replicas = [await replica(cluster, balancer) for _ in range(2)]
+    await cluster.register(balancer.port)
+    async with Creates(cluster) as creates:
+        for gateway in replicas:
+            await creates.more()
+            assert await balancer.delete(gateway) == 0
+            await creates.more()
+            await replica(cluster, balancer)
+        await creates.more()
+    assert creates.failed == []
+
+
+async def test_a_killed_replica_loses_no_create_under_ignore(cluster, balancer):
+    """What it was deciding is let pass by kube-apiserver; then the other replica decides all."""
+    cluster.write(mutating=[labels(failurePolicy="Ignore")])
+    killed, _ = [await replica(cluster, balancer) for _ in range(2)]
+    await cluster.register(balancer.port)
+    async with Creates(cluster, labelled=False) as creates:
+        await creates.more()
+        killed.process.kill()
+        await until(lambda: not balancer.is_ready(killed))
+        await creates.more()
+    async with Creates(cluster) as decided:
+        await decided.more()
+    assert creates.failed == decided.failed == []
+
+
+async def test_a_rolling_update_of_a_worker_loses_no_create(cluster, balancer):
+    """Two replicas of a worker end on SIGTERM, one after the other, and are started again."""
+    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    target = f"ipv4:{','.join(addresses)}"
+    with contextlib.ExitStack() as stack:
+
+        def start(address):
+            worker = WorkerProcess(address, TOLD)
+            stack.callback(worker.stop)
+            return worker.ready()
+
+        workers = [start(address) for address in addresses]
+        validating = [policy("judge", worker="rolling", rules=CONFIG_MAPS)]
+        gateway = await cluster.enforce(workers={"rolling": target}, mutating=[labels()], validating=validating)
+        async with Creates(cluster) as creates:
+            for worker in workers:
+                await until(lambda: gateway.metric("worker_connections", worker="rolling") == 2)
+                await creates.more()
+                assert await asyncio.to_thread(worker.terminate) == 0
+                await creates.more()
+                await asyncio.to_thread(start, worker.target)
+            await creates.more()
+    assert creates.failed == []
+
+
+async def test_a_replica_that_stops_ends_its_reviews(cluster, balancer):
+    """A create that waits for a policy while its gateway gets SIGTERM is decided by that policy."""
+    gate = Gate()
+    async with scripted("judge", review=gate) as target:
+        cluster.write(workers={"scripted": target}, validating=[policy("judge")])
+        gateway = await replica(cluster, balancer)
+        await cluster.register(balancer.port)
+        creating = asyncio.create_task(cluster.create(pod()))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await gate.asked.wait()
+        deleting = asyncio.create_task(balancer.delete(gateway))
+        await asyncio.to_thread(gateway.logged, "stopping: serving until no client is connected")
+        gate.open.set()
+        assert (await creating).code == 201
+        assert await deleting == 0
