@@ -26,7 +26,7 @@ _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)$")
 _HEADING = re.compile(r"^#{1,6} (?P<text>.+)$")
 _CODE = re.compile(r"`[^`]*`")
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
-_NAMED = re.compile(r"^(?:<!-- (?P<comment>\S+): mistakes -->|.*?`(?P<name>[\w./-]+)`.*:)$")
+_NAMED = re.compile(r"^(?:<!-- (?P<comment>\S+): errors -->|.*?`(?P<name>[\w./-]+)`.*:)$")
 
 
 _MADE = {"node_modules", "target", "vendor", ".pytest_cache"}

@@ -38,7 +38,7 @@ KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 WORDS = ("no", "one", "two", "three", "four", "five", "six")
 
 YAML = blocks("yaml")
-FAULTY = [block for block in YAML if block.before.endswith("mistakes -->")]
+FAULTY = [block for block in YAML if block.before.endswith(": errors -->")]
 CONFIGURATIONS = [block for block in YAML if OURS in block.text and block not in FAULTY]
 WEBHOOKS = [block for block in YAML if any(kind in block.text for kind in KINDS)]
 CHECKED = [block for block in blocks("text") if block.before.startswith("<!-- check: ")]
