@@ -17,6 +17,9 @@ SERVICE_NAMESPACE, SERVICE = "gateways", "gateway"
 HOST = f"{SERVICE}.{SERVICE_NAMESPACE}.svc"
 """All gateways, each by its port: of a Service of type ExternalName, kube-apiserver uses no port of its own."""
 
+UNTOUCHED = "default"
+"""A namespace without webhooks."""
+
 REFUSED_PORT = 1
 """Where nothing listens."""
 
@@ -159,6 +162,28 @@ class Cluster:
         """The audit annotations of a request that are about webhooks."""
         found = self.client.server.audited(reply.audit_id)
         return {key: value for key, value in found.items() if not key.startswith(_NOT_OF_WEBHOOKS)}
+
+
+async def define_things(client):
+    """Make the kind of ``thing``, unless it is there, and wait until it is served."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
+    spec = {"group": "e2e.example.com", "names": {"kind": "Thing", "plural": "things"}, "scope": "Namespaced"}
+    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    definition |= {"metadata": {"name": "things.e2e.example.com"}, "spec": spec | {"versions": [version]}}
+    await client.create(definition)
+
+    async def served():
+        probe = thing("probe", {}, namespace=UNTOUCHED)
+        return (await client.create(probe, dryRun="All")).code == 201
+
+    await eventually(served)
+
+
+def thing(name, spec, **metadata):
+    """A custom resource of which kube-apiserver knows nothing but that it is an object."""
+    api = {"apiVersion": "e2e.example.com/v1", "kind": "Thing"}
+    return api | {"metadata": {"name": name} | metadata, "spec": spec}
 
 
 def namespace(name, **metadata):

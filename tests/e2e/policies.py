@@ -13,6 +13,7 @@ def rules(*resources, group="", version="v1", operations=("*",)):
 
 
 CONFIG_MAPS = rules("configmaps")
+THINGS = rules("things", group="e2e.example.com")
 
 
 def judge(name="judge", *, tell=(), warnings=(), deny=None, **fields):
@@ -31,6 +32,11 @@ def note(key, *, pointer="", text="", warnings=(), **fields):
     """A mutating policy: it writes an annotation, a text or what is at a place of the object."""
     settings = {"key": key, "pointer": pointer, "text": text, "warnings": list(warnings)}
     return policy("note", worker="told", policy="note", settings=settings, **fields)
+
+
+def patch(key, **fields):
+    """A mutating policy: it applies the JSON Patch in this annotation of the object."""
+    return policy(key, worker="told", policy="patch", settings={"key": key}, **fields)
 
 
 def hang(**fields):

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.e2e.api_server import JANE
-from tests.e2e.client import JSON_PATCH, MERGE, collection, eventually
-from tests.e2e.cluster import config_map, deployment, namespace, pod
-from tests.e2e.policies import CONFIG_MAPS, ENTRY, default_labels, denies, judge, note, rules
+from tests.e2e.client import JSON_PATCH, MERGE, collection
+from tests.e2e.cluster import UNTOUCHED, config_map, define_things, deployment, namespace, pod, thing
+from tests.e2e.policies import CONFIG_MAPS, ENTRY, THINGS, default_labels, denies, judge, note, rules
 
 MEGABYTE = 1 << 20
 
@@ -26,26 +26,6 @@ REQUESTS = {
     "deployments/status": ("PATCH", deployment(), {"status": {"replicas": 3}}, "UPDATE", "Deployment"),
 }
 """By resource and subresource: method, object, body; the operation and the kind that a policy sees."""
-
-
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "things.e2e.example.com"},
-    "spec": {
-        "group": "e2e.example.com",
-        "names": {"kind": "Thing", "plural": "things"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
 
 
 def told(cluster, reply):
@@ -141,17 +121,11 @@ async def test_another_version_is_converted_for_the_policy(cluster):
 
 async def test_a_custom_resource_is_changed_and_nothing_else_of_it(cluster):
     """Numbers, nulls and unknown members are stored as without the gateway."""
-    await cluster.enforce(mutating=[default_labels({"team": "a"}, rules=rules("things", group="e2e.example.com"))])
-    await cluster.client.create(DEFINITION)
+    await cluster.enforce(mutating=[default_labels({"team": "a"}, rules=THINGS)])
+    await define_things(cluster.client)
     spec = {"big": 9007199254740993, "float": 1.5, "exponent": 1e300, "none": None, "é/~": [[], {}, "<\u2028>"]}
-    thing = {"apiVersion": "e2e.example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
-
-    async def stored(**where):
-        reply = await cluster.create(thing | {"metadata": {"name": "t"} | where})
-        return reply.body if reply.code == 201 else None
-
-    through = await eventually(stored)
-    beside = await stored(namespace="default")  # which has no webhooks
+    through = (await cluster.create(thing("t", spec))).body
+    beside = (await cluster.create(thing("t", spec, namespace=UNTOUCHED))).body
     assert through["spec"] == beside["spec"]
     assert (through["metadata"]["labels"], beside["metadata"].get("labels")) == ({"team": "a"}, None)
 

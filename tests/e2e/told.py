@@ -5,7 +5,7 @@ import json
 
 import msgspec
 
-from admission_worker import Cause, Worker, allow, deny, merge
+from admission_worker import Cause, Worker, allow, deny, merge, patch
 
 worker = Worker("told", version="1")
 
@@ -52,6 +52,19 @@ def _at(value, pointer):
     for key in pointer.split("/")[1:]:
         value = value[int(key) if isinstance(value, list) else key]
     return value
+
+
+class Patch(msgspec.Struct, frozen=True):
+    """``key``: the annotation that has the JSON Patch."""
+
+    key: str
+
+
+@worker.mutating("patch", settings=Patch)
+def patched(request, settings):
+    """Changes an object as it says of itself."""
+    found = request.object["metadata"]["annotations"].get(settings.key)
+    return None if found is None else patch(json.loads(found))
 
 
 @worker.validating("hang")
