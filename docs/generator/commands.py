@@ -15,10 +15,10 @@ _LIMIT: Final = "--limit-"
 _HEAD: Final = prose("""
     # The command line
 
-    Look up what a flag does, how it is spelt as an environment variable, and what holds without it. A flag on the
-    command line wins over its variable. What the flags are for: [operate.md](../operate.md).
+    Every flag with its environment variable, its default and its meaning. A flag on the command line takes precedence
+    over its variable. How to use them: [operate.md](../operate.md).
 
-    ``-h`` or ``--help`` explains each command, ``--version`` names the version.
+    ``-h`` or ``--help`` explains each command, ``--version`` prints the version.
 """)
 
 
@@ -69,7 +69,7 @@ def _flag(option: click.Option) -> str:
 def _value(kind: "click.ParamType[Any]") -> str:
     if isinstance(kind, click.types.FloatParamType | click.types.IntParamType):
         return "NUMBER"
-    # A type of ours says its form, capitals and all: NAMESPACE/NAME[:PORT], https://HOST[:PORT].
+    # The gateway's own types are named by their form, capitals included: NAMESPACE/NAME[:PORT], https://HOST[:PORT].
     return kind.name.upper() if kind.name.islower() else kind.name
 
 

@@ -24,8 +24,8 @@ _VALUE: Final = re.compile(r"(?P<name>[A-Z_]+) = (?P<number>\d+);")
 _HEAD: Final = prose(f"""
     # The worker's contract
 
-    Write a worker in any language: this is all that the gateway and a worker say to each other. It is
-    [{FILE}](../../{FILE}), comment by comment. The [SDKs](../../workers/README.md) do all of it.
+    All that a worker in any language has to implement: the messages of [{FILE}](../../{FILE}), with their comments. The
+    [SDKs](../../workers/README.md) implement all of it.
 """)
 
 

@@ -13,14 +13,14 @@ _CHECK: Final = Path("gateway") / "cli" / "check.py"
 _HEAD: Final = prose("""
     # Documents that the commands print
 
-    Look up a member of what ``check``, ``review`` and ``render`` print for programs. The commands themselves:
-    [cli.md](cli.md); what they are for: [operate.md](../operate.md#register-it-with-kube-apiserver) and
+    What ``check``, ``review`` and ``render`` print for programs, member by member. The commands:
+    [cli.md](cli.md); how to use them: [operate.md](../operate.md#register-it-with-kube-apiserver) and
     [write-a-policy.md](../write-a-policy.md#try-it-without-a-cluster).
 """)
 _RENDER: Final = prose("""
-    Two objects of ``admissionregistration.k8s.io/v1``, which ``kubectl apply -f -`` takes: YAML documents, or with
-    ``-o json`` the items of one ``v1`` ``List``. What their reader must know goes to the standard error as lines
-    ``warning: WHO: WHAT``. Each field: [operate-reference.md](../operate-reference.md#what-is-registered).
+    Two objects of ``admissionregistration.k8s.io/v1`` for ``kubectl apply -f -``: YAML documents, or with
+    ``-o json`` the items of one ``v1`` ``List``. Warnings go to standard error as lines ``warning: WHO: WHAT``. Each
+    field: [operate-reference.md](../operate-reference.md#what-is-registered).
 """)
 
 

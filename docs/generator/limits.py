@@ -14,11 +14,11 @@ from gateway.cli.commands.serve import serve
 _HEAD: Final = prose("""
     # Limits
 
-    Look up what the gateway bounds, how to change a bound, and the arithmetic that gave it. Full never means a stall:
-    each limit ends in a decided answer, or in the end of one connection.
+    Every limit of the gateway, how to change it, and the arithmetic behind it. At a limit the gateway does not stall:
+    it answers at once, or closes one connection.
 
     A limit with a flag is set on ``serve``, by the flag or by its environment variable; it must be greater than zero
-    and finite. Some limits in bytes are a share of ``--memory-budget``, unless they have a flag that is given; some
+    and finite. Some limits in bytes are a share of ``--memory-budget`` unless their own flag is set; some
     follow ``--limit-body-bytes``. The others are constants.
 """)
 
@@ -44,7 +44,7 @@ class _Fixed:
 
 
 _SETTABLE: Final = (
-    _Settable(title="The HTTP front", module="gateway.serving.limits", owner="Limits"),
+    _Settable(title="The HTTP server", module="gateway.serving.limits", owner="Limits"),
     _Settable(title="Calls to workers", module="gateway.transports.limits", owner="TransportLimits"),
     _Settable(
         title="Patches of workers",
@@ -77,7 +77,7 @@ _FIXED: Final = (
     ),
     _Fixed(title="Processes of hooks", module="gateway.hooks.execution.process", names=("GRACE_SECONDS",)),
     _Fixed(
-        title="Hooks that describe themselves",
+        title="Configurations of hooks",
         module="gateway.hooks.execution.config_run",
         names=("CONFIG_RUNS", "CONFIG_BYTES"),
     ),
@@ -114,7 +114,7 @@ _FIXED: Final = (
         module="gateway.transports.grpc.stream",
         names=("GATHER", "BEHIND_SECONDS", "SWEEP_SECONDS"),
     ),
-    _Fixed(title="Asks to workers", module="gateway.transports.grpc.retries", names=("SENT", "UNSENT", "FAIR_SHARE")),
+    _Fixed(title="Attempts of calls", module="gateway.transports.grpc.retries", names=("SENT", "UNSENT", "FAIR_SHARE")),
     _Fixed(title="Retries", module="gateway.transports.grpc.retry_budget", names=("RESERVE",)),
     _Fixed(title="Names of queues", module="gateway.policies.workers.queue_target", names=("MAX_STREAM",)),
     _Fixed(
@@ -134,14 +134,14 @@ _FIXED: Final = (
     ),
     _Fixed(title="Links to Redis", module="gateway.redis.link", names=("PAUSE_SECONDS", "SETTLED_SECONDS")),
     _Fixed(
-        title="Lanes in which nobody is any more",
+        title="Abandoned lanes",
         module="gateway.transports.queue.abandoned_streams",
         names=("GRACE_SECONDS", "MOST"),
     ),
-    _Fixed(title="Asks put again", module="gateway.transports.queue.outbox", names=("ANOTHER_CLOCK_MS",)),
+    _Fixed(title="Calls written to Redis again", module="gateway.transports.queue.outbox", names=("ANOTHER_CLOCK_MS",)),
     _Fixed(title="The pace of a lane", module="gateway.transports.queue.request_stream", names=("SECONDS",)),
     _Fixed(
-        title="Settings put to workers",
+        title="Settings sent to workers",
         module="gateway.transports.worker_descriptions",
         names=("RETRY_SECONDS", "KEPT"),
     ),
@@ -151,7 +151,7 @@ _FIXED: Final = (
         names=("HEARTBEAT_SECONDS", "TIDY_SECONDS", "GONE_SECONDS"),
     ),
     _Fixed(
-        title="What bridges put to their workers",
+        title="Calls from bridges to their workers",
         module="gateway.transports.queue.delivery_dispatcher",
         names=("DELIVERIES",),
     ),
@@ -177,7 +177,7 @@ _FIXED: Final = (
         names=("REDIRECTS", "LARGE_ANSWER"),
     ),
     _Fixed(
-        title="Timeouts told to existing webhooks",
+        title="Timeouts sent to existing webhooks",
         module="gateway.transports.webhook.endpoint",
         names=("LONGEST_TIMEOUT",),
     ),
@@ -229,7 +229,7 @@ _FIXED: Final = (
         title="Registration objects", module="gateway.registration.webhook_configurations", names=("MAX_OBJECT_BYTES",)
     ),
     _Fixed(
-        title="Changes told in an audit annotation",
+        title="Changes in an audit annotation",
         module="gateway.engine.response_builder",
         names=("CHANGES_LISTED", "CHANGED_BYTES"),
     ),

@@ -30,17 +30,17 @@ _REASONS: Final = (
 _HEAD: Final = prose("""
     # Metrics
 
-    Look up a metric of ``/metrics`` on the admin listener: its type, its labels, and what bounds their values. Which
+    Every metric of ``/metrics`` on the admin listener, with its type and the values of its labels. Which
     of them to alert on: [operate.md](../operate.md#metrics-and-alerts).
 
-    Labels never hold anything that a request brings along, so the number of series depends on the configuration
-    alone. Counters start at 0: a policy without series is a policy that is not configured. When a new configuration is
-    taken over, the series of policies, entries and workers that are gone go with them.
+    No label has a value from a request, so the number of series depends on the configuration alone. Counters start
+    at 0: a policy without series is not configured. When a new configuration is loaded, the series of removed
+    policies, entries and workers are removed.
 """)
 
-_REDIS: Final = "These are there with `--redis` only."
+_REDIS: Final = "These exist only with `--redis`."
 _BRIDGE: Final = prose("""
-    A bridge is a process of its own: [its metrics](../queues.md#metrics). It has one worker, so no label names it.
+    On the admin listener of a bridge ([queues.md](../queues.md#metrics)). It has one worker, so no label names it.
 """)
 
 

@@ -18,14 +18,14 @@ _REFUSE_ALWAYS: Final = {Reason.NAMESPACE_UNKNOWN, Reason.DRY_RUN_UNSUPPORTED, R
 _HEAD: Final = prose("""
     # Reason codes
 
-    Look up what a reason code means. The same word stands in the message, the metric, the log line and the audit
-    annotation. What to do about each: [denied.md](../denied.md#reason-codes).
+    What each reason code means. Messages, metrics, log lines and audit annotations have the same word. What to do about
+    each: [denied.md](../denied.md#reason-codes).
 """)
 _TAIL: Final = prose(f"""
     A failure refuses the request under failurePolicy ``Fail``. Under ``Ignore`` the request is allowed with a warning
-    to the user, an audit annotation, a metric and a log line, but for the codes that say otherwise. The failures of a
-    policy whose mode is ``warn`` or ``audit`` never refuse. A verdict within [staleIfError](../policies.md#cache) for
-    the same document replaces a failed call. With code 429 the answer says
+    to the user, an audit annotation, a metric and a log line, except for the codes with "whatever the failurePolicy".
+    Failures of a policy whose mode is ``warn`` or ``audit`` never refuse. A verdict within
+    [staleIfError](../policies.md#cache) for the same document replaces a failed call. With code 429 the answer has
     ``retryAfterSeconds: {RETRY_AFTER_SECONDS}``.
 """)
 
