@@ -4,11 +4,11 @@ In one process on uvloop: the cache with a real redis-server beside it, and work
 once, so that what is measured is the cache and nothing else. A question begins with its document's bytes, as in a
 review: their digest is part of it. Kinds:
 
-    no cache     the policy has none: what asking costs without us (the base of the ratios, at 2 KB)
+    no cache     the policy has none: what calling costs without us (the base of the ratios, at 2 KB)
     memory       a hit in this process
     redis        a hit in Redis: sealed name, GETRANGE, opened, kept in memory
-    miss         asked and kept in memory, without Redis
-    miss, redis  asked after a lookup in Redis, kept in memory, sealed and written to Redis
+    miss         called and kept in memory, without Redis
+    miss, redis  called after a lookup in Redis, kept in memory, sealed and written to Redis
 
 A real worker's call is a third of a millisecond and more on top of "no cache" (``make bench``). Thirty-two questions
 are open at once. The machine is shared and noisy: trust the ratios within one run. Rounds are interleaved, the median
@@ -63,18 +63,18 @@ LIMITS = CacheLimits(redis_seconds=5.0, redis_answer_seconds=10.0)
 class Workers:
     """Answers in the loop's next turn."""
 
-    def known(self, ask: PolicyCall) -> None:
+    def known(self, policy_call: PolicyCall) -> None:
         """Nothing is."""
 
-    def call(self, ask: PolicyCall, reply: CallWaiter) -> Callable[[], object]:
+    def call(self, policy_call: PolicyCall, reply: CallWaiter) -> Callable[[], object]:
         """Allow, with a patch."""
-        return asyncio.get_running_loop().call_soon(reply.answered, ask, VERDICT).cancel
+        return asyncio.get_running_loop().call_soon(reply.answered, policy_call, VERDICT).cancel
 
-    def settled(self, ask: PolicyCall) -> bool:  # noqa: ARG002 - CachedWorkers'
+    def settled(self, policy_call: PolicyCall) -> bool:  # noqa: ARG002 - CachedWorkers'
         """Always."""
         return True
 
-    def disagreed(self, ask: PolicyCall, version: str) -> None:
+    def disagreed(self, policy_call: PolicyCall, version: str) -> None:
         """Never."""
 
 
@@ -160,7 +160,7 @@ async def measure(url: str, questions: int, rounds: int) -> dict[tuple[str, int]
 
 
 def document(size: int, number: int) -> bytes:
-    """A document of so many bytes that was never asked about."""
+    """A document of so many bytes that was never called about."""
     return b'{"number":%d,"filling":"%s"}' % (number, b"x" * size)
 
 
@@ -168,14 +168,14 @@ async def window(kind: Kind, documents: list[bytes], url: str, keys: SealKeys) -
     """Seconds of CPU for one question of this kind."""
     if kind.warm_redis:
         cache = await started(url, keys, redis=True)
-        await ask_all(cache, documents, kind, Source.CALLED)
+        await call_all(cache, documents, kind, Source.CALLED)
         await asyncio.sleep(0.1)
         await cache.close()
     cache = await started(url, keys, redis=kind.redis)
     if kind.warm_memory:
-        await ask_all(cache, documents, kind, Source.CALLED)
+        await call_all(cache, documents, kind, Source.CALLED)
     began = time.process_time()
-    await ask_all(cache, documents, kind, kind.source)
+    await call_all(cache, documents, kind, kind.source)
     # What is written off the path is part of the price.
     await asyncio.sleep(0.02)
     taken = time.process_time() - began
@@ -192,7 +192,7 @@ async def started(url: str, keys: SealKeys, *, redis: bool) -> VerdictCache:
     return cache
 
 
-async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expected: Source) -> None:
+async def call_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expected: Source) -> None:
     """Put a question about each document, thirty-two at a time, and check where the verdict came from."""
     policy_caller = CachingCaller(Workers(), cache)
     setting = Cache(ttl=3600.0) if kind.cached else None
@@ -212,7 +212,7 @@ async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expec
                 done.set_result(None)
 
         for number, content in enumerate(batch):
-            ask = PolicyCall(
+            policy_call = PolicyCall(
                 id=number,
                 policy=POLICY,
                 document=hashed(content),
@@ -223,17 +223,17 @@ async def ask_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expec
                 key_prefix=PREFIX,
                 cache=setting,
             )
-            known = policy_caller.known(ask)
+            known = policy_caller.known(policy_call)
             if known is not None:
                 arrived(known[1].source)
             else:
-                policy_caller.call(ask, Waiting(arrived))
+                policy_caller.call(policy_call, Waiting(arrived))
         await done
         assert set(sources) == {expected}, (kind.name, sources)
 
 
 def report(results: dict[tuple[str, int], list[float]], *, as_json: bool) -> None:
-    """Print medians, and ratios to asking without a cache."""
+    """Print medians, and ratios to calling without a cache."""
     base = statistics.median(results[KINDS[0].name, SIZES[0]])
     rows = [
         {

@@ -1,4 +1,4 @@
-"""What asking early is worth: how long a mutating chain takes, with real workers that think for 10 ms each.
+"""What calling early is worth: how long a mutating chain takes, with real workers that think for 10 ms each.
 
 Three chains, each with prefetched calls and without (``--no-prefetch``): one policy; eight that look at nothing that
 another one changes; eight of which each looks at what those before it changed. One review at a time, over real TLS;

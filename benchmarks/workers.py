@@ -2,14 +2,14 @@
 flight.
 
 The gateway's transport in this process on uvloop, all threads of gRPC included; the worker, the sample worker of one of
-the SDKs, in a process of its own, with a policy that allows at once. A call begins with an ask whose document is
-at hand and ends with the engine's answer: messages made, sent, received and read. Policies of one worker that are asked
-about the same review share its document: with 16 policies a review is 16 calls.
+the SDKs, in a process of its own, with a policy that allows at once. What is measured begins with a policy call and
+ends with the engine's answer: messages made, sent, received and read. The policies of one worker share the document
+of a review: with 16 policies a review is 16 calls.
 
-"In flight" are calls: at 32 with 4 policies, 8 reviews are asked about at a time, each again when all its answers are
-there. By queue: what is asked goes through a redis-server to a bridge, each a process of its own, and from there to the
-same worker; only the gateway's side is counted. The machine is shared and noisy: trust the ratios within one run.
-Rounds are interleaved, the median is told.
+"In flight" are calls: at 32 with 4 policies, 8 reviews are open at a time; each starts again when it has all answers.
+By queue: calls go through a redis-server to a bridge, each a process of its own, and from there to the same worker;
+only the gateway's side is counted. The machine is shared and noisy: trust the ratios within one run.
+Rounds are interleaved; the figure is the median.
 Repeat it with ``make bench-workers``, or ``make bench-workers ARGS="--worker go -o json"``.
 """
 
@@ -86,7 +86,7 @@ class Places:
         return self.folder / "keys"
 
     def worker(self, way: str) -> Worker:
-        """The worker, to be asked in one of the ways."""
+        """The worker, to be called in one of the ways."""
         if way == "queue":
             return Worker(name="samples", queue=QueueTarget(stream="bench", key_file=str(self.keys)))
         return Worker(name="samples", grpc=GrpcTarget(target=self.target))
@@ -237,10 +237,10 @@ async def window(places: Places, way: str, count: int, in_flight: int, calls: in
 
 
 async def review(workers: Workers, policies: tuple[Policy, ...], times: int) -> None:
-    """Ask all policies about a document, again and again."""
+    """Call all policies about a document, again and again."""
     document = hashed(b'{"object":{"metadata":{"labels":{"a":"%b"}}},"operation":"CREATE"}' % (b"x" * SIZE))
     deadline = time.monotonic() + 100
-    asks = [
+    policy_calls = [
         PolicyCall(
             id=index,
             policy=each,
@@ -254,13 +254,13 @@ async def review(workers: Workers, policies: tuple[Policy, ...], times: int) -> 
     ]
     for _ in range(times):
         waiting = Waiting(len(policies))
-        for ask in asks:
-            workers.call(ask, waiting)
+        for policy_call in policy_calls:
+            workers.call(policy_call, waiting)
         await waiting.done
 
 
 def policy(index: int) -> Policy:
-    """A policy that allows at once whatever it is asked about."""
+    """A policy that allows at once whatever it is called about."""
     return Policy(
         phase=Phase.VALIDATING,
         configuration="bench",

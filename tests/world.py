@@ -110,7 +110,7 @@ class World:
     document.
 
     ``latencies`` are seconds (infinite: never). ``fallbacks`` maps a policy's short name to a stale verdict that is at
-    hand as soon as it is asked, and its age in seconds. Every ask and cancel is kept, with its time.
+    hand as soon as it is called, and its age in seconds. Every call and cancel is kept, with its time.
     """
 
     behaviours: Mapping[str, Behaviour | Answer]
@@ -120,7 +120,7 @@ class World:
     authorizations: Mapping[Any, Authorization] = field(default_factory=dict)
     lookup_latency: float = 0.0
     now: float = 100.0
-    asks: list[tuple[float, PolicyCall]] = field(default_factory=list)
+    calls: list[tuple[float, PolicyCall]] = field(default_factory=list)
     cancels: list[tuple[float, int]] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
     events: list[tuple[float, int, Callable[[float], Step]]] = field(default_factory=list)
@@ -144,22 +144,22 @@ class World:
         """Do what a step says."""
         self.wake_at = step.wake_at
         self.cancels += [(self.now, cancelled.id) for cancelled in step.cancels]
-        for ask in step.calls:
-            self.asks.append((self.now, ask))
-            if ask.policy.policy in self.fallbacks:
-                self._at(self.now, self._fall_back(engine, ask))
-            after = self.latencies.get(ask.policy.policy, 0.0)
+        for call in step.calls:
+            self.calls.append((self.now, call))
+            if call.policy.policy in self.fallbacks:
+                self._at(self.now, self._fall_back(engine, call))
+            after = self.latencies.get(call.policy.policy, 0.0)
             if after != float("inf"):
-                self._at(self.now + after, self._answer(engine, ask))
+                self._at(self.now + after, self._answer(engine, call))
         for lookup in step.lookups:
             self.lookups.append(lookup)
             if self.lookup_latency != float("inf"):
                 self._at(self.now + self.lookup_latency, self._find(engine, lookup))
         return step.decision
 
-    def _fall_back(self, engine: Engine, ask: PolicyCall) -> Callable[[float], Step]:
-        verdict, age = self.fallbacks[ask.policy.policy]
-        return lambda now: engine.fallback(ask, verdict, Origin(source=Source.STALE, age=age), now)
+    def _fall_back(self, engine: Engine, call: PolicyCall) -> Callable[[float], Step]:
+        verdict, age = self.fallbacks[call.policy.policy]
+        return lambda now: engine.fallback(call, verdict, Origin(source=Source.STALE, age=age), now)
 
     def _find(self, engine: Engine, lookup: Lookup) -> Callable[[float], Step]:
         match lookup:
@@ -169,20 +169,20 @@ class World:
                 fact = self.authorizations.get(check, Authorization())
         return lambda now: engine.found(lookup.id, fact, now)
 
-    def _answer(self, engine: Engine, ask: PolicyCall) -> Callable[[float], Step]:
+    def _answer(self, engine: Engine, call: PolicyCall) -> Callable[[float], Step]:
         def event(now: float) -> Step:
-            behaviour = self.behaviours[ask.policy.policy]
-            answer = behaviour(json.loads(ask.document.content)) if callable(behaviour) else behaviour
-            return engine.answered(ask, answer, now)
+            behaviour = self.behaviours[call.policy.policy]
+            answer = behaviour(json.loads(call.document.content)) if callable(behaviour) else behaviour
+            return engine.answered(call, answer, now)
 
         return event
 
     def _at(self, when: float, event: Callable[[float], Step]) -> None:
         heapq.heappush(self.events, (when, next(self.sequence), event))
 
-    def asked(self) -> list[str]:
-        """The short names of the policies asked, in order."""
-        return [ask.policy.policy for _, ask in self.asks]
+    def called(self) -> list[str]:
+        """The short names of the policies called, in order."""
+        return [call.policy.policy for _, call in self.calls]
 
 
 def decide(
@@ -195,7 +195,7 @@ def decide(
     prefetch: bool = False,
     **world: Any,
 ) -> tuple[Decision, World]:
-    """Decide a review by these policies, in a world of its own; asked in their turns, unless ``prefetch``."""
+    """Decide a review by these policies, in a world of its own; called in their turns, unless ``prefetch``."""
     made = World(behaviours=behaviours, **world)
     judges = plan(*policies, registered=registered)
     engine = Engine(on or request(), judges, ends=made.now + budget, prefetch=prefetch)

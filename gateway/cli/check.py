@@ -25,7 +25,7 @@ phases.validating              long their policies may take by their own timeout
                                Pointers, null where the policy names none; cache is null or {ttlSeconds,
                                staleIfErrorSeconds}; writes and onConflict are null in the validating phase; shadow is
                                null or {worker, policy}, and null where it has a mistake; fault is null, or says what
-                               is wrong with the policy, so that it fails whenever it is asked
+                               is wrong with the policy, so that it fails whenever it is called
 …entries[].apart               null, or why it is not one entry with an earlier one: {policy, other, field, value,
                                otherValue, resource, operation}: policies as CONFIGURATION/NAME; resource and
                                operation are "" unless field is "rules"

@@ -49,7 +49,7 @@ entries[]                      the entries, in the order in which the API server
 ……refuses                      whether this turn refuses the request; failedOpen: a failure that was let pass
 ……warnings, auditAnnotations   the worker's own
 ……version                      the version of the policy that judged
-……source                       asked, memo, shared, memory, redis or stale: where the verdict is from; nobody: the
+……source                       called, memo, shared, memory, redis or stale: where the verdict is from; nobody: the
                                failure was known without. age: how many seconds before the worker had said it
 ……insteadOf                    null, or the failure in whose place a stale verdict stands: {reason, message}
 ……changes                      what it changed, as in patch; wouldChange: what it would have, were its mode enforce

@@ -48,7 +48,7 @@ def new_project(language: str, name: str, namespace: str) -> Project:
         namespace: in which it will run.
 
     Raises:
-        SdkError: the SDK's sources are not there, or do not say what the templates ask of them.
+        SdkError: the SDK's sources are not there, or do not say what the templates call of them.
     """
     fragments = _fragments(language)
     words = fragments["COMMAND"].split()

@@ -26,7 +26,7 @@ NOTHING: Final = Verification(refused=(), workers=())
 
 
 def verify(configuration: Configuration, unstartable: Iterable[str], values: dict[str, Any]) -> Verification:
-    """Ask the workers, but for those of these names; who is waited for is told on the standard error.
+    """Call the workers, but for those of these names; who is waited for is told on the standard error.
 
     Args:
         configuration: not ``fatal``.
@@ -35,14 +35,14 @@ def verify(configuration: Configuration, unstartable: Iterable[str], values: dic
     """
     transport_config, seconds = chosen_transport_config(values), values["worker_startup_timeout"]
     left_out = set(unstartable)
-    asked = {name: worker for name, worker in configuration.workers.items() if name not in left_out}
-    names = [one_line(name) for name, worker in asked.items() if worker.webhook is None]
+    called = {name: worker for name, worker in configuration.workers.items() if name not in left_out}
+    names = [one_line(name) for name, worker in called.items() if worker.webhook is None]
     if not names:
         return NOTHING
     click.echo(f"asking the workers, for {seconds:g} s at most: {', '.join(names)}", err=True)
     stop_logs = configure_logs(level=values["log_level"], form="text")
     try:
-        return uvloop.run(_verified(replace(configuration, workers=asked), transport_config, seconds))
+        return uvloop.run(_verified(replace(configuration, workers=called), transport_config, seconds))
     except (KeyboardInterrupt, asyncio.CancelledError):
         fail("interrupted", COULD_NOT)
     finally:

@@ -10,7 +10,7 @@ from gateway.enums import StrEnum
 class Source(StrEnum):
     """Where an answer came from."""
 
-    CALLED = "asked"
+    CALLED = "called"
     """The worker was called for this review."""
 
     MEMO = "memo"

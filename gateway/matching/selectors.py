@@ -13,7 +13,7 @@ Labels = Mapping[str, str]
 
 def selects(selector: Selector, labels: Labels) -> bool:
     """Whether all of the selector's requirements hold for these labels."""
-    for requirement in selector.requirements:  # noqa: SIM110 - a generator costs more than what it asks
+    for requirement in selector.requirements:  # noqa: SIM110 - a generator costs more than what it calls
         if not _holds(requirement, labels):
             return False
     return True

@@ -45,7 +45,7 @@ class MatchPolicy(StrEnum):
 
 
 class SideEffects(StrEnum):
-    """Whether asking the worker changes anything in the world (SideEffectClass).
+    """Whether calling the worker changes anything in the world (SideEffectClass).
 
     v1 and our own kinds accept only the first two; v1beta1 knows all four, and its default is Unknown.
     """

@@ -1,5 +1,5 @@
 """Redis for whoever uses it here: where it is, a link to it, what goes wrong with it; seals, and files of their keys.
 
-Each user (verdicts between reviews in ``caching``, queues of asks in ``transports.queue``) decides for itself when to
-ask, how long to wait, and what to do without it.
+Each user (verdicts between reviews in ``caching``, queues of calls in ``transports.queue``) decides for itself when to
+call, how long to wait, and what to do without it.
 """

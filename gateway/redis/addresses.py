@@ -41,7 +41,7 @@ _TLS_OPTIONS: Final = (
 _SENTINEL_OPTIONS: Final = ("sentinel_username", "sentinel_password")
 
 OPTIONS: Final = (*_TLS_OPTIONS, "client_name", "db", *_SENTINEL_OPTIONS)
-"""What may stand behind ``?``. Times and numbers of connections are not among them: they are limits of whoever asks."""
+"""What may stand behind ``?``. Times and numbers of connections are limits of the gateway, not options."""
 
 _BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 _CERT_REQS: Final = ("none", "optional", "required")

@@ -1,6 +1,6 @@
 """Clients of redis-py for an address: made and closed, with what redis-py does by itself switched off.
 
-Nothing is tried again: whoever asks has no time for it, and the link decides when to connect anew.
+Nothing is tried again: whoever calls has no time for it, and the link decides when to connect anew.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ Client = Redis | RedisCluster
 
 
 class _Sentinel(Sentinel):
-    """Asks Sentinels for one connection at a time.
+    """Calls Sentinels for one connection at a time.
 
     redis-py moves the one that answered to the front of its list; where several do that at once, one of them may stand
-    there twice and another one not at all: never asked again, and never closed.
+    there twice and another one not at all: never called again, and never closed.
     """
 
     def __init__(self, sentinels: tuple[tuple[str, int], ...], **options: Any) -> None:
@@ -37,11 +37,11 @@ class _Sentinel(Sentinel):
 
 
 def make_client(address: RedisAddress, *, seconds: float, connections: int) -> Client:
-    """A client that has not connected yet. It retries nothing: whoever asks has no time for it.
+    """A client that has not connected yet. It retries nothing: whoever calls has no time for it.
 
     An answer has no time limit of its own but in a cluster, and from Sentinels: there one that hangs must leave
-    time to ask another. (redis-py's ``socket_timeout`` makes a task for each pipeline that is sent, and in Python
-    3.11 ``asyncio.wait_for``, which it uses for that, may swallow a cancellation.) Whoever asks sets the limit.
+    time to call another. (redis-py's ``socket_timeout`` makes a task for each pipeline that is sent, and in Python
+    3.11 ``asyncio.wait_for``, which it uses for that, may swallow a cancellation.) Whoever calls sets the limit.
 
     Args:
         address: of what it is a client.

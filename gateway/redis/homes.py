@@ -20,7 +20,7 @@ async def home_client(address: RedisAddress, name: str, *, seconds: float, conne
     Args:
         address: of a server, or of what leads to it.
         name: whose server is wanted, where there are several.
-        seconds: for connecting, and of a cluster for asking it where the name is.
+        seconds: for connecting, and of a cluster for calling it where the name is.
         connections: at most.
 
     Raises:

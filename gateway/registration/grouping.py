@@ -73,13 +73,13 @@ class RulesReading:
         self.questions: list[tuple[_Question, frozenset[_Pair]]] | None = None
         resources = dict.fromkeys(pair for rule in rules for pair in _resources(rule))
         if not any(ANY in pair for pair in resources):
-            asked = (
+            called = (
                 _Question(operation, namespaced, *pair)
                 for pair in resources
                 for operation in _OPERATIONS
                 for namespaced in (True, False)
             )
-            self.questions = [(question, named) for question in asked if (named := _named(rules, question))]
+            self.questions = [(question, named) for question in called if (named := _named(rules, question))]
 
 
 class EntryGroup:

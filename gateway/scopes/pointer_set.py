@@ -6,7 +6,7 @@ array. (A member that is really called ``*`` cannot be distinguished; ``*`` reac
 * Overlaps: the wider wins. ``/a`` and ``/a/b`` together are ``/a``, and ``/*/b`` and ``/a/b`` are ``/*/b``.
 * ``below(token)`` goes one step down, as a walk over a value does; None: nothing below is in the set. An element
   of an array is asked for by ``str(index)``, so ``00``, ``+0`` and ``-`` reach none.
-* Going down with ``*`` itself asks what holds for *every* child: only what was said with ``*`` does. (A child may have
+* Going down with ``*`` itself calls what holds for *every* child: only what was said with ``*`` does. (A child may have
   any name, also one that was never written; so this is exact, and not a guess on the safe side.)
 
 It is kept as a tree, and a set of places that is reached by several ways (``/*/a`` and ``/b/c``, at ``/b``) as the

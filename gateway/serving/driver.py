@@ -30,7 +30,7 @@ from gateway.review.request import ReviewError
 _LOG: Final = structlog.get_logger(__name__)
 
 _TICK: Final = 0.001
-"""Seconds. uvloop's timers count milliseconds and may fire one early; then the engine would only ask to wait again."""
+"""Seconds. uvloop's timers count milliseconds and may fire one early; then the engine would only call to wait again."""
 
 Events = deque[Callable[[], Step]]
 """The engine's next events."""

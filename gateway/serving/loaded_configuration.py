@@ -128,7 +128,7 @@ class LoadedConfiguration:
         versions = [
             version
             for policy in self.policies()
-            if not self._can_be_asked(policy) and (version := before.version(policy)) is not None
+            if not self._can_be_called(policy) and (version := before.version(policy)) is not None
         ]
         if not versions:
             return
@@ -191,7 +191,7 @@ class LoadedConfiguration:
         own = self._names[policy.phase].get(policy.qualified_name)
         if own is None:
             return None
-        if self._can_be_asked(own):
+        if self._can_be_called(own):
             return PolicyVersion(policy=own, worker=self.configuration.workers[own.worker])
         kept = None if self._last_good is None else self._last_good.version(policy.phase, policy.qualified_name)
         return None if kept is None else kept[0]
@@ -210,16 +210,16 @@ class LoadedConfiguration:
     def is_superseding(self) -> bool:
         """Whether a last good version is kept of a policy that can now be called as it is configured."""
         kept = () if self._last_good is None else self._last_good.versions()
-        return any(self._can_be_asked(version.policy) for version in kept)
+        return any(self._can_be_called(version.policy) for version in kept)
 
-    def _can_be_asked(self, policy: Policy) -> bool:
+    def _can_be_called(self, policy: Policy) -> bool:
         """Whether the policy can be called as it is configured."""
         return isinstance(self.workers.availabilities(policy.phase).get(policy.qualified_name), Described)
 
     def _kept(self, phase: Phase) -> dict[str, tuple[PolicyVersion, Described]]:
         """The last good versions that are called, by qualified name."""
         found = {} if self._last_good is None else self._last_good.in_force(phase)
-        return {name: kept for name, kept in found.items() if not self._can_be_asked(kept[0].policy)}
+        return {name: kept for name, kept in found.items() if not self._can_be_called(kept[0].policy)}
 
     def _in_force(self, phase: Phase) -> PoliciesInForce:
         kept = self._kept(phase)

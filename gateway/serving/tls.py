@@ -52,7 +52,7 @@ def server_context(cert: Path, key: Path, client_cas: Sequence[Path] = ()) -> ss
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
     try:
-        # The password is never needed (such a key was refused above), but without one OpenSSL would ask the terminal.
+        # The password is never needed (such a key was refused above), but without one OpenSSL would call the terminal.
         context.load_cert_chain(cert, key, password="")
     except (ssl.SSLError, OSError) as error:
         raise TlsError(f"TLS certificate {cert} with key {key}: OpenSSL refuses them: {_reason(error)}") from error

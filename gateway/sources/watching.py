@@ -109,21 +109,21 @@ class PollTimer:
     """The pauses between the looks of one watcher."""
 
     def __init__(self) -> None:
-        self._asked = asyncio.Event()
+        self._called = asyncio.Event()
 
     def now(self) -> None:
         """Look at once."""
-        self._asked.set()
+        self._called.set()
 
     async def pause(self, interval: float) -> bool:
         """Wait until the next look; whether it was requested.
 
         Args:
-            interval: seconds; 0: only when asked to.
+            interval: seconds; 0: only when called to.
         """
         try:
-            await asyncio.wait_for(self._asked.wait(), interval or None)
+            await asyncio.wait_for(self._called.wait(), interval or None)
         except TimeoutError:
             return False
-        self._asked.clear()
+        self._called.clear()
         return True

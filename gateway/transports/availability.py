@@ -52,7 +52,7 @@ class PolicyAvailabilities:
         if isinstance(availability, Described):
             self._log_described(policy, availability)
         elif self._warns and before is not None and reported:
-            # Before the first contact nobody can be asked: that is no news.
+            # Before the first contact nobody can be called: that is no news.
             _LOG.warning(
                 "a policy cannot be asked",
                 policy=policy.qualified_name,

@@ -28,8 +28,8 @@ class TransportLimits(Bounds):
     nobody may meet the new version: pulling an image and passing a probe take some 30 s; twice that."""
 
     worker_in_flight: int = tunable(1000, "Open calls of one worker.")
-    """How many asks may be open at one worker; one more is refused at once (``OVERLOADED``). By Little's law a process
-    that asks 2,000 times a second has 200 open at 100 ms each; five times that is a worker that has stopped."""
+    """How many calls may be open at one worker; one more is refused at once (``OVERLOADED``). By Little's law a process
+    that calls 2,000 times a second has 200 open at 100 ms each; five times that is a worker that has stopped."""
 
     worker_backlog_bytes: int = budgeted(8, "Bytes of documents held for one worker.")
     """How much may be held for one worker, all connections together: what waits to be written to streams, and the
@@ -37,8 +37,8 @@ class TransportLimits(Bounds):
     least one document of the largest size, six by default; a worker that reads has a few KB waiting."""
 
     worker_batch_bytes: int = 1_048_576
-    """Up to which size asks are gathered into one message of a stream. At 10 Gbit/s it takes a millisecond on the wire;
-    an ask behind it waits no longer."""
+    """The size up to which one message of a stream gathers calls. At 10 Gbit/s it takes a millisecond on the wire;
+    a call behind it waits no longer."""
 
     worker_stream_bytes: int = 262_144
     """The largest document that goes over a stream. A larger one has a call of its own, so that small ones do not wait
@@ -63,7 +63,7 @@ class TransportLimits(Bounds):
 
     worker_keepalive_seconds: float = 300.0
     """How often an idle connection is pinged. Five minutes is the least that gRPC servers allow by default ("too many
-    pings"); a dead peer that is being asked is noticed by the asks."""
+    pings"); a dead peer that is being called is noticed by the calls."""
 
     worker_keepalive_timeout_seconds: float = 10.0
     """How long a ping, or what was sent, may go unanswered before the connection is given up."""
@@ -86,16 +86,16 @@ class TransportLimits(Bounds):
     whoever tries again meets the worker."""
 
     worker_retry_share: float = tunable(0.2, "Retries as a share of all calls to a worker; 0: none.", may_be_zero=True)
-    """How many asks may be put to another replica after a worker said that it failed, as a share of all; ten are saved
+    """How many calls may be put to another replica after a worker said that it failed, as a share of all; ten are saved
     up, and 0 is never. (A lost connection does not count.) A worker that fails everything gets a fifth more work, not
     twice as much."""
 
     worker_unsolicited: int = 1000
     """Answers on one stream that nobody asked for, in excess of a tenth of those that were; one more ends the stream
-    (``INVALID_RESPONSE``). Each cancelled ask may have one under way, so many asks may be open."""
+    (``INVALID_RESPONSE``). Each cancelled call may have one under way, so many calls may be open."""
 
     worker_stream_pause_seconds: float = 60.0
-    """How long a worker whose streams break again and again is asked by calls instead."""
+    """How long a worker whose streams break again and again is called by calls instead."""
 
     webhook_answer_bytes: int = of_body(16)
     """The largest answer of an existing webhook, unpacked; a larger one is broken off (``INVALID_RESPONSE``). A patch
@@ -121,7 +121,7 @@ class TransportLimits(Bounds):
     handshake. The call's own deadline ends it too."""
 
     webhook_attempts: int = 11
-    """Calls of one ask at most, where the webhook answers 429 or 5xx with ``Retry-After``: kube-apiserver's client
+    """Calls of one call at most, where the webhook answers 429 or 5xx with ``Retry-After``: kube-apiserver's client
     tries again ten times."""
 
     webhook_reload_seconds: float = 5.0
@@ -129,12 +129,12 @@ class TransportLimits(Bounds):
     to show a changed Secret; five seconds more are little, and a look costs microseconds."""
 
     queue_length: int = tunable(10_000, "Calls in one queue, of all gateways together.")
-    """How many asks may be in a lane of a queue, of all gateways together; one more is refused at once
+    """How many calls may be in a lane of a queue, of all gateways together; one more is refused at once
     (``OVERLOADED``). By Little's law 2,000 a second are in it when each waits five seconds, half of what webhooks
     usually wait."""
 
     queue_bytes: int = tunable(268_435_456, "Redis memory of one queue.")
-    """How much of Redis' memory a lane may take; then one more ask is refused at once (``OVERLOADED``). It is looked at
+    """How much of Redis' memory a lane may take; further calls fail at once (``OVERLOADED``). It is looked at
     once a second. Sixteen of the largest reviews, or ``queue_length`` of 26 KB each."""
 
     queue_open_bytes: int = budgeted(8, "Bytes of documents held for the calls of one queue.")
@@ -143,7 +143,7 @@ class TransportLimits(Bounds):
     at least one document of the largest size, six by default."""
 
     queue_redis_seconds: float = tunable(2.0, "Seconds that the Redis of a queue has to connect or to answer.")
-    """How long Redis may take to connect or to answer, and an ask to be taken by it, before that is a failure
+    """How long Redis may take to connect or to answer, and a call to be taken by it, before that is a failure
     (``WORKER_UNAVAILABLE``). A restart takes less than a second, and a lost packet is sent again after one."""
 
     hook_processes: int = tunable(0, "Hook processes at a time; 0: two for each core, and one.", may_be_zero=True)

@@ -48,10 +48,10 @@ _NEVER: Final = 0.0
 """``reuse`` of a verdict that must not be reused."""
 
 Meaningless = Callable[[PolicyCall, str], object]
-"""Told of a cache hint that means nothing: in the answer to which ask, and what it is."""
+"""Told of a cache hint that means nothing: in the answer to which call, and what it is."""
 
 
-def _unheard(_ask: PolicyCall, _observed: str) -> None:
+def _unheard(_call: PolicyCall, _observed: str) -> None:
     """Nobody wants to know."""
 
 
@@ -62,15 +62,15 @@ def one_line(text: str, characters: int) -> str:
     return line + "…" if len(text) > characters else line
 
 
-def review_request(ask: PolicyCall) -> bytes:
-    """The ``ReviewRequest`` that puts ``ask``, serialized."""
+def review_request(call: PolicyCall) -> bytes:
+    """The ``ReviewRequest`` that puts ``call``, serialized."""
     return pb.ReviewRequest(
-        ask=pb.Ask(
-            policy=ask.policy.policy,
-            phase=PHASES[ask.policy.phase],
-            settings=ask.policy.settings,
-            document=ask.document.content,
-            uid=ask.uid,
+        call=pb.PolicyCall(
+            policy=call.policy.policy,
+            phase=PHASES[call.policy.phase],
+            settings=call.policy.settings,
+            document=call.document.content,
+            uid=call.uid,
         )
     ).SerializeToString()
 
@@ -78,12 +78,12 @@ def review_request(ask: PolicyCall) -> bytes:
 class Reading(Protocol):
     """Converts an Outcome to an answer, as ``outcome_answer`` does."""
 
-    def __call__(self, ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
+    def __call__(self, call: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
         """The answer."""
 
 
 def review_answer(
-    ask: PolicyCall,
+    call: PolicyCall,
     content: bytes,
     *,
     characters: int,
@@ -93,7 +93,7 @@ def review_answer(
     """The answer in a serialized ``ReviewResponse``; a failure ``INVALID_RESPONSE`` if it is invalid.
 
     Args:
-        ask: the call.
+        call: the call.
         content: the message.
         characters: how much of the worker's failure message is kept.
         meaningless: called with an invalid cache hint. Such a verdict is not reused.
@@ -102,18 +102,19 @@ def review_answer(
     try:
         response = parsed(pb.ReviewResponse, content, most=MOST_FIELDS)
     except DecodeError as error:
-        return _invalid(ask, f"bytes that are no ReviewResponse ({error})")
-    return (reading or outcome_answer)(ask, response.outcome, characters=characters, meaningless=meaningless)
+        return _invalid(call, f"bytes that are no ReviewResponse ({error})")
+    return (reading or outcome_answer)(call, response.outcome, characters=characters, meaningless=meaningless)
 
 
 def outcome_answer(
-    ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard
+    call: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard
 ) -> Answer:
     """The answer in an ``Outcome``; ``characters`` and ``meaningless`` as for ``review_answer``."""
     statements = len(outcome.warnings) + len(outcome.audit_annotations) + len(outcome.deny.details.causes)
     if statements > MOST_STATEMENTS:
         return _invalid(
-            ask, f"{statements} warnings, audit annotations and causes together, and at most {MOST_STATEMENTS} are read"
+            call,
+            f"{statements} warnings, audit annotations and causes together, and at most {MOST_STATEMENTS} are read",
         )
     match outcome.WhichOneof("verdict"):
         case "allow":
@@ -122,16 +123,16 @@ def outcome_answer(
                 warnings=tuple(outcome.warnings),
                 audit_annotations=_annotations(outcome) if outcome.audit_annotations else {},
                 version=outcome.version,
-                reuse=_reuse(ask, outcome, meaningless) if outcome.HasField("cache") else None,
+                reuse=_reuse(call, outcome, meaningless) if outcome.HasField("cache") else None,
             )
         case "deny":
-            return _deny(outcome, _reuse(ask, outcome, meaningless) if outcome.HasField("cache") else None)
+            return _deny(outcome, _reuse(call, outcome, meaningless) if outcome.HasField("cache") else None)
         case "failure":
             reason = _REASONS.get(outcome.failure.reason, Reason.WORKER_FAILURE)
             text = one_line(outcome.failure.message, characters) or "the worker does not say why"
-            return Failure(reason=reason, message=f"worker {ask.policy.worker!r} could not judge: {text}")
+            return Failure(reason=reason, message=f"worker {call.policy.worker!r} could not judge: {text}")
         case _:
-            return _invalid(ask, "an Outcome without allow, deny or failure")
+            return _invalid(call, "an Outcome without allow, deny or failure")
 
 
 def _annotations(outcome: pb.Outcome) -> dict[str, str]:
@@ -153,7 +154,7 @@ def _change(allow: pb.Allow) -> Change | None:
             return None
 
 
-def _reuse(ask: PolicyCall, outcome: pb.Outcome, meaningless: Meaningless) -> float:
+def _reuse(call: PolicyCall, outcome: pb.Outcome, meaningless: Meaningless) -> float:
     """For how many seconds at most the verdict may be reused, as the cache hint says."""
     match outcome.cache.WhichOneof("hint"):
         case "no_store":
@@ -162,10 +163,10 @@ def _reuse(ask: PolicyCall, outcome: pb.Outcome, meaningless: Meaningless) -> fl
             return outcome.cache.ttl.seconds + outcome.cache.ttl.nanos / _NANOS
         case "ttl":
             ttl = outcome.cache.ttl
-            meaningless(ask, f"a ttl of {ttl.seconds} s and {ttl.nanos} ns")
+            meaningless(call, f"a ttl of {ttl.seconds} s and {ttl.nanos} ns")
         case _:
             # A hint of a later contract, perhaps. A hint can only shorten the reuse, so there is none.
-            meaningless(ask, "neither no_store nor ttl")
+            meaningless(call, "neither no_store nor ttl")
     return _NEVER
 
 
@@ -204,8 +205,8 @@ def _details(details: pb.StatusDetails) -> dict[str, Any]:
     return {key: value for key, value in members.items() if value}
 
 
-def _invalid(ask: PolicyCall, observed: str) -> Failure:
+def _invalid(call: PolicyCall, observed: str) -> Failure:
     return Failure(
         reason=Reason.INVALID_RESPONSE,
-        message=f"worker {ask.policy.worker!r} answered policy {ask.policy.policy!r} with {observed}",
+        message=f"worker {call.policy.worker!r} answered policy {call.policy.policy!r} with {observed}",
     )

@@ -45,16 +45,16 @@ class Outcomes:
         self._verdicts: dict[bytes, Allow] = {}
         self._reported_on: set[str] = set()
 
-    def read(self, ask: PolicyCall, outcome: pb.Outcome) -> Answer:
+    def read(self, call: PolicyCall, outcome: pb.Outcome) -> Answer:
         """The answer that an outcome is."""
         content = outcome.SerializeToString()
         known = self._verdicts.get(content)
         if known is not None:
             return known
         try:
-            answer = self._reading(ask, outcome, characters=self._characters, meaningless=self.meaningless)
+            answer = self._reading(call, outcome, characters=self._characters, meaningless=self.meaningless)
         except Exception as error:  # noqa: BLE001 - a review waits for an answer
-            _LOG.exception("calling a worker failed inside the gateway", worker=self._worker, uid=ask.uid)
+            _LOG.exception("calling a worker failed inside the gateway", worker=self._worker, uid=call.uid)
             return self._internal(error)
         if isinstance(answer, Allow) and answer.reuse is None and len(content) <= SHORT_VERDICT:
             if len(self._verdicts) >= VERDICTS:
@@ -62,14 +62,14 @@ class Outcomes:
             self._verdicts[content] = answer
         return answer
 
-    def meaningless(self, ask: PolicyCall, observed: str) -> None:
+    def meaningless(self, call: PolicyCall, observed: str) -> None:
         """Log an invalid cache hint, once for each policy: a policy usually repeats it with every answer."""
-        if ask.policy.policy not in self._reported_on:
-            self._reported_on.add(ask.policy.policy)
+        if call.policy.policy not in self._reported_on:
+            self._reported_on.add(call.policy.policy)
             _LOG.warning(
                 "a worker's cache hint means nothing; the verdict is not kept",
                 worker=self._worker,
-                policy=ask.policy.policy,
+                policy=call.policy.policy,
                 observed=observed,
                 expected="no_store, or a ttl that is not negative",
             )

@@ -69,7 +69,7 @@ class Shadows:
         name = call.policy.worker
         worker_descriptions = self._acquaintances.get(name)
         fits = None if worker_descriptions is None else worker_descriptions.fits(call.policy, call.version)
-        return self._held[name].connection.ask(call, waiter.answered, fits)
+        return self._held[name].connection.call(call, waiter.answered, fits)
 
     def disagreed(self, call: PolicyCall, version: str) -> None:
         """Ignored: see above."""

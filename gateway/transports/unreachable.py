@@ -32,13 +32,13 @@ class UnreachableWorker:
         self.live: tuple[Description, ...] = ()
         events.worker_added(name, ())
 
-    def ask(
-        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
+    def call(
+        self, call: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
-        """See Asked."""
+        """See Called."""
         del fits
         failure = Failure(reason=Reason.CONFIGURATION, message=self.why)
-        return asyncio.get_running_loop().call_soon(answered, ask, failure).cancel
+        return asyncio.get_running_loop().call_soon(answered, call, failure).cancel
 
     def listen(self, listener: Callable[[], object]) -> None:
         """See Introduced: nothing ever changes."""
@@ -56,8 +56,8 @@ class UnreachableWorker:
         return ()
 
     async def idle(self) -> None:
-        """See Asked."""
+        """See Called."""
 
     async def close(self) -> None:
-        """See Asked."""
+        """See Called."""
         self._events.worker_removed(self.name)

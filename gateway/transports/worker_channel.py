@@ -46,18 +46,18 @@ class WorkerChannel(Protocol):
     def target(self) -> str:
         """Its address, for messages."""
 
-    def ask(
-        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
+    def call(
+        self, call: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
-        """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
+        """Put ``call`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
 
         Args:
-            ask: the question. One that is not cancellable has side effects: it is sent once, and never broken off.
+            call: the question. One that is not cancellable has side effects: it is sent once, and never broken off.
             answered: called with the answer; whatever goes wrong is a Failure.
             fits: whoever answers must be described by one of these; None: anybody.
 
         Returns:
-            What cancels the ask. Then ``answered`` is not called any more.
+            What cancels the call. Then ``answered`` is not called any more.
         """
 
     async def idle(self) -> None:

@@ -179,15 +179,15 @@ class WorkerDescriptions:
         missing = [policy for policy in self._policies if _question(policy) not in worked]
         if description in self._worked and not missing:
             return
-        asking = DescriptionValidator(judge, self._configured, description.message, self._characters)
-        availabilities = await asking.availabilities(missing)
+        calling = DescriptionValidator(judge, self._configured, description.message, self._characters)
+        availabilities = await calling.availabilities(missing)
         found = dict(zip(map(_question, missing), availabilities, strict=True))
         self._worked[description] = worked | found
         _LOG.info(
             "a worker is described",
             worker=self._worker.name,
-            version=asking.version,
-            policies=asking.policies,
+            version=calling.version,
+            policies=calling.policies,
         )
 
     def _elect(self) -> None:

@@ -18,7 +18,7 @@ from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import Cache, Phase
 from gateway.redis.faults import RedisFault
 from gateway.redis.sealing import SealKey
-from tests.caching.world import ask, until
+from tests.caching.world import policy_call, until
 
 SECRET = "hunter2-s3cr3t-0123456789"
 DENIED = Deny(message=f"password {SECRET} is weak", warnings=(SECRET,), details={"name": SECRET})
@@ -36,11 +36,11 @@ def document(number, what):
 
 @pytest.fixture
 async def filled(gateway, redis):
-    """A gateway that has written twenty verdicts, and another one that has asked nothing yet."""
+    """A gateway that has written twenty verdicts, and another one that has called nothing yet."""
     first, second = await gateway(verdict_for), await gateway()
     for number in range(10):
         for what in ("deny", "allow"):
-            await first.answer(ask(document(number, what), name=f"{SECRET.lower()}"))
+            await first.answer(policy_call(document(number, what), name=f"{SECRET.lower()}"))
     with redis.client as client:
         await until(lambda: len(client.keys()) == 20)
     return first, second
@@ -52,7 +52,7 @@ def dump(redis):
 
 
 def question(number, what, **fields):
-    return ask(document(number, what), name=SECRET.lower(), **fields)
+    return policy_call(document(number, what), name=SECRET.lower(), **fields)
 
 
 async def test_nothing_can_be_read(filled, redis):
@@ -166,7 +166,7 @@ async def test_another_question_finds_nothing(filled, redis):
         question(1, "allow", version="2"),
         question(1, "allow", identity=b"other"),
         question(1, "allow", phase=Phase.MUTATING),
-        ask(document(1, "allow"), name="another"),
+        policy_call(document(1, "allow"), name="another"),
         question(77, "allow"),
     ]
     for other in others:

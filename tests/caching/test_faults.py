@@ -11,7 +11,7 @@ from gateway.redis.faults import reason_of
 
 
 async def test_a_server_that_hangs_up_may_want_tls():
-    """That is asked only where it has never worked: a server that is stopped hangs up as well."""
+    """That is called only where it has never worked: a server that is stopped hangs up as well."""
     ended = asyncio.Event()
 
     async def hang_up(reader, writer):

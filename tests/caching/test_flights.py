@@ -7,18 +7,18 @@ from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache
 from gateway.reasons import Reason
 from gateway.telemetry.labels import LookupResult
-from tests.caching.world import ALLOW, Clock, Gateway, Reply, Workers, ask, turns
+from tests.caching.world import ALLOW, Clock, Gateway, Reply, Workers, policy_call, turns
 
 FAILED = Failure(reason=Reason.WORKER_FAILURE, message="no")
 
 
 async def test_one_call_serves_all():
-    """Three reviews with the same question make one call; the first has its verdict asked, the others shared."""
+    """Three reviews with the same question make one call; the first has its verdict called, the others shared."""
     gateway = Gateway()
-    replies = [gateway.put(ask())[0] for _ in range(3)]
+    replies = [gateway.put(policy_call())[0] for _ in range(3)]
     await turns()
-    assert len(gateway.workers.asks) == 1
-    gateway.workers.answer(gateway.workers.asks[0], Deny(message="no"))
+    assert len(gateway.workers.calls) == 1
+    gateway.workers.answer(gateway.workers.calls[0], Deny(message="no"))
     assert [reply.only for reply in replies] == [
         (Deny(message="no"), source) for source in (Source.CALLED, Source.SHARED, Source.SHARED)
     ]
@@ -26,80 +26,80 @@ async def test_one_call_serves_all():
 
 
 async def test_a_failure_is_not_shared():
-    """When a shared call fails, the one that asked has the failure and each of the others asks for itself."""
+    """When a shared call fails, the one that called has the failure and each of the others asks for itself."""
     gateway = Gateway()
-    first, second, third = (gateway.put(ask())[0] for _ in range(3))
-    gateway.workers.answer(gateway.workers.asks[0], FAILED)
+    first, second, third = (gateway.put(policy_call())[0] for _ in range(3))
+    gateway.workers.answer(gateway.workers.calls[0], FAILED)
     assert first.only == (FAILED, Source.CALLED)
     assert not second.answers
-    assert len(gateway.workers.asks) == 3
-    gateway.workers.answer(gateway.workers.asks[1], FAILED)
-    gateway.workers.answer(gateway.workers.asks[2], ALLOW)
+    assert len(gateway.workers.calls) == 3
+    gateway.workers.answer(gateway.workers.calls[1], FAILED)
+    gateway.workers.answer(gateway.workers.calls[2], ALLOW)
     assert second.only == (FAILED, Source.CALLED)
     assert third.only == (ALLOW, Source.CALLED)
     assert gateway.events.results == {LookupResult.MISS: 3}
-    assert gateway.policy_caller.known(ask()) is not None, "what was asked alone is kept too"
+    assert gateway.policy_caller.known(policy_call()) is not None, "what was asked alone is kept too"
 
 
-async def test_the_one_that_asked_may_leave():
+async def test_the_one_that_called_may_leave():
     """The call goes on for those who wait, and their verdict is shared."""
     gateway = Gateway()
-    first, leave = gateway.put(ask())
-    second, _ = gateway.put(ask())
+    first, leave = gateway.put(policy_call())
+    second, _ = gateway.put(policy_call())
     leave()
     assert not gateway.workers.cancelled
-    gateway.workers.answer(gateway.workers.asks[0], ALLOW)
+    gateway.workers.answer(gateway.workers.calls[0], ALLOW)
     assert not first.answers
     assert second.only == (ALLOW, Source.SHARED)
 
 
-async def test_a_failure_after_the_one_that_asked_left():
+async def test_a_failure_after_the_one_that_called_left():
     """Nobody gets a failure that another review's call came to, even if that review is gone."""
     gateway = Gateway()
-    _, leave = gateway.put(ask())
-    second, _ = gateway.put(ask())
+    _, leave = gateway.put(policy_call())
+    second, _ = gateway.put(policy_call())
     leave()
-    gateway.workers.answer(gateway.workers.asks[0], FAILED)
+    gateway.workers.answer(gateway.workers.calls[0], FAILED)
     assert not second.answers
-    gateway.workers.answer(gateway.workers.asks[1], ALLOW)
+    gateway.workers.answer(gateway.workers.calls[1], ALLOW)
     assert second.only == (ALLOW, Source.CALLED)
 
 
 async def test_the_last_to_leave_cancels():
     """A call that nobody waits for is cancelled, and a later question makes a new one."""
     gateway = Gateway()
-    leaves = [gateway.put(ask())[1] for _ in range(3)]
+    leaves = [gateway.put(policy_call())[1] for _ in range(3)]
     for leave in leaves[:2]:
         leave()
     assert not gateway.workers.cancelled
     leaves[2]()
     leaves[2]()
-    assert gateway.workers.cancelled == [gateway.workers.asks[0].id]
-    gateway.put(ask())
-    assert len(gateway.workers.asks) == 2
+    assert gateway.workers.cancelled == [gateway.workers.calls[0].id]
+    gateway.put(policy_call())
+    assert len(gateway.workers.calls) == 2
 
 
-async def test_leaving_an_ask_of_ones_own():
+async def test_leaving_an_call_of_ones_own():
     """A follower that asks for itself after a failure cancels that call when it leaves."""
     gateway = Gateway()
-    gateway.put(ask())
-    _, leave = gateway.put(ask())
-    gateway.workers.answer(gateway.workers.asks[0], FAILED)
+    gateway.put(policy_call())
+    _, leave = gateway.put(policy_call())
+    gateway.workers.answer(gateway.workers.calls[0], FAILED)
     leave()
-    assert gateway.workers.cancelled == [gateway.workers.asks[1].id]
+    assert gateway.workers.cancelled == [gateway.workers.calls[1].id]
 
 
 async def test_one_answer_makes_another_leave():
-    """A review that ends because of a shared verdict may cancel its other asks, those of the same call included."""
+    """A review that ends because of a shared verdict may cancel its other calls, those of the same call included."""
     gateway = Gateway()
-    first, _ = gateway.put(ask())
-    second, leave = gateway.put(ask())
-    third, _ = gateway.put(ask())
+    first, _ = gateway.put(policy_call())
+    second, leave = gateway.put(policy_call())
+    third, _ = gateway.put(policy_call())
     first.then = leave
-    gateway.workers.answer(gateway.workers.asks[0], FAILED)
+    gateway.workers.answer(gateway.workers.calls[0], FAILED)
     assert not second.answers
-    assert len(gateway.workers.asks) == 2, "who left does not ask for itself"
-    gateway.workers.answer(gateway.workers.asks[1], ALLOW)
+    assert len(gateway.workers.calls) == 2, "who left does not ask for itself"
+    gateway.workers.answer(gateway.workers.calls[1], ALLOW)
     assert third.only == (ALLOW, Source.CALLED)
 
 
@@ -111,79 +111,79 @@ async def test_a_reply_that_breaks_costs_the_others_nothing():
             raise RuntimeError
 
     gateway = Gateway()
-    gateway.policy_caller.call(ask(), Broken())
-    second, _ = gateway.put(ask())
-    gateway.workers.answer(gateway.workers.asks[0], ALLOW)
+    gateway.policy_caller.call(policy_call(), Broken())
+    second, _ = gateway.put(policy_call())
+    gateway.workers.answer(gateway.workers.calls[0], ALLOW)
     assert second.only == (ALLOW, Source.SHARED)
 
 
-async def test_asking_breaks_at_once():
+async def test_calling_breaks_at_once():
     """What the workers raise reaches the driver, and nobody waits for a call that was never made."""
 
     class Broken(Workers):
-        def call(self, ask, reply):
+        def call(self, policy_call, reply):
             raise RuntimeError("broken")
 
     gateway = Gateway()
     gateway.policy_caller._workers = Broken()
     for _ in range(2):
         with pytest.raises(RuntimeError):
-            gateway.put(ask())
+            gateway.put(policy_call())
     assert not gateway.cache.flights
 
 
 @pytest.mark.parametrize("verdict", [Allow(reuse=0), Allow(version="2")])
 async def test_what_must_not_be_reused_is_not_shared(verdict):
-    """A verdict marked no-store, or of another version than the question's, is for the one that asked alone."""
+    """A verdict marked no-store, or of another version than the question's, is for the one that called alone."""
     gateway = Gateway()
-    first, _ = gateway.put(ask())
-    second, _ = gateway.put(ask())
-    gateway.workers.answer(gateway.workers.asks[0], verdict)
+    first, _ = gateway.put(policy_call())
+    second, _ = gateway.put(policy_call())
+    gateway.workers.answer(gateway.workers.calls[0], verdict)
     assert first.only == (verdict, Source.CALLED)
     assert not second.answers
-    gateway.workers.answer(gateway.workers.asks[1], ALLOW)
+    gateway.workers.answer(gateway.workers.calls[1], ALLOW)
     assert second.only == (ALLOW, Source.CALLED)
 
 
 async def test_different_questions_are_not_shared():
     """Another document, version, identity, policy or phase is another question."""
     gateway = Gateway()
-    gateway.put(ask())
-    for other in (ask('{"a":1}'), ask(version="2"), ask(identity=b"j"), ask(name="q")):
+    gateway.put(policy_call())
+    for other in (policy_call('{"a":1}'), policy_call(version="2"), policy_call(identity=b"j"), policy_call(name="q")):
         gateway.put(other)
-    assert len(gateway.workers.asks) == 5
+    assert len(gateway.workers.calls) == 5
 
 
 async def test_without_cache_nothing_is_shared():
     """Policies without ``cache`` ask for each review, and are counted nowhere."""
     gateway = Gateway()
-    gateway.put(ask(cache=None))
-    gateway.put(ask(cache=None))
-    assert len(gateway.workers.asks) == 2
+    gateway.put(policy_call(cache=None))
+    gateway.put(policy_call(cache=None))
+    assert len(gateway.workers.calls) == 2
     assert not gateway.events.results
 
 
 async def test_a_purge_splits_a_flight():
-    """Who asks after a purge does not share an answer that was asked for before it."""
+    """Who calls after a purge does not share an answer that was asked for before it."""
     gateway = Gateway()
-    first, _ = gateway.put(ask())
+    first, _ = gateway.put(policy_call())
     await gateway.cache.purge(["test/p.test.example.com"])
-    second, _ = gateway.put(ask())
-    assert len(gateway.workers.asks) == 2
-    gateway.workers.answer(gateway.workers.asks[0], Deny())
+    second, _ = gateway.put(policy_call())
+    assert len(gateway.workers.calls) == 2
+    gateway.workers.answer(gateway.workers.calls[0], Deny())
     assert first.only == (Deny(), Source.CALLED)
     assert not second.answers
-    gateway.workers.answer(gateway.workers.asks[1], ALLOW)
+    gateway.workers.answer(gateway.workers.calls[1], ALLOW)
     assert second.only == (ALLOW, Source.CALLED)
 
 
 async def test_a_follower_of_another_configuration():
     """Two configurations share an answer where the question is the same, each under its own ttl."""
     gateway = Gateway(now=Clock())
-    gateway.put(ask())
-    other, _ = gateway.put(ask(cache=Cache(ttl=1.0)))
-    gateway.workers.answer(gateway.workers.asks[0], ALLOW)
+    gateway.put(policy_call())
+    other, _ = gateway.put(policy_call(cache=Cache(ttl=1.0)))
+    gateway.workers.answer(gateway.workers.calls[0], ALLOW)
     assert other.only == (ALLOW, Source.SHARED)
     gateway.clock.now += 2
-    assert gateway.policy_caller.known(ask()) is not None
-    assert gateway.policy_caller.known(ask(cache=Cache(ttl=1.0))) is None
+    assert gateway.policy_caller.known(policy_call()) is not None
+    assert gateway.policy_caller.known(policy_call(cache=Cache(ttl=1.0))) is None

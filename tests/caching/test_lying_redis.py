@@ -10,7 +10,7 @@ from gateway.engine.origin import Source
 from gateway.engine.verdicts import Deny
 from gateway.telemetry.labels import LookupResult
 from tests.caching.conftest import IMPATIENT
-from tests.caching.world import ALLOW, ask, turns, until
+from tests.caching.world import ALLOW, policy_call, turns, until
 
 COMMAND = re.compile(rb"\r\n(PING|GETRANGE|SET|SCAN|CLIENT|SELECT|UNLINK)\r\n")
 
@@ -68,7 +68,7 @@ async def test_any_answer_is_a_miss(gateway, logs, answer):
     async with liar(answer) as url:
         made = await gateway(Deny(), limits=IMPATIENT, url=url)
         for number in range(5):
-            assert await made.answer(ask(f"[{number}]")) == (Deny(), Source.CALLED)
+            assert await made.answer(policy_call(f"[{number}]")) == (Deny(), Source.CALLED)
         assert made.events.results == {LookupResult.MISS: 5}
         await made.cache.close()
     assert "hunter2" not in str(logs)
@@ -79,7 +79,7 @@ async def test_one_that_hangs_up(gateway):
     async with liar(None, hang_up=True) as url:
         made = await gateway(ALLOW, limits=IMPATIENT, url=url)
         for number in range(5):
-            assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.CALLED)
+            assert await made.answer(policy_call(f"[{number}]")) == (ALLOW, Source.CALLED)
         await until(lambda: made.events.counts["skipped"])
         await made.cache.close()
 
@@ -90,5 +90,5 @@ async def test_one_that_is_too_slow(gateway):
         made = await gateway(ALLOW, limits=IMPATIENT, url=url, connected=False)
         await until(lambda: sum(made.events.faults.values()) >= 2)
         assert not made.store.up
-        assert await made.answer(ask()) == (ALLOW, Source.CALLED)
+        assert await made.answer(policy_call()) == (ALLOW, Source.CALLED)
         await made.cache.close()

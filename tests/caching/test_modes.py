@@ -15,7 +15,7 @@ from gateway.engine.origin import Source
 from gateway.engine.verdicts import Deny
 from gateway.redis.faults import RedisFault
 from tests.caching import servers
-from tests.caching.world import ALLOW, ask, until
+from tests.caching.world import ALLOW, policy_call, until
 
 DENY = Deny(message="no")
 
@@ -28,9 +28,9 @@ async def written(gateway):
 async def shared(first, second, count=1):
     """Whether what the first was told reaches the second by Redis."""
     for number in range(count):
-        await first.answer(ask(f"[{number}]"))
+        await first.answer(policy_call(f"[{number}]"))
     await written(first)
-    return [(await second.answer(ask(f"[{number}]")))[1] for number in range(count)]
+    return [(await second.answer(policy_call(f"[{number}]")))[1] for number in range(count)]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ async def test_tls_that_is_not_trusted(gateway, redis, certificate, logs):
         for url in (f"rediss://localhost:{port}", f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificate / 'tls.crt'}"):
             made = await gateway(ALLOW, url=url, connected=False)
             await until(lambda made=made: made.events.faults[RedisFault.CONNECTION])
-            assert await made.answer(ask()) == (ALLOW, Source.CALLED)
+            assert await made.answer(policy_call()) == (ALLOW, Source.CALLED)
             await made.cache.close()
     assert "self-signed certificate" in str([entry.get("why") for entry in logs])
     assert any("not valid for '127.0.0.1'" in entry.get("why", "") for entry in logs)
@@ -111,11 +111,11 @@ async def test_a_cluster(gateway, tmp_path, monkeypatch):
         assert all(held)
         assert sum(held) == 60
         # Not the one that would say whether the policy was purged.
-        marker = marker_name(first.store._seals.keys[0], prefix_of(cache_key_of(ask())))
+        marker = marker_name(first.store._seals.keys[0], prefix_of(cache_key_of(policy_call())))
         home = first.store._link._client.get_node_from_key(marker).port
         victim = max(number for number, node in enumerate(nodes) if node.port != home)
         nodes[victim].kill()
-        sources = [(await third.answer(ask(f"[{number}]")))[1] for number in range(60)]
+        sources = [(await third.answer(policy_call(f"[{number}]")))[1] for number in range(60)]
         assert sources.count(Source.REDIS) == 60 - held[victim]
         assert sources.count(Source.CALLED) == held[victim]
         await first.cache.purge(["test/p.test.example.com"])
@@ -131,19 +131,19 @@ async def test_a_failover(gateway, tmp_path):
     with servers.sentinels(tmp_path) as (master, replica, watchers):
         url = f"redis+sentinel://{','.join(f'127.0.0.1:{each.port}' for each in watchers)}/main"
         first, second = await gateway(DENY, url=url), await gateway(ALLOW, url=url)
-        await first.answer(ask())
+        await first.answer(policy_call())
         with replica.client as client:
             await until(client.dbsize)
         master.kill()
-        assert await second.answer(ask("[2]")) == (ALLOW, Source.CALLED), "nobody waits for a failover"
+        assert await second.answer(policy_call("[2]")) == (ALLOW, Source.CALLED), "nobody waits for a failover"
         await until(lambda: not second.store.up)
         with replica.client as client:
             await until(lambda: client.info("replication")["role"] == "master")
         await until(lambda: second.store.up and first.store.up)
-        assert await second.answer(ask()) == (DENY, Source.REDIS)
-        await second.answer(ask("[3]"))
+        assert await second.answer(policy_call()) == (DENY, Source.REDIS)
+        await second.answer(policy_call("[3]"))
         await written(second)
-        assert (await first.answer(ask("[3]")))[0] == ALLOW
+        assert (await first.answer(policy_call("[3]")))[0] == ALLOW
         for each in (first, second):
             await each.cache.close()
 
@@ -153,5 +153,5 @@ async def test_nothing_at_the_address(gateway):
     for url in ("redis+sentinel://127.0.0.1:1/main", "redis+cluster://127.0.0.1:1"):
         made = await gateway(ALLOW, url=url, connected=False)
         await until(lambda made=made: made.events.faults)
-        assert await made.answer(ask()) == (ALLOW, Source.CALLED)
+        assert await made.answer(policy_call()) == (ALLOW, Source.CALLED)
         await made.cache.close()

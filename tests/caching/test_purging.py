@@ -11,7 +11,7 @@ from gateway.engine.origin import Source
 from gateway.engine.verdicts import Deny
 from gateway.redis.faults import RedisFault
 from tests.caching.conftest import PATIENT
-from tests.caching.world import ALLOW, START, ask, until
+from tests.caching.world import ALLOW, START, policy_call, until
 
 NAME = "test/p.test.example.com"
 DENY = Deny(message="no")
@@ -23,17 +23,17 @@ def entries(redis):
 
 
 async def test_it_reaches_the_others(gateway, redis, logs):
-    """Another replica that has the verdict in its memory asks its worker again, within a poll of the markers."""
+    """Another replica that has the verdict in its memory calls its worker again, within a poll of the markers."""
     first, second = await gateway(DENY), await gateway(ALLOW)
-    await first.answer(ask())
-    await first.answer(ask(name="q"))
+    await first.answer(policy_call())
+    await first.answer(policy_call(name="q"))
     await until(lambda: len(entries(redis)) == 2)
-    assert await second.answer(ask()) == (DENY, Source.REDIS)
-    assert await second.answer(ask(name="q")) == (DENY, Source.REDIS)
+    assert await second.answer(policy_call()) == (DENY, Source.REDIS)
+    assert await second.answer(policy_call(name="q")) == (DENY, Source.REDIS)
     assert await first.cache.purge([NAME])
-    await until(lambda: second.policy_caller.known(ask()) is None)
-    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
-    assert await second.answer(ask(name="q")) == (DENY, Source.MEMORY)
+    await until(lambda: second.policy_caller.known(policy_call()) is None)
+    assert await second.answer(policy_call()) == (ALLOW, Source.CALLED)
+    assert await second.answer(policy_call(name="q")) == (DENY, Source.MEMORY)
     assert second.events.counts["purged"] == 1
     heard = [entry["policies"] for entry in logs if entry["event"] == "a purge by another replica is in force"]
     assert heard == [1], "the one that purged hears nothing of itself"
@@ -42,10 +42,10 @@ async def test_it_reaches_the_others(gateway, redis, logs):
 async def test_entries_are_deleted(gateway, redis):
     """The policy's entries leave Redis, more than one step of a SCAN of them; others' stay."""
     made = await gateway(ALLOW)
-    replies = [made.put(ask(f"[{number}]"))[0] for number in range(2500)]
+    replies = [made.put(policy_call(f"[{number}]"))[0] for number in range(2500)]
     for reply in replies:
         await reply.wait()
-    await made.answer(ask(name="q"))
+    await made.answer(policy_call(name="q"))
     await until(lambda: len(entries(redis)) == 2501)
     await made.cache.purge([NAME])
     await until(lambda: len(entries(redis)) == 1)
@@ -54,10 +54,10 @@ async def test_entries_are_deleted(gateway, redis):
 async def test_several_at_once(gateway, redis):
     """Purges of one policy at the same time all hear that the others will know, and cost no connection of a lookup."""
     first, second = await gateway(DENY), await gateway(ALLOW)
-    assert await first.answer(ask()) == (DENY, Source.CALLED)
+    assert await first.answer(policy_call()) == (DENY, Source.CALLED)
     await until(lambda: entries(redis))
     assert await asyncio.gather(*(first.cache.purge([NAME]) for _ in range(20))) == [True] * 20
-    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
+    assert await second.answer(policy_call()) == (ALLOW, Source.CALLED)
     assert not first.events.faults
 
 
@@ -66,10 +66,10 @@ async def test_a_purge_that_is_told_late(gateway, redis):
     first, second, third = await gateway(DENY), await gateway(DENY), await gateway(ALLOW)
     late = START - 100
     assert await first.cache.purge([NAME])
-    (mark,) = {prefix_of(cache_key_of(ask()))}
+    (mark,) = {prefix_of(cache_key_of(policy_call()))}
     second.store._unwritten[mark] = late
     await until(lambda: not second.store._unwritten)
-    assert await third.answer(ask()) == (ALLOW, Source.CALLED)
+    assert await third.answer(policy_call()) == (ALLOW, Source.CALLED)
     assert third.cache._purges.latest(mark) == first.cache._purges.latest(mark) > late
 
 
@@ -91,21 +91,21 @@ async def test_deleting_holds_nobody_up(gateway, redis, monkeypatch):
 async def test_entries_that_stay_are_not_used(gateway, redis):
     """An entry that was put back, or written by a replica that did not know yet, is not used after a purge."""
     first, second = await gateway(DENY), await gateway(ALLOW)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await until(lambda: entries(redis))
     with redis.client as client:
         (name,) = entries(redis)
         content = client.get(name)
         await first.cache.purge([NAME])
         client.set(name, content)
-    assert await second.answer(ask()) == (ALLOW, Source.CALLED), "the marker is read with the first lookup"
-    assert await first.answer(ask()) == (DENY, Source.CALLED)
+    assert await second.answer(policy_call()) == (ALLOW, Source.CALLED), "the marker is read with the first lookup"
+    assert await first.answer(policy_call()) == (DENY, Source.CALLED)
 
 
 async def test_a_marker_that_cannot_be_read(gateway, redis):
     """Where Redis has an entry, and an error in its marker's place, nobody knows whether it was purged: a miss."""
     first, second = await gateway(DENY), await gateway(ALLOW)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await until(lambda: entries(redis))
     with redis.client as client:
         (name,) = entries(redis)
@@ -116,16 +116,16 @@ async def test_a_marker_that_cannot_be_read(gateway, redis):
             client.delete(marker)
             client.rpush(marker, "of another type")
         client.set(name, content)
-    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
+    assert await second.answer(policy_call()) == (ALLOW, Source.CALLED)
     # Neither does a poll of the markers know.
-    second.store._watch(prefix_of(cache_key_of(ask())))
+    second.store._watch(prefix_of(cache_key_of(policy_call())))
     assert await second.store._read_markers(list(second.store._watched)) == set()
 
 
 async def test_purged_while_redis_is_away(gateway, redis):
     """A purge that Redis cannot be told is in force here at once, says so, and is told when Redis is back."""
     first, second = await gateway(DENY), await gateway(ALLOW)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await until(lambda: entries(redis))
     redis.pause()
     before, limited = PATIENT.redis_answer_seconds, CacheLimits(redis_answer_seconds=0.1)
@@ -135,11 +135,11 @@ async def test_purged_while_redis_is_away(gateway, redis):
     finally:
         object.__setattr__(PATIENT, "redis_answer_seconds", before)
     assert first.events.faults[RedisFault.TIMEOUT]
-    assert first.policy_caller.known(ask()) is None
+    assert first.policy_caller.known(policy_call()) is None
     redis.resume()
     await until(lambda: not first.store._unwritten)
     await until(lambda: second.store.up)
-    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
+    assert await second.answer(policy_call()) == (ALLOW, Source.CALLED)
 
 
 @pytest.mark.parametrize("missing", ["set", "getrange"])
@@ -159,7 +159,7 @@ async def test_a_purge_that_redis_refuses(gateway, redis, missing):
 async def test_a_forged_marker(gateway, redis):
     """A marker that we did not seal purges nothing, and counts."""
     first, second = await gateway(DENY), await gateway(ALLOW)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await until(lambda: entries(redis))
     await first.cache.purge(["test/other"])
     with redis.client as client:
@@ -169,7 +169,7 @@ async def test_a_forged_marker(gateway, redis):
         (entry,) = entries(redis)
         tag = entry.split(b":")[2]
         client.set(b"admission-gateway:v1:purged:" + tag, content)
-    assert await second.answer(ask()) == (DENY, Source.REDIS)
+    assert await second.answer(policy_call()) == (DENY, Source.REDIS)
     assert second.events.counts["seal_failed"] >= 1
 
 

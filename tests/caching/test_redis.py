@@ -17,7 +17,7 @@ from gateway.redis.clients import close_client, make_client
 from gateway.redis.faults import RedisFault
 from gateway.telemetry.labels import LookupResult
 from tests.caching.conftest import IMPATIENT
-from tests.caching.world import ALLOW, WAIT_SECONDS, ask, turns, until
+from tests.caching.world import ALLOW, WAIT_SECONDS, policy_call, turns, until
 
 DENY = Deny(code=409, message="no", reason="Conflict", details={"causes": [{"field": "a"}]}, warnings=("w",))
 PATCHED = Allow(
@@ -38,23 +38,23 @@ async def written(redis, count=1):
 async def test_a_verdict_is_shared_whole(gateway, redis, verdict):
     """Another replica has from Redis what the worker told the first, with its age, and then from its own memory."""
     first, second = await gateway(verdict), await gateway()
-    await first.answer(ask())
+    await first.answer(policy_call())
     await written(redis)
     second.clock.now += 9
-    reply, _ = second.put(ask())
+    reply, _ = second.put(policy_call())
     assert await reply.wait() == (verdict, Source.REDIS)
     assert reply.answers[0][1].age == 9
-    assert not second.workers.asks
-    assert await second.answer(ask()) == (verdict, Source.MEMORY)
+    assert not second.workers.calls
+    assert await second.answer(policy_call()) == (verdict, Source.MEMORY)
     assert second.events.results == {LookupResult.REDIS: 1, LookupResult.MEMORY: 1}
 
 
 async def test_followers_share_what_redis_had(gateway, redis):
     """Reviews with one question make one lookup."""
     first, second = await gateway(DENY), await gateway()
-    await first.answer(ask())
+    await first.answer(policy_call())
     await written(redis)
-    replies = [second.put(ask())[0] for _ in range(3)]
+    replies = [second.put(policy_call())[0] for _ in range(3)]
     assert [await reply.wait() for reply in replies] == [
         (DENY, Source.REDIS),
         (DENY, Source.SHARED),
@@ -65,21 +65,21 @@ async def test_followers_share_what_redis_had(gateway, redis):
 async def test_redis_forgets(gateway, redis):
     """An entry stands in Redis for ttl and staleIfError, no longer."""
     made = await gateway(ALLOW)
-    await made.answer(ask(cache=Cache(ttl=30, stale_if_error=70)))
+    await made.answer(policy_call(cache=Cache(ttl=30, stale_if_error=70)))
     await written(redis)
     with redis.client as client:
         assert 99_000 < client.pttl(names(redis)[0]) <= 100_000
 
 
 async def test_stale_from_redis(gateway, redis):
-    """A stale verdict that only Redis has is handed over while the worker is asked."""
+    """A stale verdict that only Redis has is handed over while the worker is called."""
     first, second = await gateway(DENY), await gateway()
-    question = ask(cache=Cache(ttl=10, stale_if_error=100))
+    question = policy_call(cache=Cache(ttl=10, stale_if_error=100))
     await first.answer(question)
     await written(redis)
     second.clock.now += 50
     reply, _ = second.put(question)
-    await until(lambda: second.workers.asks)
+    await until(lambda: second.workers.calls)
     assert [(verdict, origin.source, origin.age) for verdict, origin in reply.fallbacks] == [(DENY, Source.STALE, 50)]
     assert second.events.results == {LookupResult.STALE: 1}
 
@@ -89,7 +89,7 @@ async def test_a_tick_is_one_pipeline(gateway, redis):
     made = await gateway(ALLOW)
     with redis.client as client:
         before = client.info("stats")
-        replies = [made.put(ask(f"[{number}]"))[0] for number in range(100)]
+        replies = [made.put(policy_call(f"[{number}]"))[0] for number in range(100)]
         for reply in replies:
             await reply.wait()
         await written(redis, 100)
@@ -101,12 +101,12 @@ async def test_a_tick_is_one_pipeline(gateway, redis):
 
 
 async def test_leaving_cancels_the_lookup(gateway, redis):
-    """Who left while Redis was asked hears nothing, and no worker is asked."""
+    """Who left while Redis was called hears nothing, and no worker is called."""
     made = await gateway(ALLOW)
-    reply, leave = made.put(ask())
+    reply, leave = made.put(policy_call())
     leave()
-    assert await made.answer(ask("[2]")) == (ALLOW, Source.CALLED)
-    assert len(made.workers.asks) == 1
+    assert await made.answer(policy_call("[2]")) == (ALLOW, Source.CALLED)
+    assert len(made.workers.calls) == 1
     assert not reply.answers
 
 
@@ -115,19 +115,19 @@ async def test_paused(gateway, redis):
     made = await gateway(ALLOW, limits=IMPATIENT)
     redis.pause()
     for number in range(3):
-        assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.CALLED)
+        assert await made.answer(policy_call(f"[{number}]")) == (ALLOW, Source.CALLED)
     await until(lambda: not made.store.up)
     assert made.events.faults[RedisFault.TIMEOUT] >= 2
     for number in range(3, 10):
-        reply, _ = made.put(ask(f"[{number}]"))
-        assert len(made.workers.asks) == number + 1, "nobody waits for a Redis that is skipped"
+        reply, _ = made.put(policy_call(f"[{number}]"))
+        assert len(made.workers.calls) == number + 1, "nobody waits for a Redis that is skipped"
         await reply.wait()
     redis.resume()
     await until(lambda: made.store.up)
     # On a machine that stands still for a moment, a write may be late, too: then the next one is not.
     async with asyncio.timeout(WAIT_SECONDS):
         for number in itertools.count(10):
-            await made.answer(ask(f"[{number}]"))
+            await made.answer(policy_call(f"[{number}]"))
             await asyncio.sleep(0.01)
             if names(redis):
                 break
@@ -136,10 +136,10 @@ async def test_paused(gateway, redis):
 async def test_late_is_too_late(gateway, redis):
     """What Redis says after the budget is ignored: the worker's own verdict counts."""
     first, second = await gateway(DENY), await gateway(ALLOW, limits=IMPATIENT)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await written(redis)
     redis.pause()
-    reply, _ = second.put(ask())
+    reply, _ = second.put(policy_call())
     assert await reply.wait() == (ALLOW, Source.CALLED)
     redis.resume()
     await until(lambda: second.store.up)
@@ -151,7 +151,7 @@ async def test_killed_and_restarted(gateway, redis):
     made = await gateway(ALLOW)
 
     async def load(numbers):
-        return {(await made.answer(ask(f"[{number}]")))[1] for number in numbers}
+        return {(await made.answer(policy_call(f"[{number}]")))[1] for number in numbers}
 
     assert await load(range(20)) == {Source.CALLED}
     task = asyncio.create_task(load(range(20, 400)))
@@ -181,12 +181,12 @@ async def test_who_connects_while_the_link_ends_leaves_nothing_open(gateway, red
         return await connect(*arguments, **options)
 
     monkeypatch.setattr(asyncio, "open_connection", late)
-    asking = asyncio.create_task(link.execute([("GETRANGE", "n", 0, 1)]))
+    calling = asyncio.create_task(link.execute([("GETRANGE", "n", 0, 1)]))
     await connecting.wait()
     closing = asyncio.create_task(link.close())
     await turns(20)
     go.set()
-    await asyncio.gather(asking, closing, return_exceptions=True)
+    await asyncio.gather(calling, closing, return_exceptions=True)
     assert not [each for each in (*pool._available_connections, *pool._in_use_connections) if each.is_connected]
 
 
@@ -204,7 +204,7 @@ async def test_whoever_is_cancelled_while_he_closes_leaves_nothing_open(redis, t
     assert not [each for each in pool._available_connections if each.is_connected]
 
 
-async def test_a_server_of_a_link_that_has_gone_down_is_not_asked(gateway, redis, monkeypatch):
+async def test_a_server_of_a_link_that_has_gone_down_is_not_called(gateway, redis, monkeypatch):
     """Nobody would close what it opens. To redis-py it equals the one that is there at the same address now."""
     made = await gateway(ALLOW)
     now, before = (ClusterNode("127.0.0.1", redis.port) for _ in range(2))
@@ -219,29 +219,29 @@ async def test_absent_from_the_start(gateway, redis):
     """A Redis that is not there holds up neither the start nor a review, and is found when it comes."""
     redis.kill()
     made = await gateway(ALLOW, connected=False)
-    assert await made.answer(ask()) == (ALLOW, Source.CALLED)
+    assert await made.answer(policy_call()) == (ALLOW, Source.CALLED)
     redis.start()
     await until(lambda: made.store.up)
-    await made.answer(ask("[2]"))
+    await made.answer(policy_call("[2]"))
     await written(redis)
 
 
 async def test_full(gateway, redis):
     """A Redis that takes no more (noeviction, out of memory) still gives what it has, and the refusals are counted."""
     first, second = await gateway(ALLOW), await gateway(DENY)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await written(redis)
     with redis.client as client:
         client.config_set("maxmemory-policy", "noeviction")
         client.config_set("maxmemory", 1)
-    assert await second.answer(ask("[2]")) == (DENY, Source.CALLED)
+    assert await second.answer(policy_call("[2]")) == (DENY, Source.CALLED)
     await until(lambda: second.events.faults[RedisFault.RESPONSE])
-    assert await second.answer(ask()) == (ALLOW, Source.REDIS)
+    assert await second.answer(policy_call()) == (ALLOW, Source.REDIS)
     assert second.store.up
     assert "OutOfMemoryError" in second.store.refused["SET"]
     with redis.client as client:
         client.config_set("maxmemory", 0)
-    await second.answer(ask("[3]"))
+    await second.answer(policy_call("[3]"))
     await until(lambda: not second.store.refused)
 
 
@@ -252,7 +252,7 @@ async def test_refused(gateway, redis):
     with capture_logs() as logs:
         made = await gateway(ALLOW, url=f"redis://limited:hunter2@127.0.0.1:{redis.port}")
         for number in range(3):
-            assert await made.answer(ask(f"[{number}]")) == (ALLOW, Source.CALLED)
+            assert await made.answer(policy_call(f"[{number}]")) == (ALLOW, Source.CALLED)
         await until(lambda: made.events.faults[RedisFault.RESPONSE] >= 6)
     told = [(entry["command"], entry["why"]) for entry in logs if entry["log_level"] == "warning"]
     why = "NoPermissionError: its ACL does not let this user do what is needed here"
@@ -285,11 +285,11 @@ async def test_why_it_cannot_be_used(gateway, redis, url, why):
 async def test_flushed(gateway, redis):
     """After FLUSHALL everything is asked for once more."""
     first, second = await gateway(ALLOW), await gateway(DENY)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await written(redis)
     with redis.client as client:
         client.flushall()
-    assert await second.answer(ask()) == (DENY, Source.CALLED)
+    assert await second.answer(policy_call()) == (DENY, Source.CALLED)
     assert not second.events.faults
 
 
@@ -311,11 +311,11 @@ async def test_flushed(gateway, redis):
 async def test_garbage(gateway, redis, spoil, kind):
     """Values of any kind under an entry's name are a miss, counted, and the link stays up."""
     first, second = await gateway(DENY), await gateway(ALLOW)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await written(redis)
     with redis.client as client:
         spoil(client, names(redis)[0])
-    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
+    assert await second.answer(policy_call()) == (ALLOW, Source.CALLED)
     assert second.events.counts["seal_failed"] == (kind == "seal")
     assert second.events.faults[RedisFault.UNREADABLE] == (kind == "garbage")
     assert second.events.faults[RedisFault.RESPONSE] == (kind == "response")
@@ -328,7 +328,7 @@ async def test_a_replica_that_takes_no_writes(gateway, redis):
     with redis.client as client:
         client.replicaof("127.0.0.1", "1")
         try:
-            assert await made.answer(ask()) == (ALLOW, Source.CALLED)
+            assert await made.answer(policy_call()) == (ALLOW, Source.CALLED)
             await until(lambda: made.events.faults[RedisFault.CONNECTION])
         finally:
             client.replicaof("NO", "ONE")
@@ -341,7 +341,7 @@ async def test_a_wrong_password(gateway, redis, logs):
         try:
             made = await gateway(ALLOW, url=f"redis://:hunter2@127.0.0.1:{redis.port}", connected=False)
             await until(lambda: made.events.faults[RedisFault.CONNECTION])
-            assert await made.answer(ask()) == (ALLOW, Source.CALLED)
+            assert await made.answer(policy_call()) == (ALLOW, Source.CALLED)
         finally:
             client.config_set("requirepass", "")
     assert "AuthenticationError" in str(logs)
@@ -360,17 +360,17 @@ async def test_garbage_for_a_server(gateway):
     port = listener.sockets[0].getsockname()[1]
     made = await gateway(ALLOW, url=f"redis://127.0.0.1:{port}", connected=False)
     await until(lambda: made.events.faults)
-    assert await made.answer(ask()) == (ALLOW, Source.CALLED)
+    assert await made.answer(policy_call()) == (ALLOW, Source.CALLED)
     listener.close()
 
 
 async def test_the_queue_of_writes_is_bounded(gateway, redis):
-    """What does not fit into the queue of writes is dropped and counted; who asked has the answer."""
+    """What does not fit into the queue of writes is dropped and counted; who called has the answer."""
     made = await gateway(Allow(warnings=("x" * 1000,)), limits=IMPATIENT)
     limits = made.limits
     object.__setattr__(limits, "redis_write_bytes", 5000)
     try:
-        replies = [made.put(ask(f"[{number}]"))[0] for number in range(50)]
+        replies = [made.put(policy_call(f"[{number}]"))[0] for number in range(50)]
         for reply in replies:
             await reply.wait()
     finally:
@@ -382,27 +382,27 @@ async def test_the_queue_of_writes_is_bounded(gateway, redis):
 async def test_rotation(gateway, redis, seal_file):
     """With an overlap of two keys, replicas with the old file and the new one have each other's entries."""
     first = await gateway(DENY)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await written(redis)
     old = seal_file.read_text()
     new_file = seal_file.with_name("new")
     new_file.write_text("1" * 43 + "=\n" + old)
     second = await gateway(ALLOW, file=new_file)
-    assert await second.answer(ask()) == (DENY, Source.REDIS)
-    await second.answer(ask("[2]"))
+    assert await second.answer(policy_call()) == (DENY, Source.REDIS)
+    await second.answer(policy_call("[2]"))
     await written(redis, 2)
     seal_file.write_text(old + "1" * 43 + "=\n")
     assert first.store._seals.refresh()
-    assert await first.answer(ask("[2]")) == (ALLOW, Source.REDIS)
+    assert await first.answer(policy_call("[2]")) == (ALLOW, Source.REDIS)
 
 
 async def test_strangers_share_nothing(gateway, redis, tmp_path):
     """Replicas with different keys ask for themselves, and see no failure in it."""
     first = await gateway(DENY)
-    await first.answer(ask())
+    await first.answer(policy_call())
     await written(redis)
     other = tmp_path / "other"
     other.write_text("2" * 43 + "=\n")
     second = await gateway(ALLOW, file=other)
-    assert await second.answer(ask()) == (ALLOW, Source.CALLED)
+    assert await second.answer(policy_call()) == (ALLOW, Source.CALLED)
     assert not second.events.counts["seal_failed"]

@@ -34,7 +34,7 @@ WAIT_SECONDS = 60
 """Seconds. A Sentinel that has stood still for two seconds looks on for thirty, and does nothing (TILT)."""
 
 
-def ask(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATING, **fields: Any) -> PolicyCall:
+def policy_call(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATING, **fields: Any) -> PolicyCall:
     """A question to policy NAME about a document; cached for 60 s unless told otherwise."""
     defaults: dict[str, Any] = {
         "id": next(IDS),
@@ -121,40 +121,40 @@ class Reply:
 
 @dataclass
 class Workers:
-    """Keeps asks open until a test answers them, or answers with ``verdict`` at once."""
+    """Keeps calls open until a test answers them, or answers with ``verdict`` at once."""
 
     verdict: Callable[[PolicyCall], Answer] | Answer | None = None
     agreed: bool = True
-    asks: list[PolicyCall] = field(default_factory=list)
+    calls: list[PolicyCall] = field(default_factory=list)
     open: dict[int, Any] = field(default_factory=dict)
     cancelled: list[int] = field(default_factory=list)
     disagreements: list[str] = field(default_factory=list)
 
-    def known(self, ask: PolicyCall) -> None:
+    def known(self, policy_call: PolicyCall) -> None:
         return None
 
-    def call(self, ask: PolicyCall, reply: Any) -> Callable[[], object]:
-        self.asks.append(ask)
-        self.open[ask.id] = reply
+    def call(self, policy_call: PolicyCall, reply: Any) -> Callable[[], object]:
+        self.calls.append(policy_call)
+        self.open[policy_call.id] = reply
         if self.verdict is not None:
-            verdict = self.verdict(ask) if callable(self.verdict) else self.verdict
-            asyncio.get_running_loop().call_soon(self.answer, ask, verdict)
-        return lambda: self._cancel(ask)
+            verdict = self.verdict(policy_call) if callable(self.verdict) else self.verdict
+            asyncio.get_running_loop().call_soon(self.answer, policy_call, verdict)
+        return lambda: self._cancel(policy_call)
 
-    def answer(self, ask: PolicyCall, answer: Answer) -> None:
-        reply = self.open.pop(ask.id, None)
+    def answer(self, policy_call: PolicyCall, answer: Answer) -> None:
+        reply = self.open.pop(policy_call.id, None)
         if reply is not None:
-            reply.answered(ask, answer)
+            reply.answered(policy_call, answer)
 
-    def settled(self, ask: PolicyCall) -> bool:
+    def settled(self, policy_call: PolicyCall) -> bool:
         return self.agreed
 
-    def disagreed(self, ask: PolicyCall, version: str) -> None:
+    def disagreed(self, policy_call: PolicyCall, version: str) -> None:
         self.disagreements.append(version)
 
-    def _cancel(self, ask: PolicyCall) -> None:
-        if self.open.pop(ask.id, None) is not None:
-            self.cancelled.append(ask.id)
+    def _cancel(self, policy_call: PolicyCall) -> None:
+        if self.open.pop(policy_call.id, None) is not None:
+            self.cancelled.append(policy_call.id)
 
 
 class Gateway:

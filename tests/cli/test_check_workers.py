@@ -1,4 +1,4 @@
-"""``check --with-workers``: what only the workers can tell. One configuration, with every kind of mistake, is asked."""
+"""``check --with-workers``: what only the workers know. One configuration has every kind of error."""
 
 import json
 
@@ -68,7 +68,7 @@ def test_what_workers_refuse_is_told_at_its_place(checked):
     assert report["valid"] is False
 
 
-def test_shadows_are_asked_too(checked):
+def test_shadows_are_called_too(checked):
     """What the worker of a shadow does not hold is a mistake at the shadow's place."""
     shadow = {"worker": "samples", "policy": "no-priviledged", "settings": {}}
     settings = {"labels": {"team": "a"}}
@@ -124,7 +124,7 @@ def test_a_command_that_does_not_exist_is_a_mistake_here(checked):
     assert (code, error["path"], report["workers"], told) == (1, "spec.grpc.command[0]", [], "")
 
 
-def test_without_the_flag_no_worker_is_asked(run, tmp_path):
+def test_without_the_flag_no_worker_is_called(run, tmp_path):
     """``workers`` is null, and nothing that calls workers is waited for."""
     path = tmp_path / "worker.yaml"
     path.write_text(yaml.safe_dump(worker("away", target=f"unix:{tmp_path}/nobody.sock")))

@@ -77,7 +77,7 @@ def test_each_changed_field_has_its_writer():
         "version": "1",
         "round": 0,
         "order": 0,
-        "source": "asked",
+        "source": "called",
         "earlier": [],
     }
     added, removed = blame["/data"], blame["/metadata/labels/c"]
@@ -190,4 +190,4 @@ def test_a_stale_answer_says_how_old_it_is():
     assert (call["source"], call["age"]) == ("stale", 60.5)
     assert call["insteadOf"] == {"reason": "WORKER_TIMEOUT", "message": "late"}
     (call,) = entry_of([policy("a")], {"a": Allow()})["policies"]
-    assert (call["source"], call["age"], call["insteadOf"]) == ("asked", 0.0, None)
+    assert (call["source"], call["age"], call["insteadOf"]) == ("called", 0.0, None)

@@ -197,7 +197,7 @@ async def test_a_gateway_that_is_starting_can_be_stopped(serve, tmp_path):
         path.write_text(source(workers={"scripted": target}, validating=[policy("judge")]))
         process = serve("--policies", path, "--worker-startup-timeout", 600, "--limit-describe-seconds", 600)
         async with asyncio.timeout(WAIT_SECONDS):
-            await describe.asked.wait()
+            await describe.called.wait()
         process.terminate()
         assert await in_thread(process.exit_code) == 0
         assert process.out.all() == []
@@ -224,7 +224,7 @@ async def draining(serve, tmp_path, trust, review):
         client = await AsyncClient.connect(process.port, trust)
         client.sendall(REVIEW.replace(b"timeout=10s", b"timeout=30s"))
         async with asyncio.timeout(WAIT_SECONDS):
-            await review.asked.wait()
+            await review.called.wait()
         process.terminate()
         await in_thread(process.logged, SECOND_SIGNAL)
         yield process, client

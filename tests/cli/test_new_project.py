@@ -119,7 +119,7 @@ def test_the_command_is_the_same_everywhere(project, language):
 
 
 def test_the_manifest_belongs_together(project):
-    """What selects Pods selects those of the Deployment; all is in the namespace; the probe asks the right port."""
+    """What selects Pods selects those of the Deployment; all is in the namespace; the probe calls the right port."""
     found = {each["kind"]: each for each in documents(project / "manifest.yaml")}
     found |= {each["kind"]: each for each in documents(project / "network-policy.yaml")}
     assert found.keys() == {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}

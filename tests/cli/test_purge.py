@@ -1,4 +1,4 @@
-"""``admission-gateway purge``: what it asks of a gateway, and what each of its exit codes says."""
+"""``admission-gateway purge``: what it calls of a gateway, and what each of its exit codes says."""
 
 import http.server
 import socket
@@ -12,15 +12,15 @@ DONE, UNKNOWN, COULD_NOT = 0, 1, 2
 
 @pytest.fixture
 def listening():
-    """Something that gives one answer to everything: ``listening(status, body)``; its ``url``, and what was asked."""
+    """Something that gives one answer to everything: ``listening(status, body)``; its ``url``, and what was called."""
     servers = []
 
     def start(status, body=b""):
-        asked = []
+        called = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
-                asked.append(self.path)
+                called.append(self.path)
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -33,7 +33,7 @@ def listening():
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         servers.append((server, thread))
-        return SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", asked=asked)
+        return SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", called=called)
 
     yield start
     for server, thread in servers:
@@ -47,11 +47,11 @@ def test_a_purge_says_what_it_purged(run, listening):
     gateway = listening(200, b'{"purged": ["a/b", "c/d e"], "replicasNotified": true}')
     done = run("purge", "a/b", "c/d e", "a/b", "--admin", f"{gateway.url}/")
     assert (done.code, done.out) == (DONE, "purged: a/b, c/d e\n")
-    assert gateway.asked == ["/purge?policy=a%2Fb&policy=c%2Fd+e&policy=a%2Fb"]
+    assert gateway.called == ["/purge?policy=a%2Fb&policy=c%2Fd+e&policy=a%2Fb"]
 
 
 def test_where_the_gateway_is_may_stand_in_the_environment(run, listening):
-    """As every flag; no proxy of the environment is asked. Without Redis there are no others to be told."""
+    """As every flag; no proxy of the environment is called. Without Redis there are no others to be told."""
     gateway = listening(200, b'{"purged": ["a/b"], "replicasNotified": null}')
     env = {"ADMISSION_GATEWAY_ADMIN": gateway.url, "http_proxy": "http://127.0.0.1:1"}
     done = run("purge", "a/b", env=env)

@@ -27,7 +27,7 @@ def workers():
 
 @pytest.fixture
 def warned(run, tmp_path):
-    """What ``review`` warns of, with these names resolved; it asks nobody."""
+    """What ``review`` warns of, with these names resolved; it calls nobody."""
 
     def review(*names, webhooks=True):
         services = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}

@@ -37,7 +37,7 @@ def no_consumer(tmp_path):
 
 @pytest.fixture
 def free(tmp_path):
-    """A file with a policy that is about nothing that is asked here: whatever is reviewed is allowed at once."""
+    """A file with a policy that is about nothing that is called here: whatever is reviewed is allowed at once."""
     services = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}
     path = tmp_path / "free.yaml"
     path.write_text(
@@ -73,7 +73,7 @@ def told(done):
     return [line for line in done.err.splitlines() if line.startswith("admission-gateway: ")]
 
 
-def test_a_shadow_is_neither_waited_for_nor_asked(run_process, tmp_path):
+def test_a_shadow_is_neither_waited_for_nor_called(run_process, tmp_path):
     """What ``review`` prints is what it prints without: it comes before any answer would leave."""
     path, reviewed = tmp_path / "policies.yaml", tmp_path / "review.json"
     reviewed.write_bytes(CREATE)
@@ -141,7 +141,7 @@ def examples(patient):
     return {(Path(each["source"]).name, each["phase"]): each for each in documents}, done.returncode
 
 
-def test_early_asks_change_no_document(examples, run_process, patient):
+def test_early_calls_change_no_document(examples, run_process, patient):
     """With --no-prefetch the same reviews have the same documents."""
     files = sorted((EXAMPLES / "reviews").glob("*.json"))
     done = run_process(*patient, "--no-prefetch", "-o", "json", *files)
@@ -180,10 +180,10 @@ def test_a_refusal_is_the_api_servers(examples):
     assert (document["status"]["code"], document["status"]["reason"]) == (403, "Forbidden")
     (visit,) = [visit for visit in document["entries"] if visit["name"] == entry]
     (call,) = [call for call in visit["policies"] if call["refuses"]]
-    assert (call["verdict"], call["reason"], call["matched"], call["source"]) == ("deny", "DENIED", True, "asked")
+    assert (call["verdict"], call["reason"], call["matched"], call["source"]) == ("deny", "DENIED", True, "called")
 
 
-def test_why_a_policy_is_not_asked(examples):
+def test_why_a_policy_is_not_called(examples):
     """Each policy says whether it matched, and if not, what said no."""
     documents, _ = examples
     document = documents["6-pod-exec.json", "validating"]
@@ -259,7 +259,7 @@ def test_allowed_is_0(reviewed, free, file):
 
 
 def test_a_failure_under_fail_is_1(reviewed, no_consumer, file):
-    """A worker that cannot be asked refuses the request, as serve would."""
+    """A worker that cannot be called refuses the request, as serve would."""
     done = reviewed(no_consumer(), file(CREATE))
     assert done.code == DENIED
     assert "denied the request: CONFIGURATION: worker 'scripted'" in done.out
@@ -299,7 +299,7 @@ def test_what_could_not_be_decided_is_2_and_the_others_are_decided(reviewed, no_
 
 @pytest.mark.parametrize(("phase", "phases"), [("mutate", ["mutating"]), ("validate", ["validating"])])
 def test_one_phase_only(reviewed, free, file, phase, phases):
-    """As asked."""
+    """As called."""
     done = reviewed(free, file(CREATE), "--phase", phase, "-o", "json")
     assert [json.loads(line)["phase"] for line in done.out.splitlines()] == phases
 

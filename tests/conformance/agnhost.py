@@ -28,7 +28,7 @@ FOREIGN = ("mutating-pods", "mutating-configmaps", "configmaps")
 _WITH_IMAGE = "with-image"
 
 
-def asked_of(case):
+def called_of(case):
     """The policy of a case's route; ``with-image`` where ``--sidecar-image`` is given."""
     name = case["route"].removeprefix("/").replace("/", "-")
     return _WITH_IMAGE if name == "mutating-pods-sidecar" and case["flags"]["sidecar-image"] else name

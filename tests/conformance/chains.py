@@ -199,7 +199,7 @@ def _own_key(names: Sequence[str], key: str) -> str:
 
 
 def _got(decision: Decision, world: World) -> dict[str, Any]:
-    documents = {ask.document.digest: ask.document.content for _, ask in world.asks}
+    documents = {policy_call.document.digest: policy_call.document.content for _, policy_call in world.calls}
     response, status = decision.response, decision.response.status
     opened = [call for call in decision.calls if call.failed_open]
     told = {annotation_key(call.label, word) for call in decision.calls for word in _OWN_WORDS}

@@ -48,14 +48,14 @@ def recognizes(case: Case) -> bool:
 
 
 def run(case: Case) -> Result:
-    """Ask."""
+    """Call."""
     expected, request = case.get("expected", dict), dict(case.get("request", dict))
     with tempfile.TemporaryDirectory() as folder:
         hooks = Path(folder, "hooks")
         _write(hooks, _identifier(request), case.members.get("hookResponse"))
         # What the gateway says of itself would stand among the lines of the cases.
         with structlog.testing.capture_logs():
-            status, body = asyncio.run(_asked(Path(folder), hooks, request))
+            status, body = asyncio.run(_called(Path(folder), hooks, request))
     wanted = _outcome(member(expected, "httpStatus", int), expected.get("body"), request)
     got = _outcome(status, json.loads(body) if expected.get("body") and status == 200 else None, request)
     if case.members.get("hookError"):
@@ -87,7 +87,7 @@ def _write(hooks: Path, binding: str, response: Any) -> None:
     (hooks / "hook").chmod(0o755)
 
 
-async def _asked(folder: Path, hooks: Path, request: dict[str, Any]) -> tuple[int, bytes]:
+async def _called(folder: Path, hooks: Path, request: dict[str, Any]) -> tuple[int, bytes]:
     directory = HookDirectory(hooks)
     text, _ = await directory.read()
     settings = Settings(

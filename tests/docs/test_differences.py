@@ -28,8 +28,8 @@ from tests.world import condition, decide, label, patch, policy
 )
 def test_a_denial_without_a_code_is_forbidden(deny, code, reason):
     """A worker that names no code denies with 403 Forbidden; one that names a code gets that, and its own reason."""
-    ask = PolicyCall(id=1, policy=policy("a"), document=hashed(b"{}"), deadline=1.0, uid="u1", cancellable=True)
-    answer = outcome_answer(ask, pb.Outcome(deny=deny), characters=100)
+    call = PolicyCall(id=1, policy=policy("a"), document=hashed(b"{}"), deadline=1.0, uid="u1", cancellable=True)
+    answer = outcome_answer(call, pb.Outcome(deny=deny), characters=100)
     assert isinstance(answer, Deny)
     assert (answer.code, answer.reason) == (code, reason)
 
@@ -57,7 +57,7 @@ def test_details_are_the_first_refusals_and_causes_name_each():
 
 
 def test_an_annotation_of_the_second_round_does_not_replace_the_firsts():
-    """A policy that is asked twice keeps the value that it gave first, as kube-apiserver keeps it."""
+    """A policy that is called twice keeps the value that it gave first, as kube-apiserver keeps it."""
 
     def twice(document):
         labels = document["object"]["metadata"]["labels"]
@@ -67,25 +67,25 @@ def test_an_annotation_of_the_second_round_does_not_replace_the_firsts():
 
     policies = [policy("a", reinvocation_policy=ReinvocationPolicy.IF_NEEDED), policy("b", index=1)]
     decision, world = decide(policies, {"a": twice, "b": label("b")})
-    assert world.asked() == ["a", "b", "a"]
+    assert world.called() == ["a", "b", "a"]
     assert decision.response.audit_annotations["a.test.example.com_round"] == "first"
 
 
 def test_each_call_is_a_review_of_its_own():
-    """Nothing is remembered from one call to the next: a policy under Never is asked again when kube-apiserver is."""
+    """Nothing is remembered from one call to the next: a policy under Never is called again when kube-apiserver is."""
     policies = [policy("a", reinvocation_policy=ReinvocationPolicy.NEVER)]
-    assert [decide(policies, {"a": label("a")})[1].asked() for _ in range(2)] == [["a"], ["a"]]
+    assert [decide(policies, {"a": label("a")})[1].called() for _ in range(2)] == [["a"], ["a"]]
 
 
 def test_a_condition_error_keeps_nobody_else_from_being_heard():
-    """While validating, a policy that cannot be matched refuses, and the others are asked and told all the same."""
+    """While validating, a policy that cannot be matched refuses, and the others are called and told all the same."""
     error = condition(EvaluationError(message="no such key: nope"))
     policies = [
         policy("a", phase=Phase.VALIDATING, match_conditions=(error,)),
         policy("b", phase=Phase.VALIDATING, index=1),
     ]
     decision, world = decide(policies, {"b": Deny(message="no")})
-    assert world.asked() == ["b"]
+    assert world.called() == ["b"]
     lines = decision.response.status.message.splitlines()
     assert [line.split(": ")[:2] for line in lines] == [
         ["b.test.example.com", "no"],

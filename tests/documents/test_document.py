@@ -66,7 +66,7 @@ def test_policies_share_one_document_while_the_object_stays():
 
 
 def test_a_document_that_does_not_show_the_object_stays_when_it_changes():
-    """Nothing is encoded, hashed or asked again; so too where the inputs reach into it, but not to the change."""
+    """Nothing is encoded, hashed or called again; so too where the inputs reach into it, but not to the change."""
     documents = DocumentBuilder(request(userInfo={"username": "u"}))
     for inputs in (USER, LABELS, Inputs(places=PointerSet())):
         before = documents.of(inputs, None, changed=False)

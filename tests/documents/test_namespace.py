@@ -37,7 +37,7 @@ def test_only_what_is_declared_of_it_is_shown():
 
 
 def test_labels_in_another_order_are_the_same_document():
-    """Replicas that heard of them in another order ask the same question."""
+    """Replicas that heard of them in another order call the same question."""
     documents = DocumentBuilder(request())
     inputs = Inputs(places=PointerSet([("namespaceObject", "metadata")]))
     first = documents.of(inputs, None, changed=False, namespace=LABELS)

@@ -110,7 +110,7 @@ def test_wider_inputs_show_more_and_hide_nothing(random):
 @pytest.mark.property
 @given(SEEDS)
 def test_the_document_of_narrower_inputs_is_the_projection_of_the_wider_one_s(random):
-    """Asked about a wide document, as if it were a request, narrow inputs give the narrow one."""
+    """Called about a wide document, as if it were a request, narrow inputs give the narrow one."""
     chosen, patterns = drawn(random)
     wide = document(encoded(chosen), inputs_of([*patterns, *patterns_for(random, chosen)]))
     again = encoded({"uid": "u", **json.loads(wide.content)})

@@ -1,4 +1,4 @@
-"""The mutating chain as one plain loop that asks, waits and applies, and random cases to hold the engine against it.
+"""The mutating chain as one plain loop that calls, waits and applies, and random cases to hold the engine against it.
 
 The reference knows no memo, no prefetched calls, no sharing, no timers and no shared structure; it deep-copies and uses
 the jsonpatch library. Where both see the same workers, whose answers are functions of what they are shown, both must
@@ -90,7 +90,7 @@ def make_case(seed: int, phase: Phase = Phase.MUTATING) -> Case:
         chain = [replace(each, match_conditions=_one_lookup(each.match_conditions)) for each in chain]
     kinds, weights = (KINDS, WEIGHTS) if phase is Phase.MUTATING else (("allow", "deny", "deny if", "fail"), None)
     if phase is Phase.VALIDATING and len({each.policy for each in chain}) < len(chain):
-        # Whoever shared a call that failed asks again, and so fails later than alone.
+        # Whoever shared a call that failed calls again, and so fails later than alone.
         kinds = kinds[:-1]
     said = [Authorization(allowed=True), Authorization(), Authorization(error="who?")]
     return Case(
@@ -117,13 +117,13 @@ def _policy(rng: random.Random, index: int, phase: Phase) -> Policy:
     shown = rarely([1], None)
     granted = rarely([1], None, 0.2)
     # Some are the same policy of the same worker as another one: then they may have the same question.
-    asked = rarely(range(index + 1), index)
+    called = rarely(range(index + 1), index)
     return policy(
         f"p{index}",
         phase=phase,
         index=index,
-        worker=f"worker-p{asked}",
-        policy=f"p{asked}",
+        worker=f"worker-p{called}",
+        policy=f"p{called}",
         timeout=rng.choice(TIMEOUTS),
         failure_policy=rng.choice(list(FailurePolicy)),
         reinvocation_policy=rng.choice(list(ReinvocationPolicy)),
@@ -366,7 +366,7 @@ class Serial:
 
 
 def heard(each: Policy, case: Case, labels: dict[str, str], now: float) -> tuple[Answer, float]:
-    """What the asking of one worker at ``now`` comes to, and when."""
+    """What the calling of one worker at ``now`` comes to, and when."""
     if case.dry_run and each.side_effects not in {SideEffects.NONE, SideEffects.NONE_ON_DRY_RUN}:
         return Failure(reason=Reason.DRY_RUN_UNSUPPORTED, message=""), now
     end = case.budget

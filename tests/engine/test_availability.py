@@ -1,4 +1,4 @@
-"""Which policies are not in force as they are configured: those that cannot be asked, each with its reason."""
+"""Which policies are not in force as they are configured: those that cannot be called, each with its reason."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def refused(why, hint=""):
     return Unavailable(why=why, message="worker 'labels' says no", hint=hint)
 
 
-def test_who_can_be_asked_is_none_of_them():
+def test_who_can_be_called_is_none_of_them():
     """All others are, in chain order: refused, not described yet, or mistaken."""
     good, bad, new = (policy(name, index=index) for index, name in enumerate(("good", "bad", "new")))
     mistaken = policy("mistaken", index=3, fault="policies[3].rules: Required value", place=PLACE)

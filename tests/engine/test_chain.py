@@ -61,7 +61,7 @@ def test_a_change_that_changes_nothing_is_none(change):
     first = policy("a", **IF_NEEDED)
     decision, world = decide([first, B], {"a": Allow(), "b": Allow(change=change)})
     assert decision.response.patch is None
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ def test_the_three_forms_of_a_change_say_the_same(change):
 
 
 def test_the_first_denial_ends_the_chain():
-    """Later policies are not asked, and no patch goes out."""
+    """Later policies are not called, and no patch goes out."""
     decision, world = decide([A, B, C], {"a": label("one"), "b": Deny(message="no"), "c": Allow()})
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
     assert (decision.outcome, decision.response.allowed, decision.response.patch) == (Outcome.DENIED, False, None)
 
 
 def test_a_failure_under_fail_ends_the_chain():
     """As a failed call of a webhook does."""
     decision, world = decide([A, B], {"a": BROKEN, "b": Allow()})
-    assert world.asked() == ["a"]
+    assert world.called() == ["a"]
     assert decision.outcome is Outcome.FAILED
     assert decision.response.status.code == 500
 
@@ -96,7 +96,7 @@ def test_a_failure_under_fail_ends_the_chain():
 def test_a_failure_under_ignore_is_passed_over():
     """The chain goes on, with the object as it was."""
     decision, world = decide([policy("a", **IGNORE), B], {"a": BROKEN, "b": label("two")})
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
     assert decision.outcome is Outcome.ALLOWED
     assert decision.object["metadata"]["labels"] == {"two": "1"}
 
@@ -157,7 +157,7 @@ def test_matching_is_decided_on_the_object_as_it_then_is():
     shuns = Selector(requirements=(Requirement(key="one", operator="DoesNotExist"),))
     chain = [A, policy("b", index=1, object_selector=wants), policy("c", index=2, object_selector=shuns)]
     decision, world = decide(chain, {"a": label("one"), "b": Allow(), "c": Allow()})
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
     assert (decision.calls[2].matched, decision.calls[2].why) == (False, "objectSelector")
 
 
@@ -170,7 +170,7 @@ def unless(name, answer):
 
 
 REINVOCATIONS = {
-    # who is IfNeeded, what each adds, who is asked
+    # who is IfNeeded, what each adds, who is called
     "a(IfNeeded) b(changes)": ("a", {"b": "x"}, "a b a"),
     "both IfNeeded, both change": ("a b", {"a": "x", "b": "y"}, "a b a"),
     "the last one alone changes": ("b", {"b": "x"}, "a b"),
@@ -181,18 +181,18 @@ REINVOCATIONS = {
 
 @pytest.mark.parametrize(("needed", "changes", "calls"), REINVOCATIONS.values(), ids=REINVOCATIONS)
 def test_reinvocation_follows_kubernetes_table(needed, changes, calls):
-    """Seen on a real kube-apiserver, with each policy adding its label once. (a's label is there when it is asked
+    """Seen on a real kube-apiserver, with each policy adding its label once. (a's label is there when it is called
     again.)"""
     chain = [
         policy(name, index=index, **(IF_NEEDED if name in needed.split() else {})) for index, name in enumerate("ab")
     ]
     behaviours = {name: unless(changes[name], label(changes[name])) if name in changes else Allow() for name in "ab"}
     _, world = decide(chain, behaviours)
-    assert world.asked() == calls.split()
+    assert world.called() == calls.split()
 
 
 def test_there_is_never_a_third_round():
-    """A policy that changes the object each time is asked twice, and what it did last stands."""
+    """A policy that changes the object each time is called twice, and what it did last stands."""
 
     def count(document):
         value = str(int(labels(document).get("n", "0")) + 1)
@@ -200,24 +200,24 @@ def test_there_is_never_a_third_round():
 
     chain = [policy(name, index=index, **IF_NEEDED) for index, name in enumerate("abc")]
     decision, world = decide(chain, {"a": count, "b": count, "c": count})
-    assert world.asked() == ["a", "b", "c", "a", "b", "c"]
+    assert world.called() == ["a", "b", "c", "a", "b", "c"]
     assert decision.object["metadata"]["labels"]["n"] == "6"
 
 
-def test_a_policy_that_did_not_match_in_the_first_round_is_not_asked_in_the_second():
-    """It was never asked, so it is not marked."""
+def test_a_policy_that_did_not_match_in_the_first_round_is_not_called_in_the_second():
+    """It was never called, so it is not marked."""
     wants = Selector(requirements=(Requirement(key="one", operator="Exists"),))
     chain = [policy("a", object_selector=wants, **IF_NEEDED), policy("b", index=1)]
     decision, world = decide(chain, {"a": Allow(), "b": label("one")})
-    assert world.asked() == ["b"]
+    assert world.called() == ["b"]
     assert [call.why for call in decision.calls] == ["objectSelector", ""]
 
 
-def test_a_policy_that_failed_open_counts_as_asked():
-    """It is marked, and asked again."""
+def test_a_policy_that_failed_open_counts_as_called():
+    """It is marked, and called again."""
     chain = [policy("a", **IF_NEEDED, **IGNORE), policy("b", index=1)]
     _, world = decide(chain, {"a": BROKEN, "b": label("one")})
-    assert world.asked() == ["a", "b", "a"]
+    assert world.called() == ["a", "b", "a"]
 
 
 def test_an_unchanged_document_costs_no_second_call():
@@ -225,13 +225,13 @@ def test_an_unchanged_document_costs_no_second_call():
     undo = patch({"op": "remove", "path": "/metadata/labels/one"})
     chain = [policy("a", **IF_NEEDED), policy("b", index=1)]
     decision, world = decide(chain, {"a": label("one"), "b": unless("zero", undo)})
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
     assert [(call.round, call.source) for call in decision.calls if call.matched][-1] == (1, Source.MEMO)
     assert decision.object["metadata"]["labels"] == {"one": "1"}, "a verdict from the memo is applied like a fresh one"
 
 
 def test_who_is_not_reinvoked_fails_open_once():
-    """A policy that cannot be matched and fails open does so in the first round only: in the second nobody asks it."""
+    """A policy that cannot be matched and fails open does so in the first round only: in the second nobody calls it."""
     elsewhere = Rule(operations=("*",), api_groups=("",), api_versions=("v9",), resources=("pods",))
     decision, _ = decide([policy("a", rules=(elsewhere,), **IGNORE), B], {"b": label("x")})
     assert [call.round for call in decision.calls if call.failed_open] == [0]

@@ -1,4 +1,4 @@
-"""A review touches the policies that have a rule about its request; the others are told of when somebody asks."""
+"""A review touches the policies that have a rule about its request; the others are told of when somebody calls."""
 
 import pytest
 

@@ -100,7 +100,7 @@ def test_a_policy_that_undoes_anothers_change_in_the_second_round_is_named():
         (1, A, True),
         (1, B, True),
     ]
-    assert len(world.asks) + sum(call.source == "memo" for call in decision.calls) == 4
+    assert len(world.calls) + sum(call.source == "memo" for call in decision.calls) == 4
     assert any(
         text == f"{A}: changes metadata.labels.one, which {B} set (onConflict warn)"
         for text in decision.response.warnings

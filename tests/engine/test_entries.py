@@ -23,11 +23,11 @@ NARROW = {
 
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("fields", NARROW.values(), ids=NARROW)
-def test_a_policy_asked_through_its_own_entry_is_asked(fields, phase):
+def test_a_policy_called_through_its_own_entry_is_called(fields, phase):
     """Whatever its rules, selectors and conditions would say here."""
     chosen = policy("a", phase=phase, isolate=True, **fields)
     decision, world = decide([chosen], {"a": Deny(message="no")}, registered=True)
-    assert (world.asked(), world.lookups) == (["a"], [])
+    assert (world.called(), world.lookups) == (["a"], [])
     assert decision.response.status.message == "no"
 
 
@@ -35,11 +35,11 @@ def test_a_policy_asked_through_its_own_entry_is_asked(fields, phase):
 def test_the_same_policy_behind_a_path_for_all_is_matched(fields):
     """The registration of all says nothing about one."""
     _, world = decide([policy("a", isolate=True, **fields)], {"a": Allow()})
-    assert world.asked() == []
+    assert world.called() == []
 
 
 def test_what_is_not_registered_is_checked_all_the_same():
-    """A dry run, and a policy that cannot be asked."""
+    """A dry run, and a policy that cannot be called."""
     effects = policy("a", side_effects=SideEffects.SOME)
     dry, _ = decide([effects], {"a": Allow()}, registered=True, on=request(dryRun=True))
     assert dry.calls[0].answer.reason is Reason.DRY_RUN_UNSUPPORTED

@@ -61,7 +61,7 @@ class Chaos:
     rng: random.Random
     engine: Engine
     now: float = 0.0
-    asks: dict[int, Any] = field(default_factory=dict)
+    calls: dict[int, Any] = field(default_factory=dict)
     lookups: dict[int, Any] = field(default_factory=dict)
     answered: set[int] = field(default_factory=set)
     cancelled: set[int] = field(default_factory=set)
@@ -95,15 +95,15 @@ class Chaos:
             assert (step.decision, step.calls, step.lookups, step.cancels) == (None, (), (), ())
             return
         for call in step.cancels:
-            assert self.asks[call.id] is call
+            assert self.calls[call.id] is call
             assert call.cancellable
             assert call.id not in self.cancelled | self.answered
             self.cancelled.add(call.id)
         for each in (*step.calls, *step.lookups):
-            assert each.id not in self.asks | self.lookups
-        self.asks |= {ask.id: ask for ask in step.calls}
+            assert each.id not in self.calls | self.lookups
+        self.calls |= {policy_call.id: policy_call for policy_call in step.calls}
         self.lookups |= {lookup.id: lookup for lookup in step.lookups}
-        assert all(self.now < ask.deadline <= ENDS for ask in step.calls)
+        assert all(self.now < policy_call.deadline <= ENDS for policy_call in step.calls)
         self.wake_at, self.decision = step.wake_at, step.decision
         self.over = step.decision is not None
         assert (self.wake_at is None) is self.over
@@ -114,14 +114,18 @@ class Chaos:
         return self.rng.choice([*known, *known, *known, 999])
 
     def answer(self) -> None:
-        ask_id = self.some(self.asks)
-        ask = self.asks.get(ask_id)
-        sources = [Source.CALLED] if ask is None or ask.cache is None else [Source.CALLED, Source.MEMORY, Source.REDIS]
+        call_id = self.some(self.calls)
+        policy_call = self.calls.get(call_id)
+        sources = (
+            [Source.CALLED]
+            if policy_call is None or policy_call.cache is None
+            else [Source.CALLED, Source.MEMORY, Source.REDIS]
+        )
         source = self.rng.choice(sources)
         origin = Origin(source=source, age=0.0 if source is Source.CALLED else 3.0)
         said = self.said()
-        self.take(self.engine.answered(ask or FOREIGN, said, self.now, origin))
-        self.answered.add(ask_id)
+        self.take(self.engine.answered(policy_call or FOREIGN, said, self.now, origin))
+        self.answered.add(call_id)
 
     def said(self) -> Any:
         key = self.rng.choice(LABELS)
@@ -131,11 +135,13 @@ class Chaos:
         return self.rng.choice([Allow(), label(key), label(key, "2"), remove, failure, failure, Deny(message="no")])
 
     def fall_back(self) -> None:
-        ask_id = self.some(self.asks)
-        ask = self.asks.get(ask_id)
-        if ask is None or ask.cache is not None:
+        call_id = self.some(self.calls)
+        policy_call = self.calls.get(call_id)
+        if policy_call is None or policy_call.cache is not None:
             origin = Origin(source=Source.STALE, age=9.0)
-            self.take(self.engine.fallback(ask or FOREIGN, self.rng.choice([Allow(), label("x")]), origin, self.now))
+            self.take(
+                self.engine.fallback(policy_call or FOREIGN, self.rng.choice([Allow(), label("x")]), origin, self.now)
+            )
 
     def find(self) -> None:
         lookup_id = self.some(self.lookups)
@@ -197,12 +203,12 @@ def chaoses(phase):
 @pytest.mark.property
 @BOTH
 def test_a_review_is_decided_once_whatever_happens_and_leaves_nothing_open(phase):
-    """At the latest when its budget ends; and every ask that can be is answered or cancelled by then."""
+    """At the latest when its budget ends; and every call that can be is answered or cancelled by then."""
     for world, _ in chaoses(phase):
         world.run().to_the_end()
         assert world.decision.ended <= max(ENDS, world.now)
-        open_asks = world.asks.keys() - world.answered - world.cancelled
-        assert not any(world.asks[ask_id].cancellable for ask_id in open_asks)
+        open_calls = world.calls.keys() - world.answered - world.cancelled
+        assert not any(world.calls[call_id].cancellable for call_id in open_calls)
         assert world.engine.broken("again", world.now).decision is None
         world.afterwards()
 
@@ -245,15 +251,15 @@ def test_the_patch_gives_what_was_predicted_whatever_happens():
 
 @pytest.mark.property
 @BOTH
-def test_who_hangs_up_leaves_nothing_open_and_no_more_is_asked(phase):
+def test_who_hangs_up_leaves_nothing_open_and_no_more_is_called(phase):
     """At any moment."""
     for world, _ in chaoses(phase):
         world.run()
         if world.over:
             continue
         step = world.engine.abandoned()
-        left = world.asks.keys() - world.answered - world.cancelled
-        assert {call.id for call in step.cancels} == {ask_id for ask_id in left if world.asks[ask_id].cancellable}
+        left = world.calls.keys() - world.answered - world.cancelled
+        assert {call.id for call in step.cancels} == {call_id for call_id in left if world.calls[call_id].cancellable}
         assert (step.calls, step.lookups, step.wake_at, step.decision) == ((), (), None, None)
         world.over = True
         world.afterwards()
@@ -262,7 +268,7 @@ def test_who_hangs_up_leaves_nothing_open_and_no_more_is_asked(phase):
 @pytest.mark.property
 @BOTH
 def test_a_mistake_of_our_own_decides_at_once(phase):
-    """At any moment: what was judged stays, everybody else is a failure INTERNAL, and nothing is asked any more."""
+    """At any moment: what was judged stays, everybody else is a failure INTERNAL, and nothing is called any more."""
     for world, _ in chaoses(phase):
         world.run()
         if world.over:
@@ -271,12 +277,12 @@ def test_a_mistake_of_our_own_decides_at_once(phase):
         decision = world.decision
         assert decision is not None
         assert decision.response.allowed is not any(call.refuses for call in decision.calls)
-        open_asks = world.asks.keys() - world.answered - world.cancelled
-        assert not any(world.asks[ask_id].cancellable for ask_id in open_asks)
+        open_calls = world.calls.keys() - world.answered - world.cancelled
+        assert not any(world.calls[call_id].cancellable for call_id in open_calls)
 
 
 @BOTH
-def test_what_was_not_asked_yet_when_a_mistake_of_our_own_happens_is_not_asked_at_all(phase):
+def test_what_was_not_called_yet_when_a_mistake_of_our_own_happens_is_not_called_at_all(phase):
     """The first policy's question was put in the very event that broke: nobody will wait for its answer."""
 
     def mistake(_variables, _authorizations):

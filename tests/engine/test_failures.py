@@ -135,8 +135,8 @@ def test_a_failing_standing_keeps_the_chains_order():
     engine = Engine(
         request(), plan(*chain, availabilities={chain[0].qualified_name: Described(version="1")}), ends=110.0
     )
-    ask = engine.start(100.0).calls[0]
-    decision = engine.answered(ask, Deny(message="no"), 100.1).decision
+    policy_call = engine.start(100.0).calls[0]
+    decision = engine.answered(policy_call, Deny(message="no"), 100.1).decision
     assert step.decision is None
     assert [call.label for call in decision.calls] == ["a.test.example.com"]
 
@@ -183,9 +183,9 @@ def test_a_broken_heart_with_a_policy_under_fail_refuses(phase):
 def test_a_heart_that_breaks_while_it_applies_a_change_has_not_judged_that_policy(monkeypatch):
     """An allow whose change was never applied is no allow."""
     engine = Engine(request(), plan(policy("a"), policy("b", index=1, **IGNORE)), ends=200.0)
-    ask = engine.start(100.0).calls[0]
+    policy_call = engine.start(100.0).calls[0]
     monkeypatch.setattr("gateway.engine.object_state.apply_change", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        engine.answered(ask, label("one"), 100.1)
+        engine.answered(policy_call, label("one"), 100.1)
     decision = engine.broken("ZeroDivisionError", 100.2).decision
     assert (decision.outcome, decision.calls[0].answer.reason) == (Outcome.FAILED, Reason.INTERNAL)

@@ -22,10 +22,14 @@ A, B, C = validating("a"), validating("b", 1), validating("c", 2)
 SAME = {"worker": "one", "policy": "same"}
 
 
-def test_all_are_asked_at_the_same_moment():
+def test_all_are_called_at_the_same_moment():
     """Nobody waits for anybody."""
     _, world = decide([A, B, C], {"a": Allow(), "b": Allow(), "c": Allow()}, latencies={"a": 3.0, "b": 1.0})
-    assert [(when, ask.policy.policy) for when, ask in world.asks] == [(100.0, "a"), (100.0, "b"), (100.0, "c")]
+    assert [(when, policy_call.policy.policy) for when, policy_call in world.calls] == [
+        (100.0, "a"),
+        (100.0, "b"),
+        (100.0, "c"),
+    ]
 
 
 def test_it_takes_as_long_as_the_slowest():
@@ -65,11 +69,11 @@ def test_a_change_while_validating_is_a_failure():
 
 
 @pytest.mark.parametrize("latency", [0.0, 1.0])
-def test_the_same_question_is_asked_once(latency):
+def test_the_same_question_is_called_once(latency):
     """Two policies with the same worker, policy, settings and document share one verdict."""
     pair = [validating("x", **SAME), validating("y", 1, **SAME)]
     decision, world = decide(pair, {"same": Deny(message="no")}, latencies={"same": latency})
-    assert len(world.asks) == 1
+    assert len(world.calls) == 1
     assert [call.source for call in decision.calls] == [Source.CALLED, Source.SHARED]
     assert decision.response.status.message.count("no") == 2
 
@@ -78,15 +82,15 @@ def test_other_settings_are_another_question():
     """Settings are part of the question."""
     pair = [validating("x", **SAME), validating("y", 1, settings=b'{"a":1}', **SAME)]
     _, world = decide(pair, {"same": Allow()})
-    assert len(world.asks) == 2
+    assert len(world.calls) == 2
 
 
-def test_if_a_shared_call_fails_each_follower_asks_for_itself():
+def test_if_a_shared_call_fails_each_follower_calls_for_itself():
     """A failure is never shared."""
     answers = iter([BROKEN, Allow(), Deny(message="no")])
     trio = [validating(name, index, **SAME, **IGNORE) for index, name in enumerate("xyz")]
     decision, world = decide(trio, {"same": lambda _: next(answers)})
-    assert len(world.asks) == 3
+    assert len(world.calls) == 3
     assert [type(call.answer) for call in decision.calls] == [Failure, Allow, Deny]
 
 
@@ -95,8 +99,8 @@ def test_a_policy_with_side_effects_is_neither_shared_nor_cancelled():
     effects = {"side_effects": SideEffects.NONE_ON_DRY_RUN, "timeout": 1.0}
     pair = [validating("x", **SAME, **effects), validating("y", 1, **SAME, **effects)]
     _, world = decide(pair, {"same": Allow()}, latencies={"same": 5.0})
-    assert len(world.asks) == 2
-    assert not any(ask.cancellable for _, ask in world.asks)
+    assert len(world.calls) == 2
+    assert not any(policy_call.cancellable for _, policy_call in world.calls)
     assert world.cancels == []
 
 
@@ -105,8 +109,8 @@ def test_under_a_dry_run_nonenondryrun_has_no_side_effects():
     effects = {"side_effects": SideEffects.NONE_ON_DRY_RUN}
     pair = [validating("x", **SAME, **effects), validating("y", 1, **SAME, **effects)]
     _, world = decide(pair, {"same": Allow()}, on=request(dryRun=True))
-    assert len(world.asks) == 1
-    assert world.asks[0][1].cancellable
+    assert len(world.calls) == 1
+    assert world.calls[0][1].cancellable
 
 
 def test_a_review_that_nobody_judges_is_allowed():
@@ -130,7 +134,7 @@ def test_warnings_and_annotations_of_everybody_are_kept_with_a_denial_too():
     assert decision.response.audit_annotations == {"a.test.example.com_k": "v", "b.test.example.com_k": "w"}
 
 
-def test_a_follower_whose_own_ask_fails_takes_the_verdict_that_another_has_had_for_the_same_question():
+def test_a_follower_whose_own_call_fails_takes_the_verdict_that_another_has_had_for_the_same_question():
     """The shared call fails, each asks for itself, one has its verdict, and the other's worker never answers: an answer
     that is there counts.
     """
@@ -144,7 +148,7 @@ def test_a_follower_whose_own_ask_fails_takes_the_verdict_that_another_has_had_f
     assert [call.source for call in decision.calls] == [Source.CALLED, Source.CALLED, Source.MEMO]
 
 
-def test_policies_whose_caches_differ_ask_for_themselves():
+def test_policies_whose_caches_differ_call_for_themselves():
     """What another review was told may be an answer to one of them, and none, or too old, for the other."""
     caches = (None, Cache(ttl=5.0), Cache(ttl=60.0), Cache(ttl=60.0))
     four = [
@@ -152,20 +156,20 @@ def test_policies_whose_caches_differ_ask_for_themselves():
         for index, (name, cache) in enumerate(zip("wxyz", caches, strict=True))
     ]
     _, world = decide(four, {"same": Allow()})
-    assert [ask.cache for _, ask in world.asks] == list(caches[:3])
+    assert [policy_call.cache for _, policy_call in world.calls] == list(caches[:3])
 
 
-def test_nobody_follows_an_ask_that_was_given_less_time_than_its_own_policy_has():
+def test_nobody_follows_an_call_that_was_given_less_time_than_its_own_policy_has():
     """The worker takes 0.9 s, the first policy has half a second and the second one a whole: it is judged, as alone."""
     pair = [validating("x", timeout=0.5, **SAME, **IGNORE), validating("y", 1, timeout=1.0, **SAME)]
     decision, world = decide(pair, {"same": Deny(message="no")}, latencies={"same": 0.9})
-    assert [ask.deadline for _, ask in world.asks] == [100.5, 101.0]
+    assert [policy_call.deadline for _, policy_call in world.calls] == [100.5, 101.0]
     assert [type(call.answer) for call in decision.calls] == [Failure, Deny]
 
 
-def test_who_has_less_time_follows_an_ask_that_was_given_more_until_its_own_time_ends():
-    """And the ask goes on for the other."""
+def test_who_has_less_time_follows_an_call_that_was_given_more_until_its_own_time_ends():
+    """And the call goes on for the other."""
     pair = [validating("x", timeout=1.0, **SAME), validating("y", 1, timeout=0.5, **SAME, **IGNORE)]
     decision, world = decide(pair, {"same": Deny(message="no")}, latencies={"same": 0.9})
-    assert len(world.asks) == 1
+    assert len(world.calls) == 1
     assert [type(call.answer) for call in decision.calls] == [Deny, Failure]

@@ -21,7 +21,7 @@ VALIDATING = {"phase": Phase.VALIDATING}
 
 
 @pytest.mark.parametrize(
-    ("authorization", "asked", "outcome"),
+    ("authorization", "called", "outcome"),
     [
         (Authorization(allowed=True), ["a"], Outcome.ALLOWED),
         (Authorization(allowed=False), [], Outcome.ALLOWED),
@@ -29,16 +29,16 @@ VALIDATING = {"phase": Phase.VALIDATING}
     ],
     ids=["allowed", "not allowed", "nobody can tell"],
 )
-def test_an_authorization_is_asked_for_and_matching_goes_on(authorization, asked, outcome):
+def test_an_authorization_is_called_for_and_matching_goes_on(authorization, called, outcome):
     """Matched, not matched, or an error of the condition."""
     decision, world = decide(
         [policy("a", match_conditions=(MAY,))], {"a": Allow()}, authorizations={CHECK: authorization}
     )
-    assert world.asked() == asked
+    assert world.called() == called
     assert decision.outcome is outcome
 
 
-def test_an_ask_for_an_authorization_carries_the_requests_user():
+def test_an_call_for_an_authorization_carries_the_requests_user():
     """authorizer means the user of the request unless the check names a service account."""
     on = request(userInfo={"username": "alice", "groups": ["dev"], "extra": {"scopes": ["x"]}})
     _, world = decide([policy("a", match_conditions=(MAY,))], {"a": Allow()}, on=on, authorizations=YES)
@@ -48,17 +48,17 @@ def test_an_ask_for_an_authorization_carries_the_requests_user():
     assert lookup.user.extra == {"scopes": ["x"]}
 
 
-def test_a_check_is_asked_once_for_a_whole_review():
+def test_a_check_is_called_once_for_a_whole_review():
     """Two policies at once, and a second round: one lookup."""
     pair = [policy(name, index=index, match_conditions=(MAY,), **VALIDATING) for index, name in enumerate("ab")]
     _, world = decide(pair, {"a": Allow(), "b": Allow()}, authorizations=YES)
-    assert (len(world.lookups), world.asked()) == (1, ["a", "b"])
+    assert (len(world.lookups), world.called()) == (1, ["a", "b"])
     chain = [
         policy("a", match_conditions=(MAY,), reinvocation_policy=ReinvocationPolicy.IF_NEEDED),
         policy("b", index=1),
     ]
     _, world = decide(chain, {"a": Allow(), "b": label("x")}, authorizations=YES)
-    assert (len(world.lookups), world.asked()) == (1, ["a", "b", "a"])
+    assert (len(world.lookups), world.called()) == (1, ["a", "b", "a"])
 
 
 def test_other_checks_and_namespaces_are_other_facts():
@@ -73,10 +73,10 @@ def test_other_checks_and_namespaces_are_other_facts():
         "AuthorizationLookup",
         "AuthorizationLookup",
     ]
-    assert world.asked() == ["a"]
+    assert world.called() == ["a"]
 
 
-def test_no_authorization_is_asked_where_another_condition_is_false():
+def test_no_authorization_is_called_where_another_condition_is_false():
     """It could change nothing."""
     _, world = decide([policy("a", match_conditions=(MAY, condition(False)))], {})
     assert world.lookups == []
@@ -120,20 +120,20 @@ def test_a_lookup_that_is_under_way_is_not_made_again():
     ]
     decision, world = decide(chain, {"b": Allow(), "c": Allow()}, lookup_latency=1.5, authorizations=YES)
     assert len(world.lookups) == 1
-    assert world.asked() == ["b", "c"]
+    assert world.called() == ["b", "c"]
     assert decision.calls[0].answer.reason is Reason.CONDITION_ERROR
 
 
 def test_the_time_of_a_lookup_is_not_the_workers():
-    """timeoutSeconds begins anew when the worker is asked."""
+    """timeoutSeconds begins anew when the worker is called."""
     _, world = decide(
         [policy("a", timeout=1.0, match_conditions=(MAY,))], {"a": Allow()}, lookup_latency=0.9, authorizations=YES
     )
-    assert [(when, ask.deadline) for when, ask in world.asks] == [(100.9, 101.9)]
+    assert [(when, policy_call.deadline) for when, policy_call in world.calls] == [(100.9, 101.9)]
 
 
 def test_in_the_second_round_a_late_lookup_concerns_only_who_is_marked():
-    """Whoever would not be asked again has nothing to fail open."""
+    """Whoever would not be called again has nothing to fail open."""
     other = AuthorizationCheck(verb="list", resource="pods")
     now_another = condition(
         lambda variables, known: (

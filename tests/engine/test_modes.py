@@ -66,10 +66,10 @@ def test_a_failure_refuses_nothing(mode, phase, failure_policy):
 
 @UNENFORCED
 def test_a_denial_does_not_stop_the_chain(mode):
-    """The next policy is asked, and its change counts."""
+    """The next policy is called, and its change counts."""
     chain = [policy("a", mode=mode), policy("b", index=1)]
     decision, world = decide(chain, {"a": Deny(), "b": label("two")})
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
     assert decision.object["metadata"]["labels"] == {"two": "1"}
 
 
@@ -117,7 +117,7 @@ def test_a_change_never_marks_for_reinvocation(mode):
     """Nobody needs to see again what did not change."""
     chain = [policy("a", reinvocation_policy=ReinvocationPolicy.IF_NEEDED), policy("b", index=1, mode=mode)]
     _, world = decide(chain, {"a": Allow(), "b": label("one")})
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
 
 
 def test_an_unenforced_policy_may_be_reinvoked():
@@ -127,17 +127,17 @@ def test_an_unenforced_policy_may_be_reinvoked():
         policy("b", index=1),
     ]
     decision, world = decide(chain, {"a": label("one"), "b": label("two")})
-    assert world.asked() == ["a", "b", "a"]
+    assert world.called() == ["a", "b", "a"]
     assert decision.object["metadata"]["labels"] == {"two": "1"}
 
 
 @PHASES
 @UNENFORCED
 def test_a_refused_dry_run_is_not_enforced_either(mode, phase):
-    """The worker is not asked, since it would have side effects; the request passes."""
+    """The worker is not called, since it would have side effects; the request passes."""
     chosen = policy("a", mode=mode, phase=phase, side_effects=SideEffects.SOME)
     decision, world = decide([chosen], {"a": Allow()}, on=request(dryRun=True))
-    assert world.asked() == []
+    assert world.called() == []
     assert decision.response.allowed
     assert decision.calls[0].source is Source.NONE
     assert decision.response.audit_annotations == {f"{NAME}_failed": "DRY_RUN_UNSUPPORTED"}

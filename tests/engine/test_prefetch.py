@@ -1,4 +1,4 @@
-"""Prefetched calls: everybody is asked at once, and nobody can tell but by the clock."""
+"""Prefetched calls: everybody is called at once, and nobody can tell but by the clock."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_eight_policies_that_do_not_touch_each_others_inputs_take_as_long_as_one
     chain, behaviours, latencies = chain_of_eight(lambda index: sees(f"l{index}"))
     decision, world = prefetched(chain, behaviours, latencies=latencies)
     assert decision.ended - decision.started == pytest.approx(0.010)
-    assert len(world.asks) == 8
+    assert len(world.calls) == 8
     assert len(decision.object["metadata"]["labels"]) == 8
 
 
@@ -58,44 +58,48 @@ def test_eight_policies_that_all_depend_on_each_other_take_the_serial_time():
     chain, behaviours, latencies = chain_of_eight(lambda _: Inputs.EVERYTHING)
     decision, world = prefetched(chain, behaviours, latencies=latencies)
     assert decision.ended - decision.started == pytest.approx(0.080)
-    assert len(world.asks) == 8 + 7
+    assert len(world.calls) == 8 + 7
     assert len(decision.object["metadata"]["labels"]) == 8
 
 
-def test_without_early_asks_the_walk_is_serial():
-    """One ask at a time, whatever the inputs."""
+def test_without_early_calls_the_walk_is_serial():
+    """One call at a time, whatever the inputs."""
     chain, behaviours, latencies = chain_of_eight(lambda index: sees(f"l{index}"))
     decision, world = decide(chain, behaviours, latencies=latencies, prefetch=False)
     assert decision.ended - decision.started == pytest.approx(0.080)
-    assert len(world.asks) == 8
+    assert len(world.calls) == 8
 
 
-def test_a_policy_that_waits_in_the_chain_follows_its_early_ask():
-    """Asked at 0 and answered at 3, its turn at 1: it is settled at 3, and was asked once."""
+def test_a_policy_that_waits_in_the_chain_follows_its_early_call():
+    """Called at 0 and answered at 3, its turn at 1: it is settled at 3, and was called once."""
     pair = [policy("a", inputs=sees()), policy("b", index=1, inputs=sees())]
     decision, world = prefetched(pair, {"a": label("one"), "b": label("two")}, latencies={"a": 1.0, "b": 3.0})
     assert decision.ended - decision.started == 3.0
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
     assert [(call.source, call.prefetched) for call in decision.calls] == [
         (Source.CALLED, False),
         (Source.CALLED, True),
     ]
 
 
-def test_only_the_first_to_use_an_early_answer_has_asked():
+def test_only_the_first_to_use_an_early_answer_has_called():
     """The second policy with the same question has it from the memo."""
     same = {"worker": "one", "policy": "same", "inputs": sees()}
     chain = [policy("a"), policy("b", index=1, **same), policy("c", index=2, **same)]
     decision, world = prefetched(chain, {"a": Allow(), "same": Allow()}, latencies={"a": 1.0})
-    assert world.asked() == ["a", "same"]
+    assert world.called() == ["a", "same"]
     assert [call.source for call in decision.calls] == [Source.CALLED, Source.CALLED, Source.MEMO]
 
 
-def test_a_policy_whose_document_changed_is_asked_again_and_its_early_ask_cancelled():
+def test_a_policy_whose_document_changed_is_called_again_and_its_early_call_cancelled():
     """The early answer would be about an object that is none any more."""
     pair = [policy("a"), policy("b", index=1)]
     decision, world = prefetched(pair, {"a": label("one"), "b": Allow()}, latencies={"a": 1.0, "b": 3.0})
-    assert [(when, ask.policy.policy) for when, ask in world.asks] == [(100.0, "a"), (100.0, "b"), (101.0, "b")]
+    assert [(when, policy_call.policy.policy) for when, policy_call in world.calls] == [
+        (100.0, "a"),
+        (100.0, "b"),
+        (101.0, "b"),
+    ]
     assert world.cancels == [(101.0, 2)]
     assert decision.calls[1].prefetched is False
 
@@ -105,27 +109,27 @@ def test_an_early_answer_of_a_policy_that_no_longer_matches_vanishes():
     pair = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE)]
     no = Deny(message="no", warnings=("oh",), audit_annotations={"k": "v"})
     decision, world = prefetched(pair, {"a": label("one"), "b": no}, latencies={"a": 1.0})
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
     assert decision.outcome is Outcome.ALLOWED
     assert decision.response.warnings == ()
     assert not any(key.startswith("b.") for key in decision.response.audit_annotations)
 
 
-def test_an_open_early_ask_of_a_policy_that_no_longer_matches_is_cancelled():
+def test_an_open_early_call_of_a_policy_that_no_longer_matches_is_cancelled():
     """Nobody can want it any more."""
     chain = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE), policy("c", index=2)]
     _, world = prefetched(chain, {"a": label("one"), "c": Allow()}, latencies={"a": 1.0, "b": NEVER, "c": 5.0})
     assert (101.0, 2) in world.cancels
 
 
-def test_a_policy_that_matches_only_after_a_change_is_asked_in_its_turn():
+def test_a_policy_that_matches_only_after_a_change_is_called_in_its_turn():
     """Matching is decided on the object as it then is."""
     pair = [policy("a"), policy("b", index=1, object_selector=HAS_ONE)]
     _, world = prefetched(pair, {"a": label("one"), "b": Allow()}, latencies={"a": 1.0})
-    assert [(when, ask.policy.policy) for when, ask in world.asks] == [(100.0, "a"), (101.0, "b")]
+    assert [(when, policy_call.policy.policy) for when, policy_call in world.calls] == [(100.0, "a"), (101.0, "b")]
 
 
-def test_behind_a_refusal_all_early_asks_are_cancelled_in_the_deciding_step():
+def test_behind_a_refusal_all_early_calls_are_cancelled_in_the_deciding_step():
     """And what was answered already is not heard of."""
     chain = [policy("a"), policy("b", index=1), policy("c", index=2)]
     answers = {"a": Deny(message="no"), "b": Allow(warnings=("b says",))}
@@ -135,17 +139,17 @@ def test_behind_a_refusal_all_early_asks_are_cancelled_in_the_deciding_step():
     assert [call.label for call in decision.calls] == ["a.test.example.com"]
 
 
-def test_an_early_ask_that_somebody_else_can_still_want_is_not_cancelled():
+def test_an_early_call_that_somebody_else_can_still_want_is_not_cancelled():
     """Two policies with the same question: the first no longer matches, the second waits for the same answer."""
     same = {"worker": "one", "policy": "same", "inputs": sees()}
     chain = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE, **same), policy("c", index=2, **same)]
     decision, world = prefetched(chain, {"a": label("one"), "same": Allow()}, latencies={"a": 1.0, "same": 2.0})
-    assert world.asked() == ["a", "same"]
+    assert world.called() == ["a", "same"]
     assert world.cancels == []
     assert decision.ended - decision.started == 2.0
 
 
-def test_a_turn_does_not_follow_an_early_ask_that_was_given_less_time_than_its_policy_has():
+def test_a_turn_does_not_follow_an_early_call_that_was_given_less_time_than_its_policy_has():
     """The same question was asked for a policy with half a second; the worker takes three."""
     same = {"worker": "one", "policy": "same", "inputs": sees()}
     chain = [
@@ -154,7 +158,11 @@ def test_a_turn_does_not_follow_an_early_ask_that_was_given_less_time_than_its_p
         policy("c", index=2, timeout=5.0, **same),
     ]
     decision, world = prefetched(chain, {"a": label("one"), "same": Allow()}, latencies={"a": 0.25, "same": 3.0})
-    assert [(when, ask.policy.policy) for when, ask in world.asks] == [(100, "a"), (100, "same"), (100.25, "same")]
+    assert [(when, policy_call.policy.policy) for when, policy_call in world.calls] == [
+        (100, "a"),
+        (100, "same"),
+        (100.25, "same"),
+    ]
     assert world.cancels == [(100.25, 2)]
     assert decision.ended - decision.started == 3.25
 
@@ -165,10 +173,13 @@ def test_an_early_failure_is_forgotten_and_the_policys_time_runs_from_its_turn()
     answers = iter([BROKEN, Allow()])
     decision, world = prefetched(pair, {"a": Allow(), "b": lambda _: next(answers)}, latencies={"a": 3.0, "b": 0.5})
     assert decision.outcome is Outcome.ALLOWED
-    assert [(when, ask.deadline) for when, ask in world.asks if ask.policy.policy == "b"] == [(100, 101), (103, 104)]
+    assert [(when, policy_call.deadline) for when, policy_call in world.calls if policy_call.policy.policy == "b"] == [
+        (100, 101),
+        (103, 104),
+    ]
 
 
-def test_an_early_ask_ends_with_its_own_time_and_the_policy_is_asked_in_its_turn():
+def test_an_early_call_ends_with_its_own_time_and_the_policy_is_called_in_its_turn():
     """The engine wakes up for it; it is cancelled, and nobody is told."""
     pair = [policy("a"), policy("b", index=1, timeout=1.0)]
     decision, world = prefetched(pair, {"a": Allow()}, latencies={"a": 3.0, "b": NEVER})
@@ -176,17 +187,20 @@ def test_an_early_ask_ends_with_its_own_time_and_the_policy_is_asked_in_its_turn
     assert decision.calls[1].answer.reason is Reason.WORKER_TIMEOUT
 
 
-def test_a_turn_whose_early_ask_fails_asks_again_as_long_as_the_serial_chain_would_have_waited():
-    """Asked at 0, its turn at 1, failed at 3: asked at 1, the worker would have failed at 4. It does not in between."""
+def test_a_turn_whose_early_call_fails_calls_again_as_long_as_the_serial_chain_would_have_waited():
+    """Called at 0, its turn at 1, failed at 3: a call at 1 would have failed at 4. There is none in between."""
     pair = [policy("a", inputs=sees()), policy("b", index=1)]
     decision, world = prefetched(pair, {"a": Allow(), "b": BROKEN}, latencies={"a": 1.0, "b": 3.0})
-    assert [(when, ask.deadline) for when, ask in world.asks if ask.policy.policy == "b"] == [(100, 105), (103, 104)]
+    assert [(when, policy_call.deadline) for when, policy_call in world.calls if policy_call.policy.policy == "b"] == [
+        (100, 105),
+        (103, 104),
+    ]
     assert decision.calls[1].answer == BROKEN
     assert decision.ended - decision.started == 4.0
 
 
-def test_a_turn_whose_early_ask_failed_takes_a_verdict_that_comes_in_that_time():
-    """It may have failed only because so many were asked at once."""
+def test_a_turn_whose_early_call_failed_takes_a_verdict_that_comes_in_that_time():
+    """It may have failed only because so many were called at once."""
     engine = Engine(request(), plan(policy("a"), policy("b", index=1)), ends=200.0)
     first, ahead = engine.start(100.0).calls
     engine.answered(first, Allow(), 101.0)
@@ -215,26 +229,26 @@ def test_answers_that_are_there_count_after_the_end_of_the_budget():
         {"rules": ()},
     ],
 )
-def test_who_has_side_effects_or_does_not_match_is_not_asked_early(fields):
+def test_who_has_side_effects_or_does_not_match_is_not_called_early(fields):
     """Its turn may never come."""
     _, world = prefetched(
         [policy("a"), policy("b", index=1, **fields)], {"a": Deny(message="no")}, latencies={"a": 1.0}
     )
-    assert world.asked() == ["a"]
+    assert world.called() == ["a"]
 
 
-def test_what_has_no_side_effects_in_a_dry_run_is_asked_early_in_one():
+def test_what_has_no_side_effects_in_a_dry_run_is_called_early_in_one():
     """That is what NoneOnDryRun promises."""
     pair = [policy("a"), policy("b", index=1, side_effects=SideEffects.NONE_ON_DRY_RUN)]
     _, world = prefetched(pair, {"a": Deny()}, latencies={"a": 1.0, "b": 2.0}, on=request(dryRun=True))
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
 
 
 @pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT])
-def test_a_policy_that_is_not_enforced_is_asked_early_too(mode):
-    """It is asked like any other."""
+def test_a_policy_that_is_not_enforced_is_called_early_too(mode):
+    """It is called like any other."""
     decision, world = prefetched([policy("a"), policy("b", index=1, mode=mode)], {"a": Allow(), "b": Deny()})
-    assert [when for when, _ in world.asks] == [100.0, 100.0]
+    assert [when for when, _ in world.calls] == [100.0, 100.0]
     assert decision.outcome is Outcome.ALLOWED
 
 
@@ -242,7 +256,7 @@ def test_an_early_answer_serves_the_second_round_too():
     """A policy whose document is what it was costs no call."""
     a = policy("a", inputs=sees(), reinvocation_policy=ReinvocationPolicy.IF_NEEDED)
     decision, world = prefetched([a, policy("b", index=1)], {"a": Allow(), "b": label("one")}, latencies={"b": 1.0})
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
     assert [(call.round, call.source) for call in decision.calls if call.label == "a.test.example.com"] == [
         (0, Source.CALLED),
         (1, Source.MEMO),
@@ -250,7 +264,7 @@ def test_an_early_answer_serves_the_second_round_too():
 
 
 def test_a_namespace_and_an_authorization_are_looked_up_early():
-    """While the first policy is asked; and each once."""
+    """While the first policy is called; and each once."""
     check = AuthorizationCheck(verb="get", resource="pods")
     prod = Selector(requirements=(Requirement(key="env", operator="In", values=("prod",)),))
     chain = [
@@ -266,7 +280,11 @@ def test_a_namespace_and_an_authorization_are_looked_up_early():
         authorizations={check: Authorization(allowed=True)},
         lookup_latency=1.0,
     )
-    assert [(when, ask.policy.policy) for when, ask in world.asks] == [(100.0, "a"), (101.0, "b"), (101.0, "c")]
+    assert [(when, policy_call.policy.policy) for when, policy_call in world.calls] == [
+        (100.0, "a"),
+        (101.0, "b"),
+        (101.0, "c"),
+    ]
     assert len(world.lookups) == 2
     assert decision.ended - decision.started == 3.0
 
@@ -287,13 +305,13 @@ def test_a_member_that_only_a_later_policy_reads_and_nobody_can_read_does_not_br
     assert decision.outcome is Outcome.DENIED
 
 
-def test_a_chain_of_one_policy_asks_once():
+def test_a_chain_of_one_policy_calls_once():
     """There is nothing to be early for."""
     decision, world = prefetched([policy("a")], {"a": patch()})
-    assert (len(world.asks), decision.prefetches) == (1, 0)
+    assert (len(world.calls), decision.prefetches) == (1, 0)
 
 
-def test_the_decision_says_how_many_asks_were_early():
+def test_the_decision_says_how_many_calls_were_early():
     """And the calls, which of them were of use."""
     chain = [policy(name, index=index) for index, name in enumerate("abc")]
     decision, _ = prefetched(chain, {"a": Allow(), "b": label("one"), "c": Allow()}, latencies={"a": 1.0})
@@ -301,7 +319,7 @@ def test_the_decision_says_how_many_asks_were_early():
     assert [call.prefetched for call in decision.calls] == [False, True, False]
 
 
-def test_an_ask_says_which_question_it_is():
+def test_an_call_says_which_question_it_is():
     """Version and identity are the worker's and the configuration's; a policy with side effects has no cache."""
     cache = Cache(ttl=60)
     chain = [policy("a", cache=cache), policy("b", index=1, cache=cache, side_effects=SideEffects.SOME)]

@@ -1,4 +1,4 @@
-"""The state machine against a reference: the same chain, written as one plain loop that asks, waits and applies."""
+"""The state machine against a reference: the same chain, written as one plain loop that calls, waits and applies."""
 
 import json
 
@@ -45,7 +45,7 @@ def test_the_mutating_chain_is_kubernetes_serial_chain(block, prefetch):
 
 @pytest.mark.property
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_early_asks_change_nothing_but_the_time(block):
+def test_early_calls_change_nothing_but_the_time(block):
     """The whole answer is the same, to the last byte of patch, warnings and annotations, if the walk in turn ends
     within its budget; and it comes no later.
     """
@@ -91,7 +91,7 @@ def test_the_fan_out_judges_everybody_who_matches_at_once():
             assert together == alone, case
             assert decision.ended == pytest.approx(max(ends)), case
         else:
-            # Who was asked before has the verdict of whoever puts the same question later: sooner than alone.
+            # Who was called before has the verdict of whoever puts the same question later: sooner than alone.
             assert together.keys() <= alone.keys(), case
             assert all(together.get(index) == what for index, what in alone.items() if what not in LATE), case
             assert decision.ended <= max(ends) + 1e-9, case
@@ -119,35 +119,35 @@ def test_every_decision_comes_before_the_budget_ends(phase, prefetch):
     for case in cases(0, phase):
         decision, world = run(case, prefetch=prefetch)
         assert decision.ended <= case.budget, case
-        assert all(ask.deadline <= case.budget for _, ask in world.asks), case
+        assert all(policy_call.deadline <= case.budget for _, policy_call in world.calls), case
 
 
 @pytest.mark.property
 @EARLY
 @BOTH
-def test_every_ask_is_answered_or_cancelled_unless_it_has_side_effects(phase, prefetch):
-    """An ask whose answer has not come when the review is decided, or when its time is over, is cancelled."""
+def test_every_call_is_answered_or_cancelled_unless_it_has_side_effects(phase, prefetch):
+    """A call whose answer has not come when the review is decided, or when its time is over, is cancelled."""
     for case in cases(0, phase):
         decision, world = run(case, prefetch=prefetch)
-        cancelled = {ask_id for _, ask_id in world.cancels}
-        for asked, ask in world.asks:
-            done = asked + case.latencies[ask.policy.policy]
-            if done >= ask.deadline or done > decision.ended:
-                assert (ask.id in cancelled) is ask.cancellable, case
-            assert ask.cancellable or ask.id not in cancelled, case
+        cancelled = {call_id for _, call_id in world.cancels}
+        for called, policy_call in world.calls:
+            done = called + case.latencies[policy_call.policy.policy]
+            if done >= policy_call.deadline or done > decision.ended:
+                assert (policy_call.id in cancelled) is policy_call.cancellable, case
+            assert policy_call.cancellable or policy_call.id not in cancelled, case
 
 
 @pytest.mark.property
 @pytest.mark.parametrize("prefetch", [True])
-def test_nobody_with_side_effects_is_asked_before_its_turn_or_twice_for_one(prefetch):
+def test_nobody_with_side_effects_is_called_before_its_turn_or_twice_for_one(prefetch):
     """As many calls as turns, and each in its turn."""
     for case in cases(0):
         decision, world = run(case, prefetch=prefetch)
-        asks = [(when, ask.policy.index) for when, ask in world.asks if not ask.cancellable]
+        calls = [(when, policy_call.policy.index) for when, policy_call in world.calls if not policy_call.cancellable]
         turns = [
             (call.started, call.index)
             for call in decision.calls
-            if call.document_size and any(index == call.index for _, index in asks)
+            if call.document_size and any(index == call.index for _, index in calls)
         ]
-        assert [index for _, index in asks] == [index for _, index in turns], case
-        assert all(asked >= started for (asked, _), (started, _) in zip(asks, turns, strict=True)), case
+        assert [index for _, index in calls] == [index for _, index in turns], case
+        assert all(called >= started for (called, _), (started, _) in zip(calls, turns, strict=True)), case

@@ -32,14 +32,14 @@ def test_a_condition_error_under_fail_is_forbidden_in_the_api_servers_words(phas
     )
     assert (status.details["name"], status.details["kind"]) == ("c24", "pods")
     assert [cause["reason"] for cause in status.details["causes"]] == ["CONDITION_ERROR"]
-    assert world.asked() == []
+    assert world.called() == []
 
 
 @PHASES
 def test_a_condition_error_under_ignore_skips_the_policy_loudly(phase):
     """Not called, and said."""
     decision, world = decide([policy("a", phase=phase, match_conditions=(NOPE,), **IGNORE)], {"a": Allow()})
-    assert world.asked() == []
+    assert world.called() == []
     assert decision.response.allowed
     assert decision.response.audit_annotations == {"a.test.example.com_failed-open": "CONDITION_ERROR"}
 
@@ -54,7 +54,7 @@ def test_a_policy_skipped_by_a_condition_error_was_not_called():
         policy("b", index=1),
     ]
     _, world = decide(chain, {"a": Allow(), "b": label("one")})
-    assert world.asked() == ["b"]
+    assert world.called() == ["b"]
 
 
 def test_in_the_second_round_a_condition_error_under_fail_refuses_an_unmarked_policy_too():
@@ -106,11 +106,11 @@ def test_an_unknown_namespace_is_not_found_whatever_failure_policy_says(phase, f
 @FAILURE_POLICIES
 @pytest.mark.parametrize("side_effects", [SideEffects.SOME, SideEffects.UNKNOWN])
 def test_a_dry_run_of_a_policy_with_side_effects_is_refused(phase, failure_policy, side_effects):
-    """400 in the API server's words, under Ignore as well; nobody is asked."""
+    """400 in the API server's words, under Ignore as well; nobody is called."""
     chosen = policy("a", phase=phase, failure_policy=failure_policy, side_effects=side_effects)
     decision, world = decide([chosen], {"a": Allow()}, on=DRY)
     status = decision.response.status
-    assert world.asked() == []
+    assert world.called() == []
     assert (decision.outcome, status.code, status.reason) == (Outcome.FAILED, 400, "BadRequest")
     assert status.message == 'admission webhook "a.test.example.com" does not support dry run'
     assert [cause["reason"] for cause in status.details["causes"]] == ["DRY_RUN_UNSUPPORTED"]
@@ -120,21 +120,21 @@ def test_a_dry_run_of_a_policy_with_side_effects_is_refused(phase, failure_polic
 def test_a_dry_run_of_a_policy_without_side_effects_is_judged(side_effects):
     """That is what the two promise."""
     decision, world = decide([policy("a", side_effects=side_effects)], {"a": Allow()}, on=DRY)
-    assert (world.asked(), decision.response.allowed) == (["a"], True)
+    assert (world.called(), decision.response.allowed) == (["a"], True)
 
 
 @pytest.mark.parametrize("side_effects", [SideEffects.SOME, SideEffects.UNKNOWN])
 def test_outside_of_a_dry_run_such_a_policy_has_side_effects(side_effects):
     """Neither shared nor cancelled."""
     _, world = decide([policy("a", side_effects=side_effects)], {"a": Allow()})
-    assert [ask.cancellable for _, ask in world.asks] == [False]
+    assert [policy_call.cancellable for _, policy_call in world.calls] == [False]
 
 
 def test_a_dry_run_ends_the_chain():
-    """Whoever stands behind is not asked; whoever stands before was."""
+    """Whoever stands behind is not called; whoever stands before was."""
     chain = [policy("a"), policy("b", index=1, side_effects=SideEffects.SOME, **IGNORE), policy("c", index=2)]
     decision, world = decide(chain, dict.fromkeys("abc", Allow()), on=DRY)
-    assert world.asked() == ["a"]
+    assert world.called() == ["a"]
     assert decision.response.status.code == 400
 
 
@@ -144,7 +144,7 @@ def test_a_dry_run_that_does_not_match_is_not_refused():
     assert decide([chosen], {}, on=DRY)[0].response.allowed
 
 
-def test_a_dry_run_comes_before_a_policy_that_cannot_be_asked():
+def test_a_dry_run_comes_before_a_policy_that_cannot_be_called():
     """kube-apiserver looks at sideEffects before it makes a client."""
     chosen = policy("a", side_effects=SideEffects.SOME, fault="x", **IGNORE)
     assert decide([chosen], {}, on=DRY)[0].calls[0].answer.reason is Reason.DRY_RUN_UNSUPPORTED

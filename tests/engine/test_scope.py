@@ -24,7 +24,7 @@ TEST = {"op": "test", "path": "/metadata/annotations/password", "value": "hunter
 
 def outcome(answer, **fields):
     decision, world = decide([policy("a", **fields)], {"a": answer}, on=request(POD))
-    return decision, json.loads(world.asks[0][1].document.content)
+    return decision, json.loads(world.calls[0][1].document.content)
 
 
 def change(kind, content):
@@ -42,7 +42,7 @@ def test_two_policies_with_other_inputs_get_other_documents():
     """Each its own."""
     pair = [policy("a", inputs=LABELS), policy("b", index=1, inputs=Inputs(places=PointerSet([("object", "spec")])))]
     _, world = decide(pair, {"a": Allow(), "b": Allow()}, on=request(POD))
-    objects = [json.loads(ask.document.content)["object"] for _, ask in world.asks]
+    objects = [json.loads(policy_call.document.content)["object"] for _, policy_call in world.calls]
     assert objects == [{"metadata": {"labels": {"a": "1"}}}, {"spec": {"nodeName": "n"}}]
 
 
@@ -135,7 +135,7 @@ def test_inputs_of_the_namespace_look_it_up_and_show_its_labels():
     """Those that are declared."""
     told = {"namespaces": {"t": {"env": "prod", "other": "x"}}}
     decision, world = decide([policy("a", inputs=NAMESPACE)], {"a": Allow()}, **told)
-    document = json.loads(world.asks[0][1].document.content)
+    document = json.loads(world.calls[0][1].document.content)
     assert document["namespaceObject"] == {"metadata": {"labels": {"env": "prod"}}}
     assert decision.calls[0].answer == Allow()
 
@@ -143,11 +143,11 @@ def test_inputs_of_the_namespace_look_it_up_and_show_its_labels():
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("prefetch", [False, True])
 def test_an_unknown_namespace_is_a_failure_of_the_policy_that_must_see_it(phase, prefetch):
-    """Not knowing is not allowing; nobody is asked about a document without it."""
+    """Not knowing is not allowing; nobody is called about a document without it."""
     ignore = {"phase": phase, "failure_policy": FailurePolicy.IGNORE}
     pair = [policy("a", **ignore), policy("b", index=1, inputs=NAMESPACE, **ignore)]
     decision, world = decide(pair, {"a": Allow()}, namespaces={"t": None}, prefetch=prefetch)
-    assert world.asked() == ["a"]
+    assert world.called() == ["a"]
     assert decision.calls[1].answer.reason is Reason.NAMESPACE_UNKNOWN
     assert not decision.response.allowed
 
@@ -164,4 +164,4 @@ def test_a_cluster_scoped_request_needs_no_namespace():
     """There is none to show."""
     _, world = decide([policy("a", inputs=NAMESPACE)], {"a": Allow()}, on=request(namespace=""))
     assert world.lookups == []
-    assert world.asked() == ["a"]
+    assert world.called() == ["a"]

@@ -1,4 +1,4 @@
-"""A stale verdict stands in where asking has failed, and says so."""
+"""A stale verdict stands in where calling has failed, and says so."""
 
 import pytest
 
@@ -24,7 +24,7 @@ FALLBACK = {"a": (label("one"), 90.0)}
         ({}, {"latencies": {"a": NEVER}, "budget": 2.0}, Reason.BUDGET_EXHAUSTED),
     ],
 )
-def test_a_stale_verdict_stands_in_for_every_failure_of_its_ask(answers, world, reason):
+def test_a_stale_verdict_stands_in_for_every_failure_of_its_call(answers, world, reason):
     """The failure is kept beside it."""
     decision, _ = decide([policy("a", timeout=5.0)], answers, fallbacks=FALLBACK, **world)
     call = decision.calls[0]
@@ -63,25 +63,25 @@ def test_an_answer_in_time_is_preferred():
 
 
 def test_a_change_that_does_not_apply_has_no_fallback():
-    """The worker has judged; asking it did not fail."""
+    """The worker has judged; calling it did not fail."""
     bad = patch({"op": "remove", "path": "/nowhere"})
     decision, _ = decide([policy("a")], {"a": bad}, fallbacks=FALLBACK, latencies={"a": 1.0})
     assert decision.calls[0].answer.reason is Reason.INVALID_PATCH
 
 
-def test_an_early_failure_with_a_fallback_is_asked_again_in_its_turn():
+def test_an_early_failure_with_a_fallback_is_called_again_in_its_turn():
     """The fallback is kept for the question, and counts if that fails as well."""
     pair = [policy("b"), policy("a", index=1)]
     told = {"prefetch": True, "fallbacks": FALLBACK, "latencies": {"b": 1.0}}
     decision, world = decide(pair, {"b": Allow(), "a": BROKEN}, **told)
-    assert world.asked() == ["b", "a", "a"]
+    assert world.called() == ["b", "a", "a"]
     assert decision.calls[1].source is Source.STALE
     answers = iter([BROKEN, Allow()])
     decision, _ = decide(pair, {"b": Allow(), "a": lambda _: next(answers)}, **told)
     assert decision.calls[1].source is Source.CALLED
 
 
-def test_a_policy_that_the_budget_leaves_no_time_to_ask_has_its_fallback_too():
+def test_a_policy_that_the_budget_leaves_no_time_to_call_has_its_fallback_too():
     """Its prefetched call had brought one."""
     ignore = {"failure_policy": FailurePolicy.IGNORE, "timeout": 5.0}
     pair = [policy("b", **ignore), policy("a", index=1, **ignore)]
@@ -95,14 +95,14 @@ def test_a_verdict_of_the_cache_has_its_source_and_age():
     """And another turn with the same question has it from the memo, as old."""
     same = {"worker": "one", "policy": "same"}
     engine = Engine(request(), plan(policy("a", **same), policy("b", index=1, **same)), ends=200.0)
-    ask = engine.start(100.0).calls[0]
-    decision = engine.answered(ask, Allow(), 100.0, Origin(source=Source.REDIS, age=7.0)).decision
+    policy_call = engine.start(100.0).calls[0]
+    decision = engine.answered(policy_call, Allow(), 100.0, Origin(source=Source.REDIS, age=7.0)).decision
     assert [(call.source, call.age) for call in decision.calls] == [(Source.REDIS, 7.0), (Source.MEMO, 7.0)]
 
 
-def test_a_fallback_for_an_ask_that_was_given_up_changes_nothing():
+def test_a_fallback_for_an_call_that_was_given_up_changes_nothing():
     """The driver cannot always cancel in time."""
     engine = Engine(request(), plan(policy("a", timeout=1.0, failure_policy=FailurePolicy.IGNORE)), ends=200.0)
-    ask = engine.start(100.0).calls[0]
+    policy_call = engine.start(100.0).calls[0]
     assert engine.expired(101.0).decision.calls[0].instead_of is None
-    assert engine.fallback(ask, Allow(), Origin(source=Source.STALE, age=1.0), 101.1).decision is None
+    assert engine.fallback(policy_call, Allow(), Origin(source=Source.STALE, age=1.0), 101.1).decision is None

@@ -15,7 +15,7 @@ IGNORE = {"failure_policy": FailurePolicy.IGNORE}
 
 
 def test_a_slow_worker_is_a_timeout_of_its_policy_at_its_own_time():
-    """timeoutSeconds ends it, and the ask is cancelled."""
+    """timeoutSeconds ends it, and the call is cancelled."""
     decision, world = decide([policy("a", timeout=0.5)], {}, latencies={"a": NEVER})
     assert decision.ended - decision.started == 0.5
     assert decision.calls[0].answer.reason is Reason.WORKER_TIMEOUT
@@ -32,9 +32,9 @@ def test_a_timeout_is_said_in_the_words_of_the_workers_kind_whoever_notices_firs
         plan(one, availabilities={one.qualified_name: Described(version="1", timeout_failure=late)}),
         ends=200.0,
     )
-    ask = engine.start(100.0).calls[0]
+    policy_call = engine.start(100.0).calls[0]
     told = Failure(reason=Reason.WORKER_TIMEOUT, message="in other words")
-    step = engine.expired(101.0) if first == "engine" else engine.answered(ask, told, 101.0)
+    step = engine.expired(101.0) if first == "engine" else engine.answered(policy_call, told, 101.0)
     assert step.decision.calls[0].answer == late
 
 
@@ -79,10 +79,10 @@ def test_each_policy_of_a_chain_has_its_own_time_from_its_own_turn():
 
 
 def test_policies_behind_the_end_of_the_budget_go_to_their_failure_policies():
-    """Those judged count; the rest are failures, asked or not; under Ignore the chain goes on through them."""
+    """Those judged count; the rest are failures, called or not; under Ignore the chain goes on through them."""
     chain = [policy(name, index=index, timeout=5.0, **IGNORE) for index, name in enumerate("abc")]
     decision, world = decide(chain, {"a": label("one")}, latencies={"b": NEVER}, budget=2.0)
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
     assert [getattr(call.answer, "reason", None) for call in decision.calls] == [
         None,
         Reason.BUDGET_EXHAUSTED,
@@ -103,8 +103,8 @@ def test_answers_that_are_there_count_when_the_budget_ends():
 def test_an_answer_after_its_deadline_is_no_answer():
     """Even if it reaches the engine before the timer does."""
     engine = Engine(request(), plan(policy("a", timeout=1.0)), ends=200.0)
-    ask = engine.start(100.0).calls[0]
-    decision = engine.answered(ask, Allow(), 101.5).decision
+    policy_call = engine.start(100.0).calls[0]
+    decision = engine.answered(policy_call, Allow(), 101.5).decision
     assert decision.calls[0].answer.reason is Reason.WORKER_TIMEOUT
 
 
@@ -116,7 +116,7 @@ def test_a_timer_that_comes_early_changes_nothing():
     assert (step.decision, step.wake_at) == (None, wake_at)
 
 
-def test_answers_to_asks_that_were_given_up_change_nothing():
+def test_answers_to_calls_that_were_given_up_change_nothing():
     """The driver cannot always cancel in time."""
     pair = plan(policy("a", timeout=1.0, **IGNORE), policy("b", index=1))
     engine = Engine(request(), pair, ends=200.0, prefetch=False)
@@ -135,8 +135,8 @@ def test_a_policys_time_runs_from_its_turn_not_from_when_the_request_came():
     assert engine.expired(101.0).decision.started == 97.0
 
 
-def test_an_asks_deadline_is_the_policys_or_the_budgets_end():
-    """min(asked + its timeout, end of budget)."""
+def test_an_calls_deadline_is_the_policys_or_the_budgets_end():
+    """min(called + its timeout, end of budget)."""
     engine = Engine(request(), plan(policy("a", timeout=1.0)), ends=100.4)
     assert engine.start(100.0).calls[0].deadline == 100.4
     engine = Engine(request(), plan(policy("a", timeout=1.0)), ends=200.0)
@@ -144,23 +144,23 @@ def test_an_asks_deadline_is_the_policys_or_the_budgets_end():
 
 
 def test_a_review_that_comes_with_no_time_left_is_decided_at_once():
-    """Nobody is asked; failure policies decide."""
+    """Nobody is called; failure policies decide."""
     decision, world = decide([policy("a")], {}, budget=0.0)
-    assert world.asks == []
+    assert world.calls == []
     assert decision.calls[0].answer.reason is Reason.BUDGET_EXHAUSTED
 
 
-def test_when_the_api_server_hangs_up_all_asks_are_cancelled_but_those_with_side_effects():
+def test_when_the_api_server_hangs_up_all_calls_are_cancelled_but_those_with_side_effects():
     """Nobody waits for the others any more."""
     pair = [
         policy("a", phase=Phase.VALIDATING),
         policy("b", index=1, phase=Phase.VALIDATING, side_effects=SideEffects.NONE_ON_DRY_RUN),
     ]
     engine = Engine(request(), plan(*pair), ends=200.0)
-    asks = engine.start(100.0).calls
+    calls = engine.start(100.0).calls
     step = engine.abandoned()
-    assert step.cancels == (asks[0],)
-    assert engine.answered(asks[1], Allow(), 101.0).decision is None
+    assert step.cancels == (calls[0],)
+    assert engine.answered(calls[1], Allow(), 101.0).decision is None
 
 
 # ------------------------------------------------------------------------------------------------ namespaces
@@ -168,12 +168,12 @@ def test_when_the_api_server_hangs_up_all_asks_are_cancelled_but_those_with_side
 PROD = Selector(requirements=(Requirement(key="env", operator="In", values=("prod",)),))
 
 
-@pytest.mark.parametrize(("labels", "asked"), [({"env": "prod"}, ["a"]), ({"env": "dev"}, []), ({}, [])])
-def test_a_namespace_selector_looks_up_the_namespace(labels, asked):
+@pytest.mark.parametrize(("labels", "called"), [({"env": "prod"}, ["a"]), ({"env": "dev"}, []), ({}, [])])
+def test_a_namespace_selector_looks_up_the_namespace(labels, called):
     """A fact that the engine lacks is a lookup, and matching goes on when it is found."""
     decision, world = decide([policy("a", namespace_selector=PROD)], {"a": Allow()}, namespaces={"t": labels})
     assert [lookup.namespace for lookup in world.lookups] == ["t"]
-    assert world.asked() == asked
+    assert world.called() == called
     assert decision.outcome is Outcome.ALLOWED
 
 
@@ -182,7 +182,7 @@ def test_a_namespace_is_looked_up_once_for_a_whole_review():
     pair = [policy(n, index=i, phase=Phase.VALIDATING, namespace_selector=PROD) for i, n in enumerate("ab")]
     _, world = decide(pair, {"a": Allow(), "b": Allow()}, namespaces={"t": {"env": "prod"}})
     assert len(world.lookups) == 1
-    assert world.asked() == ["a", "b"]
+    assert world.called() == ["a", "b"]
 
 
 def test_an_unknown_namespace_is_a_failure_not_a_mismatch():

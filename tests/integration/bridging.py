@@ -72,7 +72,7 @@ class Contents:
 
     def lanes(self):
         """The names of its lanes in Redis."""
-        return list(self._client.scan_iter(self._names.asks("*")))
+        return list(self._client.scan_iter(self._names.calls("*")))
 
     def groups(self):
         """How the consumer group of each lane is doing."""

@@ -2,9 +2,9 @@
 
 import uvloop
 
-from tests.integration.fixtures import ask, certificates, gateway, pair, serve, serving, trust
+from tests.integration.fixtures import call, certificates, gateway, pair, serve, serving, trust
 
-__all__ = ["ask", "certificates", "gateway", "pair", "serve", "serving", "trust"]
+__all__ = ["call", "certificates", "gateway", "pair", "serve", "serving", "trust"]
 
 
 def pytest_asyncio_loop_factories(config, item):

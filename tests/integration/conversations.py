@@ -46,8 +46,8 @@ class Conversation:
             if item.WhichOneof("item") == "cancel":
                 self.cancels.append(item.id)
             else:
-                self.items[item.id] = item.ask
-                self.documents[item.id] = batch.documents[item.ask.document_index]
+                self.items[item.id] = item.call
+                self.documents[item.id] = batch.documents[item.call.document_index]
         return batch
 
     async def send(self, content):
@@ -60,8 +60,8 @@ class Conversation:
 
     @property
     def policies(self):
-        """Which policies were asked, in order."""
-        return [ask.policy for ask in self.items.values()]
+        """Which policies were called, in order."""
+        return [call.policy for call in self.items.values()]
 
 
 class Streams:
@@ -89,7 +89,7 @@ class Streams:
 
     @property
     def policies(self):
-        """Which policies were asked, on all streams."""
+        """Which policies were called, on all streams."""
         return [name for conversation in self.conversations for name in conversation.policies]
 
 
@@ -100,14 +100,14 @@ async def listening(conversation):
 
 
 def answering(content=ALLOW, **parts):
-    """A script that answers each ask with this, and plays a part for the policies that have one."""
+    """A script that answers each call with this, and plays a part for the policies that have one."""
 
     async def script(conversation):
         while (batch := await conversation.batch()) is not None:
             for item in batch.items:
-                if item.WhichOneof("item") != "ask":
+                if item.WhichOneof("item") != "call":
                     continue
-                part = parts.get(item.ask.policy.replace("-", "_"))
+                part = parts.get(item.call.policy.replace("-", "_"))
                 if part is None:
                     await conversation.answer(item.id, content=content)
                 elif not await part(conversation, item):

@@ -66,8 +66,8 @@ def gateway(certificates, trust):
 
 
 @pytest.fixture
-def ask(gateway):
-    """A gateway with one policy: ``async with ask(recorded, worker={"review": ...}) as served``.
+def call(gateway):
+    """A gateway with one policy: ``async with call(recorded, worker={"review": ...}) as served``.
 
     The policy is of the phase of ``recorded``, a recording. ``worker`` are arguments of ``scripted``, ``fields`` the
     policy's own.

@@ -150,7 +150,7 @@ class Serving:
         return children(self.process.pid)
 
     def terminate(self):
-        """Ask it to stop, as Kubernetes does."""
+        """Call it to stop, as Kubernetes does."""
         self.process.send_signal(signal.SIGTERM)
 
     def exit_code(self):

@@ -81,7 +81,7 @@ class Running:
         return await (await self.client()).send(content, wait_time=wait_time)
 
     def availability(self, name):
-        """The standing of a policy: a version, the Failure that says why it cannot be asked, or None: not known yet."""
+        """A policy's availability: a version, the Failure because of which it cannot be called, or None: not known."""
         qualified = f"test/{name}.test.example.com"
         availabilities = {
             **self.gateway.workers.availabilities(Phase.MUTATING),

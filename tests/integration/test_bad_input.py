@@ -335,9 +335,9 @@ def test_damaged_reviews_are_answered(process, trust, client):
         statuses.append(answer.status)
         if answer.status == 200:
             # Python's own reader, which takes the last of two members too, is the oracle.
-            asked = json.loads(body)
-            assert answer.response["uid"] == asked["request"]["uid"], body
-            assert answer.review["apiVersion"] == asked["apiVersion"], body
+            called = json.loads(body)
+            assert answer.response["uid"] == called["request"]["uid"], body
+            assert answer.review["apiVersion"] == called["apiVersion"], body
         else:
             assert answer.status == 400, body
             assert is_one_line(answer), body

@@ -209,25 +209,25 @@ async def test_a_bridge_that_is_killed_in_mid_work(judged, bridge, contents):
         first = await started(bridge, target)
         async with judged(judge()) as served:
             waiting = await reviews(served, 5)
-            await until(lambda: len(gate.asks) == 5)
+            await until(lambda: len(gate.calls) == 5)
             second = await started(bridge, target)
             first.kill()
             gate.open.set()
             for answered in await asyncio.gather(*waiting):
                 assert audit(answered) == {"seen": "yes"}, answered.response
-            assert len(gate.asks) == 10
+            assert len(gate.calls) == 10
             assert second.event("claimed") == 5
             await until(contents.is_done)
 
 
 async def test_side_effects_when_a_bridge_is_killed(judged, bridge, contents):
-    """What may have had its effect is not asked again: it fails, and says why."""
+    """What may have had its effect is not called again: it fails, and says why."""
     gate = Gate(SEEN)
     async with scripted("judge", review=gate) as target:
         first = await started(bridge, target)
         async with judged(judge(**EFFECTS)) as served:
             waiting = await reviews(served, 3)
-            await until(lambda: len(gate.asks) == 3)
+            await until(lambda: len(gate.calls) == 3)
             second = await started(bridge, target)
             first.kill()
             gate.open.set()
@@ -235,7 +235,7 @@ async def test_side_effects_when_a_bridge_is_killed(judged, bridge, contents):
                 assert not answered.response["allowed"]
                 assert "may have had its effect" in answered.response["status"]["message"]
                 assert Reason.WORKER_UNAVAILABLE in answered.response["status"]["message"]
-            assert len(gate.asks) == 3
+            assert len(gate.calls) == 3
             assert second.event("once") == 3
             await until(contents.is_done)
 
@@ -249,14 +249,14 @@ async def test_side_effects_that_nobody_had_taken(judged, bridge, contents, monk
         first = await started(bridge, target, "--in-flight", 1)
         async with judged(judge(**EFFECTS)) as served:
             waiting = await reviews(served, 4)
-            await until(lambda: len(gate.asks) == 1 and contents.waiting() == 4)
+            await until(lambda: len(gate.calls) == 1 and contents.waiting() == 4)
             first.kill()
             gate.open.set()
             await started(bridge, target)
             answers = [audit(answered) for answered in await asyncio.gather(*waiting)]
             assert answers.count({"seen": "yes"}) == 3
             assert {"failed": Reason.WORKER_UNAVAILABLE} in answers
-            assert len(gate.asks) == 4
+            assert len(gate.calls) == 4
 
 
 async def test_a_bridge_that_is_told_to_stop(judged, bridge, contents):
@@ -266,7 +266,7 @@ async def test_a_bridge_that_is_told_to_stop(judged, bridge, contents):
         made = await started(bridge, target)
         async with judged(judge(**EFFECTS)) as served:
             waiting = await reviews(served, 5)
-            await until(lambda: len(gate.asks) == 5)
+            await until(lambda: len(gate.calls) == 5)
             made.terminate()
             await until(lambda: not contents.present())
             assert made.process.poll() is None
@@ -286,7 +286,7 @@ async def test_a_bridge_that_is_told_to_stop_twice(judged, bridge, contents):
         made = await started(bridge, target)
         async with judged(judge()) as served:
             waiting = await reviews(served, 3)
-            await until(lambda: len(gate.asks) == 3)
+            await until(lambda: len(gate.calls) == 3)
             made.terminate()
             await until(lambda: not contents.present())
             # One right behind the first would be the same word again.
@@ -304,7 +304,7 @@ async def test_a_bridge_that_is_told_to_stop_twice(judged, bridge, contents):
 
 
 async def test_expired_work(judged, bridge, contents, monkeypatch):
-    """What nobody waits for any more is dropped by the bridge; its worker is not asked."""
+    """What nobody waits for any more is dropped by the bridge; its worker is not called."""
     # The gateway takes it out, too, if it comes first.
     monkeypatch.setattr(exchange, "SWEEP_SECONDS", 3600.0)
     gate = Gate(SEEN)
@@ -320,7 +320,7 @@ async def test_expired_work(judged, bridge, contents, monkeypatch):
             made.go_on()
             await until(contents.is_done)
             assert (await asyncio.to_thread(made.event, "expired")) == 3
-            assert gate.asks == []
+            assert gate.calls == []
 
 
 async def test_entries_that_are_no_messages(judged, bridge, contents):
@@ -342,31 +342,31 @@ async def test_entries_that_are_no_messages(judged, bridge, contents):
 
 
 async def test_a_redis_that_restarts_with_its_data(judged, bridge, contents, redis):
-    """Reviews that are under way are answered: nothing is lost, nothing is asked twice."""
+    """Reviews that are under way are answered: nothing is lost, nothing is called twice."""
     gate = Gate(SEEN)
     async with scripted("judge", review=gate) as target:
         made = await started(bridge, target)
         async with judged(judge(**EFFECTS)) as served:
             waiting = await reviews(served, 5)
-            await until(lambda: len(gate.asks) == 5)
+            await until(lambda: len(gate.calls) == 5)
             await asyncio.to_thread(redis.kill)
             await until(lambda: made.event("redis_lost") > 0)
             gate.open.set()
             await asyncio.to_thread(redis.start)
             for answered in await asyncio.gather(*waiting):
                 assert audit(answered) == {"seen": "yes"}
-            assert len(gate.asks) == 5
+            assert len(gate.calls) == 5
             await until(contents.is_done)
 
 
 async def test_a_redis_that_restarts_empty(judged, bridge, contents, redis):
-    """Reviews without side effects are put again, and answered; the worker is asked no more often for it."""
+    """Reviews without side effects are put again, and answered; the worker is called no more often for it."""
     gate = Gate(SEEN)
     async with scripted("judge", review=gate) as target:
         made = await started(bridge, target)
         async with judged(judge()) as served:
             waiting = await reviews(served, 5)
-            await until(lambda: len(gate.asks) == 5)
+            await until(lambda: len(gate.calls) == 5)
             await asyncio.to_thread(redis.kill)
             redis.forget()
             await asyncio.to_thread(redis.start)
@@ -374,7 +374,7 @@ async def test_a_redis_that_restarts_empty(judged, bridge, contents, redis):
             gate.open.set()
             for answered in await asyncio.gather(*waiting):
                 assert audit(answered) == {"seen": "yes"}
-            assert len(gate.asks) == 5
+            assert len(gate.calls) == 5
             await until(contents.is_done)
 
 
@@ -394,7 +394,7 @@ async def test_side_effects_when_redis_restarts_empty(judged, bridge, redis):
             made.go_on()
             for answered in await asyncio.gather(*waiting):
                 assert audit(answered) in ({"failed-open": Reason.WORKER_TIMEOUT}, {"seen": "yes"})
-            assert len(gate.asks) <= 3
+            assert len(gate.calls) <= 3
 
 
 async def test_a_redis_that_hangs_for_a_while(judged, bridge, contents, redis):
@@ -404,7 +404,7 @@ async def test_a_redis_that_hangs_for_a_while(judged, bridge, contents, redis):
         await started(bridge, target)
         async with judged(judge()) as served:
             waiting = await reviews(served, 3)
-            await until(lambda: len(gate.asks) == 3)
+            await until(lambda: len(gate.calls) == 3)
             redis.pause()
             gate.open.set()
             await asyncio.sleep(0)

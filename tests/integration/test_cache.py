@@ -44,14 +44,14 @@ def about(uid="u", **metadata):
 
 
 class Judge:
-    """A worker that gives this answer, and counts how often it was asked."""
+    """A worker that gives this answer, and counts how often it was called."""
 
     def __init__(self, content=ALLOW):
         self.content = content
-        self.asked = 0
+        self.called = 0
 
     async def __call__(self, request, context):
-        self.asked += 1
+        self.called += 1
         return self.content
 
 
@@ -103,12 +103,12 @@ def sharing(gateway, redis, keys):
     [ALLOW, deny("not today"), patch('[{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]')],
     ids=["allow", "deny", "patch"],
 )
-async def test_an_equal_question_is_asked_once(gateway, content):
-    """The second review, with a uid of its own, has the same answer, and its worker is not asked."""
+async def test_an_equal_question_is_called_once(gateway, content):
+    """The second review, with a uid of its own, has the same answer, and its worker is not called."""
     judge = Judge(content)
     async with scripted("judge", review=judge) as target, gateway(known(target)) as served:
         first, second = [await served.send(about(uid)) for uid in ("u1", "u2")]
-        assert judge.asked == 1
+        assert judge.called == 1
         assert (origin(served, "u1"), origin(served, "u2")) == (Source.CALLED, Source.MEMORY)
         assert first.response | {"uid": ""} == second.response | {"uid": ""}
         labels = {"phase": "mutating", "policy": POLICY}
@@ -128,10 +128,10 @@ async def test_what_is_not_declared_is_another_review_and_the_same_question(gate
         for uid, metadata in (("u1", {}), ("u2", {"name": "other"}), ("u3", {"labels": {"a": "b"}})):
             await served.send(about(uid, **metadata))
         assert [origin(served, uid) for uid in ("u1", "u2", "u3")] == [Source.CALLED, Source.MEMORY, Source.CALLED]
-        assert judge.asked == 2
+        assert judge.called == 2
 
 
-async def test_without_a_cache_every_review_is_asked(gateway):
+async def test_without_a_cache_every_review_is_called(gateway):
     """No policy has one that does not say so."""
     judge = Judge()
     async with scripted("judge", review=judge) as target:
@@ -139,7 +139,7 @@ async def test_without_a_cache_every_review_is_asked(gateway):
         async with gateway(configuration(source(workers={"scripted": target}, mutating=chain))) as served:
             for uid in ("u1", "u2"):
                 await served.send(about(uid))
-            assert judge.asked == 2
+            assert judge.called == 2
             assert (await served.admin("/readyz?verbose"))[1].count("cache") == 0
 
 
@@ -185,7 +185,7 @@ async def test_another_configuration_with_the_same_question_has_its_answer(gatew
         assert [origin(served, uid) for uid in ("u1", "u2", "u3")] == [Source.CALLED, Source.MEMORY, Source.CALLED]
 
 
-async def test_a_purged_policy_is_asked_again(gateway):
+async def test_a_purged_policy_is_called_again(gateway):
     """Over the admin listener; and who is not known is a 404."""
     judge = Judge()
     async with scripted("judge", review=judge) as target, gateway(known(target)) as served:
@@ -195,7 +195,7 @@ async def test_a_purged_policy_is_asked_again(gateway):
         assert f"nothing is purged; those with one are {POLICY}\n" in text
         assert (await served.admin(f"/purge?policy={POLICY}", method="POST"))[0] == 200
         await served.send(about("u2"))
-        assert judge.asked == 2
+        assert judge.called == 2
         assert served.metric("cache_purged_policies_total") == 1
 
 
@@ -213,7 +213,7 @@ async def test_two_gateways_share_their_verdicts(sharing, redis):
         first = await one.send(about("u1"))
         await until(lambda: redis.size() == 1)
         second = await two.send(about("u2"))
-        assert judge.asked == 1
+        assert judge.called == 1
         assert origin(two, "u2") is Source.REDIS
         assert second.response["status"] == first.response["status"]
         dump = redis.everything()
@@ -222,7 +222,7 @@ async def test_two_gateways_share_their_verdicts(sharing, redis):
 
 
 async def test_a_purge_reaches_the_other_gateway(sharing, redis):
-    """Within a moment the other replica asks again, although it has the verdict in memory."""
+    """Within a moment the other replica calls again, although it has the verdict in memory."""
     judge = Judge()
     async with (
         scripted("judge", review=judge) as target,
@@ -232,7 +232,7 @@ async def test_a_purge_reaches_the_other_gateway(sharing, redis):
         await one.send(about("u1"))
         await until(lambda: redis.size() == 1)
         await two.send(about("u2"))
-        assert judge.asked == 1
+        assert judge.called == 1
         status, text = await one.admin(f"/purge?policy={POLICY}", method="POST")
         assert (status, json.loads(text)) == (200, {"purged": [POLICY], "replicasNotified": True})
         await until(lambda: two.metric("cache_purged_policies_total") == 1)
@@ -256,7 +256,7 @@ async def test_a_redis_that_refuses_is_noted(sharing, redis):
 
 
 async def test_other_keys_share_nothing(gateway, redis, keys, tmp_path):
-    """A replica with another key asks its own worker."""
+    """A replica with another key calls its own worker."""
     other = tmp_path / "other.keys"
     other.write_text(base64.b64encode(os.urandom(32)).decode())
     judge = Judge()
@@ -266,7 +266,7 @@ async def test_other_keys_share_nothing(gateway, redis, keys, tmp_path):
                 await until(lambda served=served: served.gateway.cache.note is None)
                 await served.send(about("u"))
                 await until(lambda number=number: redis.size() == number)
-        assert judge.asked == 2
+        assert judge.called == 2
 
 
 async def test_keys_are_read_again_while_serving(sharing, keys):

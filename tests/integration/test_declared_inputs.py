@@ -47,9 +47,9 @@ class Recorder:
 
     async def review(self, request, context):
         self.sent.append(request + repr(context.invocation_metadata()).encode())
-        ask = pb.ReviewRequest.FromString(request).ask
-        self.documents[ask.policy] = json.loads(ask.document)
-        if ask.policy == "label":
+        call = pb.ReviewRequest.FromString(request).call
+        self.documents[call.policy] = json.loads(call.document)
+        if call.policy == "label":
             return patch('[{"op":"add","path":"/metadata/labels/team","value":"x"}]')
         return answer(allow=pb.Allow())
 
@@ -76,7 +76,7 @@ async def test_a_secret_outside_of_the_inputs_stays_here(gateway, who):
         assert document.keys() - ALWAYS == {"object"}
 
 
-async def test_a_claim_beyond_the_grant_is_asked_nothing(gateway):
+async def test_a_claim_beyond_the_grant_is_called_nothing(gateway):
     """A worker that claims more than is granted is sent no document at all; its policy fails as CONFIGURATION."""
     recorder = Recorder(claim=[LABELS, "/object/spec"])
     async with scripted(describe=recorder.describe, review=recorder.review) as target:

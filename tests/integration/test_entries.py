@@ -21,7 +21,7 @@ SERVICES = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "reso
 
 async def review(request, context):
     """Denies in the policy's name; a policy that marks adds a label of its name."""
-    name = pb.ReviewRequest.FromString(request).ask.policy
+    name = pb.ReviewRequest.FromString(request).call.policy
     if name.startswith("mark"):
         operation = {"op": "add", "path": f"/metadata/labels/{name}", "value": "yes"}
         return answer(allow=pb.Allow(json_patch=json.dumps([operation]).encode()))

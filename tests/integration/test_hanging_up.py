@@ -24,7 +24,7 @@ async def test_a_hang_up_cancels_the_workers_call(gateway, recorded):
             client = await served.client()
             client.sendall(message(recorded))
             async with asyncio.timeout(WAIT_SECONDS):
-                await review.asked.wait()
+                await review.called.wait()
                 await client.close()
                 await review.cancelled.wait()
             await until(lambda: served.metric("reviews_canceled_total", phase=recorded.phase) == 1)
@@ -33,7 +33,7 @@ async def test_a_hang_up_cancels_the_workers_call(gateway, recorded):
 
 
 async def test_every_open_call_is_cancelled(gateway):
-    """A hang-up cancels the calls to all workers that were asked."""
+    """A hang-up cancels the calls to all workers that were called."""
     reviews = Hanging(), Hanging()
     async with scripted("one", review=reviews[0]) as first, scripted("two", review=reviews[1]) as second:
         workers = {"first": first, "second": second}
@@ -43,7 +43,7 @@ async def test_every_open_call_is_cancelled(gateway):
             client.sendall(message(VALIDATING))
             async with asyncio.timeout(WAIT_SECONDS):
                 for review in reviews:
-                    await review.asked.wait()
+                    await review.called.wait()
                 await client.close()
                 for review in reviews:
                     await review.cancelled.wait()
@@ -62,8 +62,8 @@ async def test_a_call_with_side_effects_is_not_broken_off(gateway):
             client = await served.client()
             client.sendall(message(VALIDATING))
             async with asyncio.timeout(WAIT_SECONDS):
-                await quiet.asked.wait()
-                await effects.asked.wait()
+                await quiet.called.wait()
+                await effects.called.wait()
                 await client.close()
                 # The cancels of one review leave together: once one has arrived, the other would have.
                 await quiet.cancelled.wait()
@@ -80,9 +80,9 @@ async def test_a_hang_up_disturbs_nobody_else(gateway):
             gone, stays = await served.client(), await served.client()
             gone.sendall(message(VALIDATING))
             async with asyncio.timeout(WAIT_SECONDS):
-                await review.asked.wait()
+                await review.called.wait()
             stays.sendall(message(VALIDATING))
-            await until(lambda: len(review.asks) == 2)
+            await until(lambda: len(review.calls) == 2)
             await gone.close()
             await until(lambda: served.metric("reviews_canceled_total", phase="validating") == 1)
             review.open.set()

@@ -101,7 +101,7 @@ def review():
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
 
 
-def asked(process, trust, path):
+def called(process, trust, path):
     """The answer to a review there."""
     with Client(process.port, trust) as client:
         return client.send(post(review(), f"{path}?timeout=30s"))
@@ -109,14 +109,14 @@ def asked(process, trust, path):
 
 def told(process, trust, path):
     """The message of the denial there."""
-    return asked(process, trust, path).response["status"]["message"]
+    return called(process, trust, path).response["status"]["message"]
 
 
 async def test_a_denial_reaches_the_client(serve, folder, trust):
     """With its code and message, in the original proposal's form, at both paths."""
     process = serve("--hooks-dir", folder, *QUICK).ready()
     for path in ("/hooks/deny-example-com", "/validate/deny.example.com", "/validate"):
-        response = asked(process, trust, path).response
+        response = called(process, trust, path).response
         assert response["allowed"] is False
         assert (response["status"]["code"], response["status"]["message"]) == (403, "pod is not welcome")
     assert process.mistakes() == []
@@ -126,7 +126,7 @@ async def test_a_patch_reaches_the_client(serve, folder, trust):
     """Whatever it changes: finalizers are protected from other policies."""
     process = serve("--hooks-dir", folder, *QUICK).ready()
     for path in ("/hooks/mutate-example-com", "/mutate/mutate.example.com", "/mutate"):
-        response = asked(process, trust, path).response
+        response = called(process, trust, path).response
         assert (response["allowed"], response["patchType"]) == (True, "JSONPatch")
 
 
@@ -134,11 +134,11 @@ async def test_an_unknown_id_is_not_found(serve, folder, trust):
     """404, which is not a verdict: shell-operator would deny."""
     process = serve("--hooks-dir", folder, *QUICK).ready()
     for path in ("/hooks/nobody", "/hooks/", "/hooks", "/hooks/deny.example.com"):
-        assert asked(process, trust, path).status == 404
+        assert called(process, trust, path).status == 404
 
 
 async def test_health(serve, folder, trust, tmp_path):
-    """Where kubelet asked shell-operator; there are no such paths where there are no hooks."""
+    """Where kubelet called shell-operator; there are no such paths where there are no hooks."""
     process = serve("--hooks-dir", folder, *QUICK).ready()
     with Client(process.port, trust) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -149,19 +149,19 @@ async def test_health(serve, folder, trust, tmp_path):
     with Client(other.port, trust) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
         assert client.answer("GET").status == 404
-    assert asked(other, trust, "/hooks/deny-example-com").status == 404
+    assert called(other, trust, "/hooks/deny-example-com").status == 404
 
 
 async def test_added_changed_and_removed_hooks_are_reloaded(serve, folder, trust):
     """Without a restart."""
     process = serve("--hooks-dir", folder, *QUICK).ready()
     put(folder / "second.sh", DENY.replace("deny.example", "second.example"))
-    await until(lambda: asked(process, trust, "/hooks/second-example-com").status == 200)
+    await until(lambda: called(process, trust, "/hooks/second-example-com").status == 200)
     put(folder / "second.sh", DENY.replace("deny.example", "third.example"))
-    await until(lambda: asked(process, trust, "/hooks/third-example-com").status == 200)
-    assert asked(process, trust, "/hooks/second-example-com").status == 404
+    await until(lambda: called(process, trust, "/hooks/third-example-com").status == 200)
+    assert called(process, trust, "/hooks/second-example-com").status == 404
     (folder / "second.sh").unlink()
-    await until(lambda: asked(process, trust, "/hooks/third-example-com").status == 404)
+    await until(lambda: called(process, trust, "/hooks/third-example-com").status == 404)
     assert told(process, trust, "/hooks/deny-example-com") == "pod is not welcome"
 
 
@@ -175,10 +175,10 @@ async def test_after_an_error_the_last_good_configuration_stays(serve, folder, t
     put(folder / "new.sh", DENY.replace("deny.example", "new.example"))
     await until(lambda: process.metric("configuration_reloads_total", result="invalid") >= 1)
     assert f"{folder}/broken" in process.page("/readyz?verbose")[1]
-    assert asked(process, trust, "/hooks/new-example-com").status == 404
+    assert called(process, trust, "/hooks/new-example-com").status == 404
     assert told(process, trust, "/hooks/deny-example-com") == "pod is not welcome"
     (folder / "broken").unlink()
-    await until(lambda: asked(process, trust, "/hooks/new-example-com").status == 200)
+    await until(lambda: called(process, trust, "/hooks/new-example-com").status == 200)
 
 
 async def test_snapshots_are_made_from_documents(serve, folder, trust, tmp_path):
@@ -215,7 +215,7 @@ async def test_a_deployment_of_shell_operator_becomes_one_of_the_gateway(serve, 
         known.load_cert_chain(*authority.issue(subject=f"client of {name}").write(tmp_path, name))
         assert told(process, known, "/hooks/deny-example-com") == "pod is not welcome"
     with pytest.raises((OSError, http.client.HTTPException)):
-        asked(process, unknown, "/hooks/deny-example-com")
+        called(process, unknown, "/hooks/deny-example-com")
 
 
 def test_an_error_of_a_hook_prevents_the_start(serve, folder):

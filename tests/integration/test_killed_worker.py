@@ -134,7 +134,7 @@ async def test_only_log_lines_are_logged(serve, tmp_path, trust):
         client = await AsyncClient.connect(process.port, trust)
         client.sendall(VALIDATE)
         async with asyncio.timeout(WAIT_SECONDS):
-            await review.asked.wait()
+            await review.called.wait()
         await stack.aclose()
         answered = await client.answer()
         assert not answered.response["allowed"]

@@ -21,7 +21,7 @@ async def test_one_review_too_many_goes_to_its_failure_policies(gateway):
             first = await served.client()
             first.sendall(message(VALIDATING))
             async with asyncio.timeout(WAIT_SECONDS):
-                await review.asked.wait()
+                await review.called.wait()
             answered = await served.send(message(VALIDATING))
             status = answered.response["status"]
             assert (status["code"], status["details"]["retryAfterSeconds"]) == (429, 1)
@@ -29,7 +29,7 @@ async def test_one_review_too_many_goes_to_its_failure_policies(gateway):
             assert served.metric("limit_hits_total", limit="reviews_in_flight") == 1
             review.open.set()
             assert (await first.answer()).response["allowed"]
-            assert len(review.asks) == 1
+            assert len(review.calls) == 1
 
 
 async def test_an_overloaded_gateway_fails_open_loudly(gateway):
@@ -42,7 +42,7 @@ async def test_an_overloaded_gateway_fails_open_loudly(gateway):
             first = await served.client()
             first.sendall(message(VALIDATING))
             async with asyncio.timeout(WAIT_SECONDS):
-                await review.asked.wait()
+                await review.called.wait()
             response = (await served.send(message(VALIDATING))).response
             assert response["allowed"]
             assert "OVERLOADED" in response["warnings"][0]
@@ -62,7 +62,7 @@ async def test_bodies_beyond_the_memory_limit_are_refused(gateway):
             first = await served.client()
             first.sendall(message(VALIDATING))
             async with asyncio.timeout(WAIT_SECONDS):
-                await review.asked.wait()
+                await review.called.wait()
             refused = await served.send(message(VALIDATING))
             assert refused.status == 429
             assert served.metric("limit_hits_total", limit="body_bytes_in_flight") == 1

@@ -53,10 +53,10 @@ def told(log):
 def is_refused(answered, recorded):
     """An answer to this request that refuses it, as a mistake of ours, without the mistake's own words."""
     assert answered.status == 200
-    asked = json.loads(recorded.body)
+    called = json.loads(recorded.body)
     review = answered.review
-    assert (review["apiVersion"], review["kind"]) == (asked["apiVersion"], "AdmissionReview")
-    assert (review["response"]["uid"], review["response"]["allowed"]) == (asked["request"]["uid"], False)
+    assert (review["apiVersion"], review["kind"]) == (called["apiVersion"], "AdmissionReview")
+    assert (review["response"]["uid"], review["response"]["allowed"]) == (called["request"]["uid"], False)
     assert review["response"]["status"]["code"] == 500
     assert "INTERNAL: " in review["response"]["status"]["message"]
     assert b"must not leave" not in answered.body
@@ -65,7 +65,7 @@ def is_refused(answered, recorded):
 
 
 async def test_a_transport_that_breaks(judged, monkeypatch):
-    """A transport that raises where it should ask is a failure INTERNAL of that policy."""
+    """A transport that raises where it should call is a failure INTERNAL of that policy."""
     async with judged() as (served, log):
         monkeypatch.setattr(type(served.gateway.workers), "call", broken)
         assert is_refused(await served.send(message(VALIDATING)), VALIDATING)
@@ -128,7 +128,7 @@ async def test_a_change_that_breaks_us_changes_nothing(judged, monkeypatch):
     ids=["encode", "decide", "build"],
 )
 async def test_whatever_breaks_there_is_an_answer(judged, monkeypatch, owner, name):
-    """Where no decision can be made or written, even failurePolicy Ignore is not asked: the request is refused."""
+    """Where no decision can be made or written, even failurePolicy Ignore is not called: the request is refused."""
     real = getattr(owner, name)
     once = []
 

@@ -17,11 +17,11 @@ STABLE = {"phase": "mutating", "policy": "test/labels.test.example.com", "result
 
 
 async def review(request, context):
-    """``labels`` adds a label, ``counts`` counts how often it was asked."""
-    ask = pb.ReviewRequest.FromString(request).ask
-    labels = json.loads(ask.document)["object"]["metadata"].get("labels") or {}
-    mine = {"labels": "1", "counts": str(int(labels.get("counts", "0")) + 1)}[ask.policy]
-    merge = json.dumps({"metadata": {"labels": {ask.policy: mine}}}).encode()
+    """``labels`` adds a label, ``counts`` counts how often it was called."""
+    call = pb.ReviewRequest.FromString(request).call
+    labels = json.loads(call.document)["object"]["metadata"].get("labels") or {}
+    mine = {"labels": "1", "counts": str(int(labels.get("counts", "0")) + 1)}[call.policy]
+    merge = json.dumps({"metadata": {"labels": {call.policy: mine}}}).encode()
     return answer(allow=pb.Allow(merge_patch=merge))
 
 
@@ -55,19 +55,19 @@ async def test_nothing_is_patrolled_unless_somebody_wants_it(gateway):
 
 
 async def test_a_gateway_that_stops_waits_for_no_patrol(gateway):
-    """A worker that hangs when it is asked again keeps nobody."""
+    """A worker that hangs when it is called again keeps nobody."""
     hanging = Hanging()
-    asked = []
+    called = []
 
     async def once(request, context):
-        asked.append(request)
-        return await (review if len(asked) == 1 else hanging)(request, context)
+        called.append(request)
+        return await (review if len(called) == 1 else hanging)(request, context)
 
     async with scripted("labels", review=once) as target:
         known = configuration(source(workers={"scripted": target}, mutating=[policy("labels", timeoutSeconds=30)]))
         async with gateway(known, idempotency_sample_ratio=1.0) as served:
             assert (await served.send(CREATE)).response["allowed"]
-            await hanging.asked.wait()
+            await hanging.called.wait()
             async with asyncio.timeout(WAIT_SECONDS):
                 await served.gateway.stop(drain=False)
             async with asyncio.timeout(WAIT_SECONDS):

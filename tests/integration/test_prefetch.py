@@ -1,4 +1,4 @@
-"""Asking early changes how long a review takes, and nothing that the API server gets to see."""
+"""Calling early changes how long a review takes, and nothing that the API server gets to see."""
 
 import json
 
@@ -22,11 +22,11 @@ def labels(document):
 
 async def review(request, context):
     """Four policies that look at each other's work."""
-    ask = pb.ReviewRequest.FromString(request).ask
-    document = json.loads(ask.document)
+    call = pb.ReviewRequest.FromString(request).call
+    document = json.loads(call.document)
     if document.get("object") is None:
         return answer(allow=pb.Allow())
-    match ask.policy:
+    match call.policy:
         case "first":
             return answer(allow=pb.Allow(merge_patch=b'{"metadata": {"labels": {"first": "1"}}}'), warnings=["first"])
         case "sees-labels":
@@ -41,7 +41,7 @@ async def review(request, context):
 
 
 @pytest.mark.parametrize("reinvocation", ["Never", "IfNeeded"])
-async def test_early_asks_change_no_answer(gateway, reinvocation):
+async def test_early_calls_change_no_answer(gateway, reinvocation):
     """The same recorded requests, to the same workers, with prefetched calls and without: the same bytes."""
     assert PODS
     chain = [policy(name, reinvocationPolicy=reinvocation) for name in POLICIES]
@@ -52,10 +52,10 @@ async def test_early_asks_change_no_answer(gateway, reinvocation):
         for early in (True, False):
             async with gateway(known, prefetch=early) as served:
                 answers[early] = [(await served.send(message(each))).body for each in PODS]
-                asked = sum(decision.prefetches for decision in served.decisions.values())
-                assert bool(asked) is early
+                called = sum(decision.prefetches for decision in served.decisions.values())
+                assert bool(called) is early
                 assert (
-                    sum(served.metric("policy_prefetches_total", result=word) for word in ("used", "wasted")) == asked
+                    sum(served.metric("policy_prefetches_total", result=word) for word in ("used", "wasted")) == called
                 )
     assert answers[True] == answers[False]
     assert any(b'"patch"' in each for each in answers[True])

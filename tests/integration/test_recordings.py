@@ -114,11 +114,11 @@ def test_the_answer_is_to_this_request(exchanges):
     assert names(e for e in exchanges if e.answer.response["uid"] != e.request["uid"]) == []
 
 
-def test_the_answer_is_in_the_version_asked(exchanges):
+def test_the_answer_is_in_the_version_called(exchanges):
     """Each answer echoes apiVersion and kind, v1 and v1beta1 alike."""
     for exchange in exchanges:
-        asked, review = json.loads(exchange.recording.body), exchange.answer.review
-        assert (review["apiVersion"], review["kind"]) == (asked["apiVersion"], asked["kind"])
+        called, review = json.loads(exchange.recording.body), exchange.answer.review
+        assert (review["apiVersion"], review["kind"]) == (called["apiVersion"], called["kind"])
     assert {e.answer.review["apiVersion"] for e in exchanges} == {"admission.k8s.io/v1", "admission.k8s.io/v1beta1"}
 
 

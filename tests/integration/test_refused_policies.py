@@ -67,7 +67,7 @@ def logged(process, message):
 
 @pytest.mark.parametrize("reason", REFUSED)
 async def test_a_refused_policy_keeps_its_last_good_version(started, path, trust, reason):
-    """It is asked as it was, by the process that it was asked of, while a policy beside it changes; it is listed with
+    """It is called as it was, by the process that it was called of, while a policy beside it changes; it is listed with
     its reason, counted, and logged once. When it is put right, all that ends.
     """
     text, why = REFUSED[reason]

@@ -78,7 +78,7 @@ async def replicas(gateway, *served, limits=None, policies=None, **fields):
 
 
 def ring(served):
-    """The replicas that may be asked."""
+    """The replicas that may be called."""
     (reached,) = served.gateway.workers._held.values()
     return reached.connection._ring
 
@@ -164,7 +164,7 @@ async def test_a_replica_that_is_killed_under_load_fails_no_review(gateway, trus
 
 
 async def test_a_replica_that_does_not_serve_drains(gateway, trust):
-    """What it has is answered, it is asked no more, and no review fails; when it serves again it is asked again."""
+    """What it has is answered, it is called no more, and no review fails; when it serves again it is called again."""
     health, streams = Health(), well("a")
     async with (
         replicas(gateway, doing("a", streams) | {"health": health}, doing("b")) as served,
@@ -193,7 +193,7 @@ async def test_old_connections_are_replaced_under_load(gateway, trust):
 
 async def test_a_replica_that_hangs_is_left_alone_for_that_policy(gateway):
     """It costs a few reviews their time, then its circuit is open there, and the other replica judges; its other
-    policy is asked as before. When it is well again it is asked again.
+    policy is called as before. When it is well again it is called again.
     """
     calm = asyncio.Event()
 
@@ -226,7 +226,7 @@ async def test_a_replica_that_hangs_is_left_alone_for_that_policy(gateway):
 
 
 async def test_a_replica_that_fails_everything_costs_no_verdict(gateway):
-    """What it could not judge, another one does, within a budget; then its circuit opens, and it is asked no more."""
+    """What it could not judge, another one does, within a budget; then its circuit opens, and it is called no more."""
     failing = Streams(answering(answer(failure=pb.Failure(message="no database"))))
     limits = {"worker_circuit_calls": 4, "worker_circuit_open_seconds": 1000.0}
     async with replicas(gateway, {"stream": failing}, doing("b"), limits=limits) as served:
@@ -263,7 +263,7 @@ def claiming(version, *pointers):
     return describe
 
 
-async def test_two_versions_are_asked_only_what_they_claim(gateway):
+async def test_two_versions_are_called_only_what_they_claim(gateway):
     """While a worker is updated, one replica claims the name and the other one the labels: each is shown no more and no
     less, no review fails, and the version is not settled.
     """
@@ -285,7 +285,7 @@ async def test_two_versions_are_asked_only_what_they_claim(gateway):
                 assert b'"labels"' not in document
 
 
-async def test_one_version_with_two_claims_is_asked_as_it_claims(gateway):
+async def test_one_version_with_two_claims_is_called_as_it_claims(gateway):
     """A worker that lies about its version: whoever is shown a document has claimed it."""
     one, two = well("a"), well("b")
     described = [

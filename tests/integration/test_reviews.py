@@ -30,11 +30,11 @@ def annotated(response):
 
 async def test_answers_are_not_mixed_up(gateway):
     """Reviews that are open together, and answered in any order, each get their own worker's verdict and their uid."""
-    open_asks = {}
+    open_calls = {}
 
     async def review(request, context):
-        ask = pb.ReviewRequest.FromString(request).ask
-        open_asks[ask.uid] = released = asyncio.get_running_loop().create_future()
+        policy_call = pb.ReviewRequest.FromString(request).call
+        open_calls[policy_call.uid] = released = asyncio.get_running_loop().create_future()
         return await released
 
     uids = [f"uid-{number}" for number in range(40)]
@@ -44,11 +44,11 @@ async def test_answers_are_not_mixed_up(gateway):
             clients = [await served.client() for _ in uids]
             for client, uid in zip(clients, uids, strict=True):
                 client.sendall(renamed(VALIDATING, uid))
-            await until(lambda: len(open_asks) == len(uids))
+            await until(lambda: len(open_calls) == len(uids))
             order = uids[:]
             random.Random(3).shuffle(order)
             for uid in order:
-                open_asks[uid].set_result(deny(f"verdict on {uid}"))
+                open_calls[uid].set_result(deny(f"verdict on {uid}"))
             answers = [await client.answer() for client in clients]
             assert [each.response["uid"] for each in answers] == uids
             assert [each.response["status"]["message"] for each in answers] == [f"verdict on {uid}" for uid in uids]
@@ -96,9 +96,9 @@ async def test_an_unknown_namespace_is_not_skipped(gateway):
             assert status["details"]["causes"][0]["reason"] == "NAMESPACE_UNKNOWN"
 
 
-@pytest.mark.parametrize(("environment", "asked"), [("production", True), ("test", False)])
-async def test_a_namespace_is_selected_by_its_document(gateway, environment, asked):
-    """The labels of a Namespace document decide whether a policy is asked."""
+@pytest.mark.parametrize(("environment", "called"), [("production", True), ("test", False)])
+async def test_a_namespace_is_selected_by_its_document(gateway, environment, called):
+    """The labels of a Namespace document decide whether a policy is called."""
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -108,14 +108,14 @@ async def test_a_namespace_is_selected_by_its_document(gateway, environment, ask
         about = policy("judge", namespaceSelector={"matchLabels": {"environment": "production"}})
         text = source(workers={"scripted": target}, validating=[about]) + "---\n" + json.dumps(namespace)
         async with gateway(configuration(text)) as served:
-            assert (await served.send(message(VALIDATING))).response["allowed"] is not asked
+            assert (await served.send(message(VALIDATING))).response["allowed"] is not called
 
 
 async def test_a_denial_outranks_a_failure(gateway):
     """Of a failure and a denial, the denial gives the code; both are told, and both are among the causes."""
 
     async def review(request, context):
-        return b"" if pb.ReviewRequest.FromString(request).ask.policy == "fails" else deny("because")
+        return b"" if pb.ReviewRequest.FromString(request).call.policy == "fails" else deny("because")
 
     async with scripted("fails", "denies", review=review) as target:
         policies = [policy("fails"), policy("denies")]
@@ -216,7 +216,7 @@ async def test_changes_that_undo_each_other_are_no_patch(gateway):
     """Where one policy takes back what another did, nothing goes out."""
 
     async def review(request, context):
-        name = pb.ReviewRequest.FromString(request).ask.policy
+        name = pb.ReviewRequest.FromString(request).call.policy
         undone = '[{"op": "remove", "path": "/metadata/labels/a"}]'
         return patch('[{"op": "add", "path": "/metadata/labels/a", "value": "b"}]' if name == "does" else undone)
 

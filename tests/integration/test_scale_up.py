@@ -1,4 +1,4 @@
-"""A replayed scale-up: 500 pods of one ReplicaSet, as the controller makes them, and how often the worker is asked."""
+"""A replayed scale-up: 500 pods of one ReplicaSet, as the controller makes them, and how often the worker is called."""
 
 import asyncio
 import json
@@ -44,12 +44,12 @@ def replicas():
         yield message(template, body=json.dumps(review).encode())
 
 
-async def asked_for(gateway, **fields):
-    """How often the worker is asked while all replicas are made, and what it was shown."""
+async def called_for(gateway, **fields):
+    """How often the worker is called while all replicas are made, and what it was shown."""
     shown = []
 
     async def review(request, context):
-        shown.append(pb.ReviewRequest.FromString(request).ask.document)
+        shown.append(pb.ReviewRequest.FromString(request).call.document)
         return ALLOW
 
     async def make(client, reviews):
@@ -68,11 +68,11 @@ async def asked_for(gateway, **fields):
 
 async def test_declared_inputs_make_a_scale_up_one_question(gateway):
     """With declared inputs more than 99 % of the replicas' reviews are answered without the worker."""
-    shown = await asked_for(gateway, inputs=DECLARED, cache=CACHE)
+    shown = await called_for(gateway, inputs=DECLARED, cache=CACHE)
     assert 1 - len(shown) / PODS > 0.99
 
 
 @pytest.mark.parametrize("fields", [{"cache": CACHE}, {"inputs": DECLARED}], ids=["no inputs", "no cache"])
 async def test_without_both_each_replica_is_a_question(gateway, fields):
     """Without declared inputs no two replicas have the same document, and without a cache nobody remembers."""
-    assert len(await asked_for(gateway, **fields)) == PODS
+    assert len(await called_for(gateway, **fields)) == PODS

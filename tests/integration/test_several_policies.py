@@ -1,4 +1,4 @@
-"""Several policies in one review: asked at the same time while validating, one after the other while mutating."""
+"""Several policies in one review: called at the same time while validating, one after the other while mutating."""
 
 import asyncio
 import json
@@ -21,14 +21,14 @@ VALIDATING = recording("pod-create.1v")
 LABEL = patch('[{"op": "add", "path": "/metadata/labels/seen", "value": "yes"}]')
 
 
-async def test_validating_policies_are_asked_at_the_same_time(gateway):
-    """Two workers that each wait until the other is asked both answer: one after the other would never end."""
+async def test_validating_policies_are_called_at_the_same_time(gateway):
+    """Two workers that each wait until the other is called both answer: one after the other would never end."""
     both = asyncio.Barrier(2)
 
     async def review(request, context):
         async with asyncio.timeout(WAIT_SECONDS):
             await both.wait()
-        return deny(pb.ReviewRequest.FromString(request).ask.policy)
+        return deny(pb.ReviewRequest.FromString(request).call.policy)
 
     async with scripted("one", review=review) as first, scripted("two", review=review) as second:
         workers = {"first": first, "second": second}
@@ -42,18 +42,18 @@ async def test_validating_policies_are_asked_at_the_same_time(gateway):
 async def test_mutating_policies_see_what_the_others_made(gateway):
     """Each mutating policy is shown the object as the ones before it left it, though each has a worker of its own."""
     shown = []
-    two_is_asked = asyncio.Event()
+    two_is_called = asyncio.Event()
 
     async def review(request, context):
-        ask_ = pb.ReviewRequest.FromString(request).ask
-        labels = json.loads(ask_.document)["object"]["metadata"]["labels"]
-        shown.append((ask_.policy, labels))
-        if ask_.policy == "two":
-            two_is_asked.set()
+        call_ = pb.ReviewRequest.FromString(request).call
+        labels = json.loads(call_.document)["object"]["metadata"]["labels"]
+        shown.append((call_.policy, labels))
+        if call_.policy == "two":
+            two_is_called.set()
         await (
-            two_is_asked.wait()
+            two_is_called.wait()
         )  # or the first's answer could call back the second's prefetched call before it has come
-        return patch(json.dumps([{"op": "add", "path": f"/metadata/labels/{ask_.policy}", "value": "was here"}]))
+        return patch(json.dumps([{"op": "add", "path": f"/metadata/labels/{call_.policy}", "value": "was here"}]))
 
     async with scripted("one", review=review) as first, scripted("two", review=review) as second:
         workers = {"first": first, "second": second}
@@ -61,21 +61,21 @@ async def test_mutating_policies_see_what_the_others_made(gateway):
         async with gateway(configuration(source(workers=workers, mutating=policies))) as served:
             answered = await served.send(message(MUTATING))
             assert answered.response["allowed"]
-            # Both are prefetched, on the object as it came; whose document has changed since is asked again.
+            # Both are prefetched, on the object as it came; whose document has changed since is called again.
             early, late = shown[:-1], shown[-1]
             assert sorted(early) == [("one", {"app": "x"}), ("two", {"app": "x"})]
             assert late == ("two", {"app": "x", "one": "was here"})
 
 
 async def test_no_failure_is_followed_by_an_allow(gateway):
-    """A mutating policy under Fail that could not judge ends the chain: no later policy is asked in its turn, nothing
+    """A mutating policy under Fail that could not judge ends the chain: no later policy is called in its turn, nothing
     goes out.
     """
-    asked = []
+    called = []
 
     async def review(request, context):
-        name = pb.ReviewRequest.FromString(request).ask.policy
-        asked.append(name)
+        name = pb.ReviewRequest.FromString(request).call.policy
+        called.append(name)
         return LABEL if name != "fails" else b""
 
     async with scripted("first", "fails", "last", review=review) as target:
@@ -85,18 +85,18 @@ async def test_no_failure_is_followed_by_an_allow(gateway):
             response = (await served.send(message(MUTATING))).response
             assert not response["allowed"]
             assert "patch" not in response
-            assert asked == ["first", "fails"]
+            assert called == ["first", "fails"]
 
 
-async def test_a_document_holds_all_but_the_uid(ask):
+async def test_a_document_holds_all_but_the_uid(call):
     """A worker is sent the request as it came, byte for byte in its order, but for the uid, which travels beside."""
     sent = []
 
     async def review(request, context):
-        sent.append(pb.ReviewRequest.FromString(request).ask)
+        sent.append(pb.ReviewRequest.FromString(request).call)
         return ALLOW
 
-    async with ask(VALIDATING, worker={"review": review}, settings={"b": 1, "a": [True]}) as served:
+    async with call(VALIDATING, worker={"review": review}, settings={"b": 1, "a": [True]}) as served:
         await served.send(message(VALIDATING))
         (put,) = sent
         request = json.loads(VALIDATING.body)["request"]

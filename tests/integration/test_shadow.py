@@ -114,7 +114,7 @@ async def test_settings_that_the_next_version_refuses(two_versions, trust):
 
 
 async def test_no_share_compares_nothing(two_versions, trust):
-    """`--shadow-sample-ratio 0`: the shadow is described, and asked nothing."""
+    """`--shadow-sample-ratio 0`: the shadow is described, and called nothing."""
     process = two_versions((), [policy("tell", worker="understudy", **SHADOW)], "--shadow-sample-ratio", 0)
     process.logged("a policy can be asked", policy="test/tell.test.example.com (shadow)")
     with Client(process.port, trust) as client:
@@ -147,20 +147,20 @@ async def test_a_shadow_that_comes_and_goes_flushes_nothing(serve, tmp_path, tru
     def answers(which):
         return process.metric("policy_answers_total", **sources, source=which)
 
-    async def asked_again(loaded):
+    async def called_again(loaded):
         await until(lambda: process.metric("configuration_reloads_total", result="loaded") == loaded)
         with Client(process.port, trust) as client:
             assert client.send(post(VALIDATING.body, "/validate?timeout=10s")).response["allowed"]
 
-    await asked_again(0)
+    await called_again(0)
     put(path, cached(**SHADOW))
-    await asked_again(1)
-    assert (answers("asked"), answers("memory")) == (1, 1)
+    await called_again(1)
+    assert (answers("called"), answers("memory")) == (1, 1)
     # Its worker is there already, and described it at once or will soon: then the cached verdict is compared.
     await until(lambda: sum(results(process, "tell").values()) == 1)
     put(path, cached())
-    await asked_again(2)
-    assert (answers("asked"), answers("memory")) == (1, 2)
+    await called_again(2)
+    assert (answers("called"), answers("memory")) == (1, 2)
     await until(lambda: "shadow_comparisons_total{" not in process.admin("/metrics"))
     assert process.mistakes() == []
 
@@ -207,20 +207,20 @@ def shadowed(target, shadow, **fields):
     return configuration(source(workers={"scripted": target, "next": shadow}, **both)), configuration(bare)
 
 
-def asked_of(request):
-    """Which policy an ask is put to."""
-    return pb.ReviewRequest.FromString(request).ask.policy
+def called_of(request):
+    """Which policy a call is put to."""
+    return pb.ReviewRequest.FromString(request).call.policy
 
 
 async def labels_and_denies(request, context):
     """``change`` sets labels, ``judge`` denies."""
     labels = '[{"op": "add", "path": "/metadata/labels", "value": {"a": "1"}}]'
-    return patch(labels) if asked_of(request) == "change" else deny("no")
+    return patch(labels) if called_of(request) == "change" else deny("no")
 
 
 async def denies_and_allows(request, context):
     """The opposite."""
-    return deny("the shadow says no") if asked_of(request) == "change" else ALLOW
+    return deny("the shadow says no") if called_of(request) == "change" else ALLOW
 
 
 async def test_a_shadow_is_never_obeyed(gateway):
@@ -243,7 +243,7 @@ async def test_a_shadow_is_never_obeyed(gateway):
 
 
 def described(served):
-    """Whether all shadows can be asked."""
+    """Whether all shadows can be called."""
     chain = (*served.gateway.configuration.mutating, *served.gateway.configuration.validating)
     shadows = [shadow for each in chain if (shadow := shadow_of(each)) is not None]
     return all(
@@ -253,7 +253,7 @@ def described(served):
 
 
 async def test_no_answer_waits_for_a_shadow(gateway):
-    """A shadow that never answers: the review is answered before it is asked, and the stop breaks it off."""
+    """A shadow that never answers: the review is answered before it is called, and the stop breaks it off."""
     hanging = Hanging()
     async with scripted("judge") as target, scripted("judge", review=hanging) as shadow:
         known = configuration(
@@ -266,7 +266,7 @@ async def test_no_answer_waits_for_a_shadow(gateway):
             await until(lambda: described(served))
             for _ in range(3):
                 assert (await served.send(message(VALIDATING))).response["allowed"]
-            await asyncio.wait_for(hanging.asked.wait(), WAIT_SECONDS)
+            await asyncio.wait_for(hanging.called.wait(), WAIT_SECONDS)
             assert results(served, "judge") == {}
             async with asyncio.timeout(WAIT_SECONDS):
                 await served.gateway.stop(drain=False)
@@ -298,7 +298,7 @@ async def test_a_shadow_in_trouble_is_told_once(gateway, behaviour, reason):
 
 
 async def test_a_shadow_that_is_away_costs_nothing(gateway):
-    """Nobody waits for it at the start, and the policy is asked as if there were none."""
+    """Nobody waits for it at the start, and the policy is called as if there were none."""
     async with scripted("judge") as target:
         known = configuration(
             source(workers={"scripted": target, "next": NO_CONSUMER}, validating=[policy("judge", **SHADOW)])
@@ -337,16 +337,16 @@ async def test_a_webhook_has_a_shadow_or_is_one(gateway, tmp_path, which):
             answered = await running.send(message(MUTATING))
             assert answered.response["allowed"], answered
             await until(lambda: results(running, "judge", "mutating") == {"same": 1})
-    (asked,) = hook.got
-    assert asked.uid != json.loads(MUTATING.body)["request"]["uid"]
+    (called,) = hook.got
+    assert called.uid != json.loads(MUTATING.body)["request"]["uid"]
 
 
 async def test_side_effects_are_had_once(gateway):
     """Of a policy that acts on anything but dry runs, dry runs are compared, and nothing else."""
-    asks = []
+    calls = []
 
     async def review(request, context):
-        asks.append(request)
+        calls.append(request)
         return patch("[]")
 
     async with scripted("judge") as target, scripted("judge", review=review) as shadow:
@@ -361,4 +361,4 @@ async def test_side_effects_are_had_once(gateway):
                 assert (await served.send(content)).response["allowed"]
             await until(lambda: results(served, "judge", "mutating") == {"same": 1})
             await served.gateway._replays.idle()
-    assert len(asks) == 1
+    assert len(calls) == 1

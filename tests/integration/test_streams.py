@@ -1,6 +1,6 @@
 """Workers that do their worst on their streams, through a whole gateway: a named failure of that policy alone.
 
-In each review a culprit is asked together with another policy of its worker and with another worker's; both are judged.
+Each review calls a culprit, another policy of its worker, and another worker's policy; both of those must answer.
 """
 
 import asyncio
@@ -149,11 +149,11 @@ ATTACKS = {
 }
 
 
-def asked_alone(review):
+def called_alone(review):
     """Review: the culprit answers so, the other one as it should."""
 
     async def call(request, context):
-        if pb.ReviewRequest.FromString(request).ask.policy == "culprit":
+        if pb.ReviewRequest.FromString(request).call.policy == "culprit":
             return await review(request, context)
         return SEEN
 
@@ -165,7 +165,7 @@ async def test_an_attack_is_a_failure_of_that_policy_alone(judged, name):
     """By stream and then by call, the culprit does what it does; reviews in a row see the others judged."""
     part, review, reason, time = ATTACKS[name]
     streams = Streams(answering(SEEN, culprit=part))
-    worker = {"stream": streams, "review": asked_alone(review or Hanging())}
+    worker = {"stream": streams, "review": called_alone(review or Hanging())}
     async with scripted("culprit", "other", **worker) as bad, good() as well, judged(bad, well, **time) as served:
         for _ in range(1 if name == "sends 100 MB" else 3):
             answered = await served.send(VALIDATING)
@@ -192,7 +192,7 @@ async def test_answers_that_come_twice(judged):
 async def test_many_reviews_at_once_while_one_policy_breaks_every_stream(judged):
     """Whoever shares a stream with it is judged all the same, in each of them."""
     streams = Streams(answering(SEEN, culprit=breaks))
-    review = asked_alone(status(grpc.StatusCode.DATA_LOSS, "dead"))
+    review = called_alone(status(grpc.StatusCode.DATA_LOSS, "dead"))
     limits = TransportLimits(worker_circuit_calls=10_000)
     async with (
         scripted("culprit", "other", stream=streams, review=review) as bad,
@@ -206,7 +206,7 @@ async def test_many_reviews_at_once_while_one_policy_breaks_every_stream(judged)
 
 
 async def test_a_culprit_that_hangs_is_left_alone_after_a_while(judged):
-    """Its circuit opens: reviews do not wait for it any more, and its worker's other policy is asked as before."""
+    """Its circuit opens: reviews do not wait for it any more, and its worker's other policy is called as before."""
     streams = Streams(answering(SEEN, culprit=silence))
     limits = TransportLimits(worker_circuit_calls=2, worker_circuit_open_seconds=1000.0)
     async with (
@@ -217,11 +217,11 @@ async def test_a_culprit_that_hangs_is_left_alone_after_a_while(judged):
         for _ in range(2):
             answered = await served.send(VALIDATING)
             assert annotations(answered) == failed(Reason.WORKER_TIMEOUT, "other", "bystander"), answered
-        asked = streams.policies.count("culprit")
+        called = streams.policies.count("culprit")
         for _ in range(3):
             answered = await served.send(VALIDATING)
             assert annotations(answered) == failed(Reason.WORKER_UNAVAILABLE, "other", "bystander"), answered
-        assert streams.policies.count("culprit") == asked
+        assert streams.policies.count("culprit") == called
         assert streams.policies.count("other") == 5
 
 
@@ -289,11 +289,11 @@ async def test_a_worker_with_a_wrong_certificate(judged):
             answered = await served.send(VALIDATING)
             said = failed(Reason.CONFIGURATION, "bystander") | {"other_failed-open": Reason.CONFIGURATION}
             assert annotations(answered) == said
-            assert not review.asked.is_set()
+            assert not review.called.is_set()
 
 
 async def test_a_worker_with_the_right_certificate(judged):
-    """The same, trusted, is asked by stream."""
+    """The same, trusted, is called by stream."""
     authority = Authority()
     pair = authority.issue("labels")
     credentials = grpc.ssl_server_credentials([(pair.key, pair.certificate)])

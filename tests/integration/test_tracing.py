@@ -13,7 +13,7 @@ VALIDATING = recording("pod-create.1v")
 
 
 class Told:
-    """A worker that keeps what it is told beside the ask."""
+    """A worker that keeps what it is told beside the call."""
 
     def __init__(self):
         self.metadata = []

@@ -1,4 +1,4 @@
-"""Workers that may not be asked: away, undescribed, not willing. Their policies fail, and the gateway is ready."""
+"""Workers that may not be called: away, undescribed, not willing. Their policies fail, and the gateway is ready."""
 
 import asyncio
 
@@ -44,15 +44,15 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-async def test_a_policy_that_its_worker_does_not_take_fails(ask, name):
+async def test_a_policy_that_its_worker_does_not_take_fails(call, name):
     """Where a described worker cannot be used for a policy, the policy is a failure CONFIGURATION that says why."""
     worker, fields, why = UNUSABLE[name]
     review = Hanging()
-    async with ask(VALIDATING, worker=worker | {"review": review}, **fields) as served:
+    async with call(VALIDATING, worker=worker | {"review": review}, **fields) as served:
         answered = await served.send(message(VALIDATING))
         assert answered.fails_with(Reason.CONFIGURATION), answered
         assert why in answered.response["status"]["message"]
-        assert not review.asked.is_set()
+        assert not review.called.is_set()
 
 
 BAD_DESCRIPTIONS = {
@@ -69,7 +69,7 @@ BAD_DESCRIPTIONS = {
 
 
 @pytest.mark.parametrize("name", BAD_DESCRIPTIONS)
-async def test_a_worker_that_cannot_be_described_is_not_asked(gateway, name):
+async def test_a_worker_that_cannot_be_described_is_not_called(gateway, name):
     """A worker that answers, but cannot be described, leaves its policies as failures CONFIGURATION that say why."""
     worker, why = BAD_DESCRIPTIONS[name]
     async with scripted("judge", **worker) as target:
@@ -80,9 +80,9 @@ async def test_a_worker_that_cannot_be_described_is_not_asked(gateway, name):
             assert answered.fails_with(Reason.CONFIGURATION), answered
 
 
-async def test_a_worker_without_settings_needs_no_validation(ask):
-    """ValidateSettings may be missing: then {} is accepted, and the policy is asked."""
-    async with ask(VALIDATING, worker={"validate": False, "review": always(deny("asked"))}) as served:
+async def test_a_worker_without_settings_needs_no_validation(call):
+    """ValidateSettings may be missing: then {} is accepted, and the policy is called."""
+    async with call(VALIDATING, worker={"validate": False, "review": always(deny("asked"))}) as served:
         assert (await served.send(message(VALIDATING))).response["status"]["message"] == "asked"
 
 

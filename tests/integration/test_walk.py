@@ -30,23 +30,23 @@ def label(name, value="yes"):
 
 
 class Script:
-    """A worker that answers each policy by its name, and notes who was asked and which labels it saw."""
+    """A worker that answers each policy by its name, and notes who was called and which labels it saw."""
 
     def __init__(self, **answers):
         self.answers = answers
-        self.asked = []
+        self.called = []
 
     async def __call__(self, request, context):
-        ask = pb.ReviewRequest.FromString(request).ask
-        labels = json.loads(ask.document)["object"]["metadata"].get("labels", {})
-        self.asked.append((ask.policy, sorted(set(labels) - {"app"})))
-        said = self.answers.get(ask.policy, ALLOW)
+        call = pb.ReviewRequest.FromString(request).call
+        labels = json.loads(call.document)["object"]["metadata"].get("labels", {})
+        self.called.append((call.policy, sorted(set(labels) - {"app"})))
+        said = self.answers.get(call.policy, ALLOW)
         return said(labels) if callable(said) else said
 
 
 @pytest.fixture
 def walked():
-    """Walk a recording through these policies: the walk, and who was asked."""
+    """Walk a recording through these policies: the walk, and who was called."""
 
     async def walk(recorded=MUTATING, *, script, mutating=(), validating=(), extra=""):
         names = [each["name"].split(".")[0] for each in (*mutating, *validating)]
@@ -72,7 +72,7 @@ async def test_each_entry_sees_what_those_before_it_left(walked):
     script = Script(one=label("one"), two=label("two"))
     walk = await walked(script=script, mutating=[policy("one"), policy("two", failurePolicy="Ignore")])
     assert len(walk.visits) == 2
-    assert script.asked == [("one", []), ("two", ["one"])]
+    assert script.called == [("one", []), ("two", ["one"])]
     assert [(each.op, each.path) for each in walk.changes] == [
         ("add", "/metadata/labels/one"),
         ("add", "/metadata/labels/two"),
@@ -85,7 +85,7 @@ async def test_the_first_refusal_ends_the_walk(walked):
     script = Script(one=label("one"), two=deny("not here"))
     policies = [policy("one"), policy("two", failurePolicy="Ignore"), policy("three")]
     walk = await walked(script=script, mutating=policies)
-    assert [name for name, _ in script.asked] == ["one", "two"]
+    assert [name for name, _ in script.called] == ["one", "two"]
     assert (walk.allowed, walk.changes, walk.object) == (False, (), walk.request.object)
     name = walk.refused_by.name
     assert walk.status.message == f'admission webhook "{name}" denied the request: not here'
@@ -110,7 +110,7 @@ async def test_entries_are_reinvoked_once(walked, name):
         for index, (each, reinvocation) in enumerate(zip(names, policies, strict=True))
     ]
     walk = await walked(script=script, mutating=chain)
-    assert [each for each, _ in script.asked] == expected
+    assert [each for each, _ in script.called] == expected
     assert [visit.round for visit in walk.visits] == [0] * len(names) + [1] * (len(expected) - len(names))
 
 
@@ -125,7 +125,7 @@ async def test_all_validating_entries_are_heard(walked):
     walk = await walked(VALIDATING, script=script, validating=policies)
     assert walk.status.message.endswith(" denied the request: two says no")
     assert walk.warnings == ["careful"]
-    assert len(script.asked) == 3
+    assert len(script.called) == 3
 
 
 async def test_the_api_server_checks_an_isolated_policy(walked):
@@ -134,12 +134,12 @@ async def test_the_api_server_checks_an_isolated_policy(walked):
     """
     script = Script(other=deny(), alone=deny())
     walk = await walked(VALIDATING, script=script, validating=[policy("other", isolate=True, rules=[SERVICES])])
-    assert (walk.allowed, [visit.called for visit in walk.visits], script.asked) == (True, [False], [])
+    assert (walk.allowed, [visit.called for visit in walk.visits], script.called) == (True, [False], [])
     condition = {"name": "nope", "expression": "object.nope == 1"}
     walk = await walked(
         VALIDATING, script=script, validating=[policy("alone", isolate=True, matchConditions=[condition])]
     )
-    assert (walk.status.code, walk.status.reason, script.asked) == (403, "Forbidden", [])
+    assert (walk.status.code, walk.status.reason, script.called) == (403, "Forbidden", [])
     assert "denied the request" not in walk.status.message
     assert "is forbidden" in walk.status.message
     assert [visit.called for visit in walk.visits] == [False]
@@ -156,7 +156,7 @@ async def test_kinds_that_configure_admission_reach_no_entry(walked):
     policies = [policy("one", rules=[everything]), policy("alone", rules=[everything], isolate=True)]
     recorded = replace(VALIDATING, body=json.dumps(body).encode())
     walk = await walked(recorded, script=script, validating=policies)
-    assert (walk.allowed, walk.visits, script.asked) == (True, (), [])
+    assert (walk.allowed, walk.visits, script.called) == (True, (), [])
     assert [line.strip() for line in reported("review.json", walk, first=False)][1:] == [
         f"not judged: the API server sends a {kind} to no webhook but those from its manifest files"
     ]

@@ -98,7 +98,7 @@ def by_url(hook):
 # --------------------------------------------------------------------------------------------- native configurations
 
 
-async def test_a_native_webhook_is_asked_as_by_kube_apiserver(hooked, gateway):
+async def test_a_native_webhook_is_called_as_by_kube_apiserver(hooked, gateway):
     """Its request is kube-apiserver's but for the uid, its denial goes out untouched, and so do its warnings."""
 
     def script(got):
@@ -177,7 +177,7 @@ async def test_a_failed_call_goes_to_the_failure_policy(hooked, gateway, policy_
 
 
 async def test_a_webhook_that_hangs_costs_other_policies_nothing(hooked, gateway):
-    """While all that it may have open hang in it, another one is asked, over and over, and answers."""
+    """While all that it may have open hang in it, another one is called, over and over, and answers."""
     let_go = asyncio.Event()
 
     async def hang(got, writer):
@@ -288,7 +288,7 @@ async def run(*arguments):
     "flags",
     [("--webhook-kubeconfig", "webhooks.kubeconfig"), ("--admission-control-config-file", "admission.yaml")],
 )
-async def test_review_asks_webhooks_offline(hooked, files, flags):
+async def test_review_calls_webhooks_offline(hooked, files, flags):
     """With credentials and places from the same flags as serve."""
     flag, name = flags
     async with hooked() as hook:
@@ -302,18 +302,18 @@ async def test_review_asks_webhooks_offline(hooked, files, flags):
     assert hook.got[0].header("Authorization") == "Bearer from-the-kubeconfig"
 
 
-async def test_serve_asks_webhooks(hooked, files, serve, trust):
+async def test_serve_calls_webhooks(hooked, files, serve, trust):
     """The flags reach the worker in a process of its own."""
     async with hooked() as hook:
 
-        def asked():
+        def called():
             flags = ("--webhook-kubeconfig", files / "webhooks.kubeconfig")
             place = ("--resolve", f"{NAME}:443=127.0.0.1:{hook.port}")
             process = serve("--policies", files / "policies.yaml", *flags, *place).ready()
             with Client(process.port, trust) as client:
                 return client.send(message(CREATE))
 
-        answer = await asyncio.to_thread(asked)
+        answer = await asyncio.to_thread(called)
     assert answer.response["allowed"]
     assert hook.got[0].header("Authorization") == "Bearer from-the-kubeconfig"
 

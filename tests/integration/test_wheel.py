@@ -57,7 +57,7 @@ def requirements(wheel):
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
-    """The environment: its folder of scripts. What is installed here already is linked, so that no index is asked."""
+    """The environment: its folder of scripts. What is installed here already is linked, so that no index is called."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")

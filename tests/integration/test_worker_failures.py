@@ -55,19 +55,19 @@ BAD_ANSWERS = {
 
 
 @pytest.mark.parametrize("name", BAD_ANSWERS)
-async def test_an_answer_that_says_no_verdict_is_a_failure(ask, name):
+async def test_an_answer_that_says_no_verdict_is_a_failure(call, name):
     """Whatever a worker answers that is neither allow nor deny is a failure with its reason code, under Fail."""
     content, reason = BAD_ANSWERS[name]
-    async with ask(VALIDATING, worker={"review": always(content)}) as served:
+    async with call(VALIDATING, worker={"review": always(content)}) as served:
         answered = await served.send(message(VALIDATING))
         assert answered.fails_with(reason), answered
 
 
 @pytest.mark.parametrize("name", BAD_ANSWERS)
-async def test_a_failure_under_ignore_is_loud(ask, name):
+async def test_a_failure_under_ignore_is_loud(call, name):
     """Under Ignore the same failure lets pass, with a warning, an audit annotation and a count."""
     content, reason = BAD_ANSWERS[name]
-    async with ask(VALIDATING, worker={"review": always(content)}, failure_policy="Ignore") as served:
+    async with call(VALIDATING, worker={"review": always(content)}, failure_policy="Ignore") as served:
         response = (await served.send(message(VALIDATING))).response
         assert response["allowed"]
         (warning,) = response["warnings"]
@@ -97,34 +97,34 @@ BAD_PATCHES = {
 
 
 @pytest.mark.parametrize("name", BAD_PATCHES)
-async def test_a_patch_that_does_not_apply_is_a_failure(ask, name):
+async def test_a_patch_that_does_not_apply_is_a_failure(call, name):
     """A patch that does not apply is the policy's INVALID_PATCH, and nothing of it goes out."""
-    async with ask(MUTATING, worker={"review": always(patch(BAD_PATCHES[name]))}) as served:
+    async with call(MUTATING, worker={"review": always(patch(BAD_PATCHES[name]))}) as served:
         answered = await served.send(message(MUTATING))
         assert answered.fails_with(Reason.INVALID_PATCH), answered
 
 
 @pytest.mark.parametrize("change", [{"merge_patch": b"[]"}, {"merge_patch": b"5"}, {"object": b"[]"}, {"object": b""}])
-async def test_a_change_that_leaves_no_object_is_a_failure(ask, change):
+async def test_a_change_that_leaves_no_object_is_a_failure(call, change):
     """A merge patch or a whole object that is none is INVALID_PATCH too."""
-    async with ask(MUTATING, worker={"review": always(answer(allow=pb.Allow(**change)))}) as served:
+    async with call(MUTATING, worker={"review": always(answer(allow=pb.Allow(**change)))}) as served:
         answered = await served.send(message(MUTATING))
         assert answered.fails_with(Reason.INVALID_PATCH), answered
 
 
-async def test_a_patch_to_nothing_is_a_failure(ask):
+async def test_a_patch_to_nothing_is_a_failure(call):
     """On DELETE there is no object to change: a change is INVALID_PATCH."""
     recorded = recording("cm-delete.0m")
     rules = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]
-    async with ask(recorded, worker={"review": always(LABEL)}, rules=rules) as served:
+    async with call(recorded, worker={"review": always(LABEL)}, rules=rules) as served:
         answered = await served.send(message(recorded))
         assert answered.fails_with(Reason.INVALID_PATCH), answered
 
 
 @pytest.mark.parametrize("code", list(grpc.StatusCode)[1:], ids=lambda code: code.name)
-async def test_a_status_is_never_a_verdict(ask, code):
+async def test_a_status_is_never_a_verdict(call, code):
     """A gRPC status other than OK is a failure, PERMISSION_DENIED included, and its text stays on one line."""
-    async with ask(VALIDATING, worker={"review": status(code, "not\n\ttoday \x1b[31m")}) as served:
+    async with call(VALIDATING, worker={"review": status(code, "not\n\ttoday \x1b[31m")}) as served:
         answered = await served.send(message(VALIDATING))
         reasons = {
             grpc.StatusCode.UNAVAILABLE: Reason.WORKER_UNAVAILABLE,
@@ -134,35 +134,35 @@ async def test_a_status_is_never_a_verdict(ask, code):
         assert answered.response["status"]["message"].isprintable()
 
 
-async def test_a_worker_that_raises_is_a_failure(ask):
+async def test_a_worker_that_raises_is_a_failure(call):
     """An exception inside the worker is its failure, with the status that gRPC gives it."""
 
     async def review(request, context):
         raise RuntimeError("of the worker's own")
 
-    async with ask(VALIDATING, worker={"review": review}) as served:
+    async with call(VALIDATING, worker={"review": review}) as served:
         answered = await served.send(message(VALIDATING))
         assert answered.fails_with(Reason.WORKER_FAILURE), answered
 
 
-async def test_an_answer_over_the_message_limit_is_a_failure(ask):
+async def test_an_answer_over_the_message_limit_is_a_failure(call):
     """A message larger than the limit is refused before it is read, and the connection lives on."""
     contents = [deny("x" * 200_000), deny("short")]
 
     async def review(request, context):
         return contents.pop(0)
 
-    async with ask(VALIDATING, worker={"review": review}, limits=TransportLimits(message_bytes=100_000)) as served:
+    async with call(VALIDATING, worker={"review": review}, limits=TransportLimits(message_bytes=100_000)) as served:
         answered = await served.send(message(VALIDATING))
         assert answered.fails_with(Reason.WORKER_FAILURE), answered
         answered = await served.send(message(VALIDATING))
         assert answered.response["status"]["message"] == "short"
 
 
-async def test_a_long_failure_is_cut(ask):
+async def test_a_long_failure_is_cut(call):
     """What a worker says of its failure is shown on one line, and only its beginning."""
     said = answer(failure=pb.Failure(message="why\n" * 10_000))
-    async with ask(VALIDATING, worker={"review": always(said)}) as served:
+    async with call(VALIDATING, worker={"review": always(said)}) as served:
         answered = await served.send(message(VALIDATING))
         assert answered.fails_with(Reason.WORKER_FAILURE), answered
         shown = answered.response["status"]["message"]
@@ -170,11 +170,11 @@ async def test_a_long_failure_is_cut(ask):
         assert len(shown) < 1000
 
 
-async def test_a_slow_worker_has_the_policys_timeout(ask):
+async def test_a_slow_worker_has_the_policys_timeout(call):
     """A worker that does not answer is WORKER_TIMEOUT when timeoutSeconds end, and its call is cancelled."""
     review = Hanging()
-    async with ask(VALIDATING, worker={"review": review}, timeoutSeconds=0.2) as served:
-        while not review.asked.is_set():  # on a machine that stood still, the time was over before the worker heard
+    async with call(VALIDATING, worker={"review": review}, timeoutSeconds=0.2) as served:
+        while not review.called.is_set():  # on a machine that stood still, the time was over before the worker heard
             answered = await served.send(message(VALIDATING))
             assert answered.fails_with(Reason.WORKER_TIMEOUT), answered
         async with asyncio.timeout(WAIT_SECONDS):
@@ -182,10 +182,10 @@ async def test_a_slow_worker_has_the_policys_timeout(ask):
 
 
 @pytest.mark.parametrize("recorded", [MUTATING, VALIDATING], ids=["mutating", "validating"])
-async def test_the_answer_leaves_before_the_api_server_gives_up(ask, recorded):
+async def test_the_answer_leaves_before_the_api_server_gives_up(call, recorded):
     """With ?timeout=1s a hanging worker is BUDGET_EXHAUSTED, 429 with retryAfterSeconds, while somebody still waits."""
     sent = message(recorded).replace(b"timeout=10s", b"timeout=1s")
-    async with ask(recorded, worker={"review": Hanging()}) as served:
+    async with call(recorded, worker={"review": Hanging()}) as served:
         answered = await served.send(sent)
         status_ = answered.response["status"]
         assert (status_["code"], status_["reason"]) == (429, "TooManyRequests")
@@ -199,7 +199,7 @@ async def test_a_budget_that_ends_lets_the_others_count(gateway):
     """When the budget ends, the verdicts that are there count, and the rest go to their own failure policies."""
 
     async def review(request, context):
-        name = pb.ReviewRequest.FromString(request).ask.policy
+        name = pb.ReviewRequest.FromString(request).call.policy
         if name == "slow":
             await asyncio.get_running_loop().create_future()
         return deny("a denial in time")

@@ -64,7 +64,7 @@ async def started(folder):
             return process, found[1]
 
 
-async def test_everything_is_renewed_while_it_is_asked(gateway, tmp_path):
+async def test_everything_is_renewed_while_it_is_called(gateway, tmp_path):
     """First both sides believe the new authority as well, then both certificates are of the new one, then the old one
     is believed no more. Reviews go on all the time, and none fails.
     """
@@ -82,7 +82,7 @@ async def test_everything_is_renewed_while_it_is_asked(gateway, tmp_path):
             async with gateway(configuration(text, tmp_path)) as served:
                 worker = served.gateway.workers._held["samples"].connection
 
-                async def asked_again_and_again():
+                async def called_again_and_again():
                     client = await served.client()
                     while True:
                         answered = await client.send(message(VALIDATING))
@@ -97,11 +97,11 @@ async def test_everything_is_renewed_while_it_is_asked(gateway, tmp_path):
                     await until(
                         lambda: (
                             not before & set(worker._endpoints.connections())
-                            and all(each.can_be_asked for each in worker._endpoints.connections())
+                            and all(each.can_be_called for each in worker._endpoints.connections())
                         )
                     )
 
-                asking = asyncio.create_task(asked_again_and_again())
+                calling = asyncio.create_task(called_again_and_again())
                 steps = (
                     lambda: files.trust(old, new),
                     lambda: (files.issue("worker", new, "samples"), files.issue("gateway", new, "gateway")),
@@ -110,9 +110,9 @@ async def test_everything_is_renewed_while_it_is_asked(gateway, tmp_path):
                 for step in steps:
                     async for _ in replaced():
                         step()
-                    assert not asking.done(), asking.exception()
-                asking.cancel()
-                await asyncio.gather(asking, return_exceptions=True)
+                    assert not calling.done(), calling.exception()
+                calling.cancel()
+                await asyncio.gather(calling, return_exceptions=True)
     finally:
         process.kill()
         await process.wait()

@@ -43,7 +43,7 @@ def patch(text):
 
 
 def always(content):
-    """A method that gives this answer, whatever it is asked."""
+    """A method that gives this answer, whatever it is called."""
 
     async def method(request, context):
         return content
@@ -61,14 +61,14 @@ def status(code, details):
 
 
 class Hanging:
-    """A method that never answers. ``asked`` and ``cancelled`` are set when it is, and when its caller gives up."""
+    """A method that never answers. ``called`` and ``cancelled`` are set when it is, and when its caller gives up."""
 
     def __init__(self):
-        self.asked = asyncio.Event()
+        self.called = asyncio.Event()
         self.cancelled = asyncio.Event()
 
     async def __call__(self, request, context):
-        self.asked.set()
+        self.called.set()
         try:
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
@@ -77,17 +77,17 @@ class Hanging:
 
 
 class Gate:
-    """A method that answers when it is opened. ``asks`` are those that came."""
+    """A method that answers when it is opened. ``calls`` are those that came."""
 
     def __init__(self, content=ALLOW):
-        self.asks = []
-        self.asked = asyncio.Event()
+        self.calls = []
+        self.called = asyncio.Event()
         self.open = asyncio.Event()
         self._content = content
 
     async def __call__(self, request, context):
-        self.asks.append(pb.ReviewRequest.FromString(request).ask)
-        self.asked.set()
+        self.calls.append(pb.ReviewRequest.FromString(request).call)
+        self.called.set()
         await self.open.wait()
         return self._content
 

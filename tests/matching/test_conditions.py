@@ -35,7 +35,7 @@ def test_all_true_is_matched():
 @pytest.mark.parametrize("other", [True, BROKEN, NEEDS], ids=["true", "error", "authorization"])
 @pytest.mark.parametrize("last", [False, True])
 def test_a_false_beats_everything_wherever_it_stands(other, last):
-    """ "If any condition false, skip calling webhook always": no error is reported, no authorization asked."""
+    """ "If any condition false, skip calling webhook always": no error is reported, no authorization called."""
     pair = [condition(False, "no"), condition(other, "other")]
     assert judged(*(pair[::-1] if last else pair)) == NotMatched(why="matchConditions: no")
 
@@ -56,7 +56,7 @@ def test_conditions_may_cost_all_of_the_budget():
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_an_authorization_is_asked_for_in_spite_of_an_error(order):
+def test_an_authorization_is_called_for_in_spite_of_an_error(order):
     """Its answer may be a false, which beats the error: so nothing depends on what was known before."""
     pair = [condition(BROKEN), condition(NEEDS)][::order]
     assert judged(*pair) == NeedsAuthorization(check=CHECK)
@@ -64,7 +64,7 @@ def test_an_authorization_is_asked_for_in_spite_of_an_error(order):
     assert isinstance(judged(*pair, authorizations={CHECK: Authorization(allowed=True)}), Undecidable)
 
 
-def test_an_authorization_is_asked_for_and_then_used():
+def test_an_authorization_is_called_for_and_then_used():
     """First the lack of it, then what it says."""
     assert judged(condition(NEEDS)) == NeedsAuthorization(check=CHECK)
     assert isinstance(judged(condition(NEEDS), authorizations={CHECK: Authorization(allowed=True)}), Matched)
@@ -78,7 +78,7 @@ def test_an_authorization_that_nobody_can_tell_is_an_error_and_not_a_no():
     assert failed.message.endswith("expression 'scripted' resulted in error: not in a cluster")
 
 
-def test_several_authorizations_are_asked_one_after_the_other():
+def test_several_authorizations_are_called_one_after_the_other():
     """Each brings the next."""
     both = condition(NEEDS), condition(when_authorized(OTHER))
     assert judged(*both, authorizations={CHECK: Authorization(allowed=True)}) == NeedsAuthorization(check=OTHER)

@@ -1,4 +1,4 @@
-"""The index over rules finds what asking each policy would find."""
+"""The index over rules finds what calling each policy would find."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ RESOURCES = st.sampled_from([*ENTRIES, "pods/", "jobs"])
 
 
 def linear(policies, on, table=EMPTY):
-    """What asking each policy comes to."""
+    """What calling each policy comes to."""
     outcomes = {place: by_rules(each, on, table) for place, each in enumerate(policies)}
     return {place: ruled for place, ruled in outcomes.items() if not isinstance(ruled, NotMatched)}
 
@@ -46,20 +46,20 @@ def policies_of(written):
 
 @pytest.mark.property
 @given(WRITTEN, st.lists(requests() | TRAFFIC, min_size=1, max_size=6), TABLES, st.sampled_from([0, 20, 1000]))
-def test_a_look_up_is_what_asking_each_policy_comes_to(written, asked, table, kept):
+def test_a_look_up_is_what_calling_each_policy_comes_to(written, called, table, kept):
     """For any rules and requests, in chain order, whether or not the answer was kept from a request before."""
     policies = policies_of(written)
     index = RuleIndex(policies, table, kept=kept)
-    for on in [*asked, *asked]:
+    for on in [*called, *called]:
         assert list(index.concerned(on).items()) == list(linear(policies, on, table).items())
 
 
-def test_only_policies_that_a_bucket_names_are_asked(monkeypatch):
-    """A request asks nobody who names another group or resource, and once it was answered nobody at all."""
-    asked = []
+def test_only_policies_that_a_bucket_names_are_called(monkeypatch):
+    """A request calls nobody who names another group or resource, and once it was answered nobody at all."""
+    called = []
 
     def counted(each, *rest):
-        asked.append(each)
+        called.append(each)
         return by_rules(each, *rest)
 
     monkeypatch.setattr("gateway.matching.index.by_rules", counted)
@@ -71,11 +71,11 @@ def test_only_policies_that_a_bucket_names_are_asked(monkeypatch):
     index = RuleIndex([*others, pods])
     for _ in range(3):
         assert index.concerned(request({})) == {100: MATCHED}
-    assert asked == [pods]
+    assert called == [pods]
 
 
 def test_answers_are_bounded():
-    """Whatever is asked, no more is kept than may be, and what is kept stays right."""
+    """Whatever is called, no more is kept than may be, and what is kept stays right."""
     index = RuleIndex([policy("pods")], kept=50)
     for number in range(1000):
         name = f"r{number}"

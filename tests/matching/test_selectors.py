@@ -98,7 +98,7 @@ def test_a_null_label_is_the_empty_string():
 PROD = selector("env", "In", "prod")
 
 
-def test_the_namespaces_labels_are_asked_for_and_then_used():
+def test_the_namespaces_labels_are_called_for_and_then_used():
     """First the lack of them, then what they say."""
     assert judged(request(), namespace_selector=PROD) == NeedsNamespace(namespace="t")
     assert isinstance(judged(request(), {"t": {"env": "prod"}}, namespace_selector=PROD), Matched)

@@ -93,7 +93,7 @@ def test_another_group_is_another_resource_until_the_equivalents_are_known():
 
 
 def test_a_direct_match_wins():
-    """What was delivered is asked first, and no equivalent after it."""
+    """What was delivered is called first, and no equivalent after it."""
     assert isinstance(outcome([rule(versions=("v1beta1",)), rule()], about("apps", "v1"), TABLE), Matched)
 
 
@@ -154,7 +154,7 @@ def test_exact_is_judged_on_the_clients_own_resource():
 
 
 def test_exact_knows_no_equivalents():
-    """The table is not asked."""
+    """The table is not called."""
     assert outcome([rule()], about("apps", "v1beta1"), TABLE, **EXACT) == NotMatched(why="rules")
 
 

@@ -1,7 +1,7 @@
 """A cluster, as far as the pages about migration need one: objects that kubectl keeps and prints, Services that lead to
 processes here, and admission as kube-apiserver goes about it.
 
-It stands in for what cannot run in a test. What is asked is real: webhooks, gateways, workers, over TLS with the names
+It stands in for what cannot run in a test. What is called is real: webhooks, gateways, workers, over TLS with the names
 and authorities that are registered. Objects that register webhooks must pass Kubernetes' validation.
 """
 

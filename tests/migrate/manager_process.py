@@ -23,7 +23,7 @@ contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
 users: [{name: nobody, user: {}}]
 current-context: nowhere
 """
-"""A manager wants to know a cluster. Webhooks that read nothing never ask it."""
+"""A manager wants to know a cluster. Webhooks that read nothing never call it."""
 
 
 def built(name):

@@ -43,10 +43,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 def _run(hook, context):
     with tempfile.TemporaryDirectory() as folder:
-        asked, answered = Path(folder) / "context.json", Path(folder) / "answer.json"
-        asked.write_text(json.dumps(context))
+        called, answered = Path(folder) / "context.json", Path(folder) / "answer.json"
+        called.write_text(json.dumps(context))
         answered.touch()
-        paths = {"BINDING_CONTEXT_PATH": str(asked), "VALIDATING_RESPONSE_PATH": str(answered)}
+        paths = {"BINDING_CONTEXT_PATH": str(called), "VALIDATING_RESPONSE_PATH": str(answered)}
         subprocess.run([hook], env={**os.environ, **paths}, cwd=hook.parent, check=True, timeout=30)
         return json.loads(answered.read_text())
 

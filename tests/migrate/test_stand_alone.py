@@ -72,7 +72,7 @@ def _assert_compared(gateway):
     """The worker answers, and the webhook that is its shadow now says the same; so it did the other way round."""
     about = {"phase": "validating", "policy": "team-labels/team-label.example.com"}
     assert gateway.metric("worker_connections", worker="labels") > 0
-    # After an answer, and somebody keeps asking.
+    # After an answer, and somebody keeps calling.
     ends = time.monotonic() + WAIT_SECONDS
     while not gateway.metric("shadow_comparisons_total", result="same", **about):
         assert time.monotonic() < ends, "nothing was compared"

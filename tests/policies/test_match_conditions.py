@@ -61,7 +61,7 @@ def test_one_line(one_policy):
 
 
 def test_unreadable_conditions(one_policy, mistakes):
-    """A condition that cannot be read at all is left out: the policy is asked more often, never less."""
+    """A condition that cannot be read at all is left out: the policy is called more often, never less."""
     policy, loaded = one_policy({"matchConditions": [5, condition(True), {"name": "b"}, condition(name="c")]})
     assert [each.name for each in policy.match_conditions] == ["c"]
     assert mistakes(loaded) == [

@@ -1,4 +1,4 @@
-"""``shadow``: who is asked besides; its mistakes are told, and take no policy down."""
+"""``shadow``: who is called besides; its mistakes are told, and take no policy down."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def shadowed(load_documents, worker, policy, configuration):
         ({"worker": "next"}, {"worker": "hook", "policy": "a.b.c"}, Shadow(worker="next", policy="labels")),
     ],
 )
-def test_who_is_asked(shadowed, phase, said, changes, expected):
+def test_who_is_called(shadowed, phase, said, changes, expected):
     """The policy's own question, unless something else is said: a worker of another kind has its own defaults."""
     policy, loaded = shadowed(said, phase, **changes)
     assert not loaded.errors
@@ -92,7 +92,7 @@ def test_a_broken_worker(load_documents, worker, policy, configuration, mistakes
 
 
 def test_a_mistake_of_the_policy(shadowed, mistakes):
-    """What is wrong with the policy itself is its fault, whatever shadow it has; and a faulty policy asks nobody."""
+    """What is wrong with the policy itself is its fault, whatever shadow it has; and a faulty policy calls nobody."""
     policy, loaded = shadowed({"worker": "nobody"}, mode="off")
     assert [mistake.partition(": ")[0] for mistake in mistakes(loaded)] == [
         "policies[0].mode",
@@ -133,7 +133,7 @@ def test_as_a_policy_it_has_a_name_of_its_own(shadowed):
 
 
 def test_none(one_policy):
-    """Without a shadow, nobody is asked besides."""
+    """Without a shadow, nobody is called besides."""
     policy, _ = one_policy()
     assert (policy.shadow, shadow_of(policy)) == (None, None)
 

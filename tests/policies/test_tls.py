@@ -34,7 +34,7 @@ def tls(load_documents, worker):
 
 
 def test_no_tls(load_documents, worker):
-    """Without the field, a worker is asked in plain text."""
+    """Without the field, a worker is called in plain text."""
     assert load_documents(worker({"spec.grpc.tls": ...})).workers["labels"].grpc.tls is None
 
 
@@ -132,7 +132,7 @@ def test_who_has_to_be_proven(tls, target, name):
     ],
 )
 def test_mistakes(load_documents, worker, mistakes, said, expected):
-    """Each mistake has its path, and the Worker is left out: nothing is asked in plain text because TLS is wrong."""
+    """Each mistake has its path, and the Worker is left out: nothing is called in plain text because TLS is wrong."""
     loaded = load_documents(worker({"spec.grpc.tls": said}))
     assert mistakes(loaded) == [expected]
     assert loaded.workers == {}

@@ -158,7 +158,7 @@ def test_no_rules_no_entry():
         ([policy("a.x.y", timeout=0.5)], 0.5, 2),
         ([policy("a.x.y", timeout=1), policy("b.x.y", timeout=2.5)], 3.5, 5),
         ([policy(f"{name}.x.y", timeout=2, reinvocation_policy=IF_NEEDED) for name in "ab"], 8, 9),
-        # Nobody after it changes anything, so the gateway asks it once.
+        # Nobody after it changes anything, so the gateway calls it once.
         ([policy("a.x.y", timeout=10, reinvocation_policy=IF_NEEDED)], 10, 11),
         ([policy("a.x.y", timeout=10, isolate=True)], 10, 11),
         ([policy("a.x.y", timeout=29)], 29, 30),

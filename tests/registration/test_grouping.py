@@ -55,10 +55,10 @@ def test_groups_are_those_of_a_plain_comparison(drawn):
 
 def test_equal_rules_are_compared_once(monkeypatch):
     """However many policies have them: two thousand of five kinds ask for what five name."""
-    asked = []
+    called = []
     named = grouping._named
-    monkeypatch.setattr(grouping, "_named", lambda *what: asked.append(what) or named(*what))
+    monkeypatch.setattr(grouping, "_named", lambda *what: called.append(what) or named(*what))
     kinds = [on(f"CREATE apps v{n} deployments") for n in range(5)]
     policies = tuple(policy(f"p{n}.b.c", phase=Phase.VALIDATING, index=n, rules=kinds[n % 5]) for n in range(2_000))
     assert len(make_entries(Configuration(validating=policies)).validating) == 5
-    assert len(asked) < 200
+    assert len(called) < 200

@@ -10,7 +10,7 @@ from gateway.review.answers import AnswerError, read_answer
 from tests.docs.pages import pages
 
 CASES = [*map(json.loads, (Path(__file__).parent / "cases" / "answers.jsonl").read_text().split("\n")[:-1])]
-"""``review`` is the version that was asked in, ``body`` the answer; ``error`` what was said of it, else ``allowed``."""
+"""``review`` is the version of the request, ``body`` the answer; ``error`` the error about it, else ``allowed``."""
 
 OTHER_KINDS = ("DeleteOptions", "GetOptions", "ListOptions", "Status", "WatchEvent")
 """Kinds that every scheme has."""
@@ -27,9 +27,9 @@ MISSING = "failed to call webhook: Object 'apiVersion' is missing"
 
 def outcome(case):
     """What becomes of an answer here."""
-    asked = {"uid": "U", "api_version": f"admission.k8s.io/{case['review']}", "mutating": case["mutating"]}
+    called = {"uid": "U", "api_version": f"admission.k8s.io/{case['review']}", "mutating": case["mutating"]}
     try:
-        return {"allowed": read_answer(case["body"].encode(), **asked).allowed}
+        return {"allowed": read_answer(case["body"].encode(), **called).allowed}
     except AnswerError as error:
         return {"error": str(error)}
 

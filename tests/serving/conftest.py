@@ -34,14 +34,14 @@ WAIT_SECONDS = 20
 
 
 class Recorder:
-    """A judge that answers at once and keeps what it was asked; and the counter of the front's events."""
+    """A judge that answers at once and keeps what it was called; and the counter of the front's events."""
 
     def __init__(self):
-        self.asked = []
+        self.called = []
         self.events = []
 
     async def __call__(self, target, body, started, ends, *, overloaded, traceparent):
-        self.asked.append((target, body, started, ends, overloaded))
+        self.called.append((target, body, started, ends, overloaded))
         return HttpReply(status=200, body=b'{"judged": %d}' % len(body))
 
     def count(self, metric, label, amount=1):

@@ -105,7 +105,7 @@ def test_a_failed_check_is_a_503_that_says_which_and_why(admin, target):
 
 
 def test_a_note_is_no_failure(admin):
-    """What is to be said about a check that holds is said when somebody asks, and keeps nobody away."""
+    """What is to be said about a check that holds is said when somebody calls, and keeps nobody away."""
     admin.notes = {"config": "the last good one is served"}
     assert admin.get("/readyz")[::2] == (200, "ok\n")
     expected = "[+]config ok: the last good one is served\n[+]certificates ok\nreadyz check passed\n"

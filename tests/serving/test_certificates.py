@@ -86,12 +86,12 @@ def test_keys_are_for_their_owner_only(directory):
     assert sorted(contents(directory)) == list(FILES)
 
 
-@pytest.mark.parametrize("asked", [[SERVICE], ["LOCALHOST"], [], [SERVICE, "::1", "0:0:0:0:0:0:0:1"]])
-def test_good_ones_are_kept(directory, asked):
-    """Asked again for names that are covered, in whatever spelling, nothing is written."""
+@pytest.mark.parametrize("called", [[SERVICE], ["LOCALHOST"], [], [SERVICE, "::1", "0:0:0:0:0:0:0:1"]])
+def test_good_ones_are_kept(directory, called):
+    """Called again for names that are covered, in whatever spelling, nothing is written."""
     ensure_development_certificates(directory, [SERVICE], now=NOW)
     before = contents(directory)
-    ensure_development_certificates(directory, asked, now=NOW + timedelta(days=100))
+    ensure_development_certificates(directory, called, now=NOW + timedelta(days=100))
     assert contents(directory) == before
 
 
@@ -232,15 +232,15 @@ print(ensure_development_certificates(pathlib.Path(sys.argv[1]), sys.argv[2:]).c
 @pytest.mark.integration
 def test_processes_that_start_together_agree(directory):
     """Processes at the same moment end up with one CA, one key, and a certificate that covers all their names."""
-    asked = [f"gateway-{number}.svc" for number in range(6)]
+    called = [f"gateway-{number}.svc" for number in range(6)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen([sys.executable, "-c", MAKE, str(directory), each], **pipes) for each in asked]
+    processes = [subprocess.Popen([sys.executable, "-c", MAKE, str(directory), each], **pipes) for each in called]
     for process in processes:
         process.stdin.write("now\n")
         process.stdin.flush()
     bundles = {process.communicate(timeout=120)[0] for process in processes}
     made = ensure_development_certificates(directory)
     assert bundles == {made.ca_bundle + "\n"}
-    assert set(asked) <= names(read(made.cert_file))
-    verify(made, asked[-1], datetime.now(UTC))
+    assert set(called) <= names(read(made.cert_file))
+    verify(made, called[-1], datetime.now(UTC))
     assert sorted(contents(directory)) == list(FILES)

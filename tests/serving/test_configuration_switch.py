@@ -68,7 +68,7 @@ def stand(loaded, workers=None, **availabilities):
 
 
 def members(loaded):
-    """Who judges: each policy's name, its settings, and whether it can be asked."""
+    """Who judges: each policy's name, its settings, and whether it can be called."""
     plan = loaded.plan(Target(Phase.VALIDATING))
     return [(each.policy.policy, each.policy.settings, each.unavailable is None) for each in plan.members]
 
@@ -120,7 +120,7 @@ async def reloaded(rollout, *policies, worker=NOWHERE, **availabilities):
 
 
 async def test_who_is_refused_keeps_its_last_good_version_and_the_others_change(rollout):
-    """The policy of that name is asked as it was, at its place in the new chain; whoever is new there fails."""
+    """The policy of that name is called as it was, at its place in the new chain; whoever is new there fails."""
     new = [judging("new"), judging("b", settings=TWO, index=1), judging("a", settings=TWO, index=2)]
     loaded = await reloaded(rollout, *new, new=REFUSED, b="2", a=REFUSED)
     assert members(loaded) == [("new", b"{}", False), ("b", TWO, True), ("a", b"{}", True)]
@@ -173,7 +173,7 @@ async def test_a_last_good_version_that_its_worker_gives_up_is_none(rollout):
     assert members(loaded) == [("a", THREE, False)]
 
 
-async def test_versions_of_one_worker_name_are_asked_where_each_was(rollout):
+async def test_versions_of_one_worker_name_are_called_where_each_was(rollout):
     """Two policies whose last good versions name Workers of one name, that were not the same, keep one each."""
     moved = replace(NOWHERE, queue=QueueTarget(stream="elsewhere", key_file=""))
     await reloaded(rollout, judging("a", settings=TWO), "b", worker=moved, a=REFUSED, b="2")

@@ -20,7 +20,7 @@ def refused(name, why=UnavailableReason.SETTINGS, *, last_good=False, message="n
 
 
 def loaded(*unavailable, configured=True):
-    """A configuration of which these policies cannot be asked."""
+    """A configuration of which these policies cannot be called."""
     return SimpleNamespace(unavailable=lambda: unavailable, has=lambda policy: configured)
 
 

@@ -1,4 +1,4 @@
-"""The driver leaves nothing behind: no ask, no timer, no body, however a review ends."""
+"""The driver leaves nothing behind: no call, no timer, no body, however a review ends."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ from tests.integration.process import WAIT_SECONDS
 from tests.world import condition, plan, policy, request, when_authorized
 
 CACHE = Cache(ttl=60.0)
-"""Of policies whose verdicts are asked of the cache first."""
+"""Of policies whose verdicts are called of the cache first."""
 
 
 class Silent:
@@ -30,13 +30,13 @@ class Silent:
         self.calls = {}
         self.disagreements = []
 
-    def known(self, ask):
+    def known(self, policy_call):
         return None
 
-    def call(self, ask, reply):
-        self.open.add(ask.id)
-        self.calls[ask.id] = ask
-        return lambda: self.open.discard(ask.id)
+    def call(self, policy_call, reply):
+        self.open.add(policy_call.id)
+        self.calls[policy_call.id] = policy_call
+        return lambda: self.open.discard(policy_call.id)
 
     def disagreed(self, call, version):
         self.disagreements.append((call.id, version))
@@ -45,33 +45,35 @@ class Silent:
 class Prompt:
     """Workers that allow in the next turn of the loop."""
 
-    def known(self, ask):
+    def known(self, policy_call):
         return None
 
-    def call(self, ask, reply):
-        return asyncio.get_running_loop().call_soon(reply.answered, ask, Allow()).cancel
+    def call(self, policy_call, reply):
+        return asyncio.get_running_loop().call_soon(reply.answered, policy_call, Allow()).cancel
 
 
 class Knowing:
     """A cache that has every verdict, and nobody behind it."""
 
-    def known(self, ask):
+    def known(self, policy_call):
         return Allow(warnings=("known",)), Origin(source=Source.MEMORY, age=2.0)
 
 
 class Tardy(Prompt):
     """Workers that fail in the next turn of the loop, behind a cache that has a stale verdict."""
 
-    def call(self, ask, reply):
+    def call(self, policy_call, reply):
         loop = asyncio.get_running_loop()
-        loop.call_soon(reply.fallback, ask, Allow(), Origin(source=Source.STALE, age=60.0))
-        return loop.call_soon(reply.answered, ask, Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")).cancel
+        loop.call_soon(reply.fallback, policy_call, Allow(), Origin(source=Source.STALE, age=60.0))
+        return loop.call_soon(
+            reply.answered, policy_call, Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
+        ).cancel
 
 
 class Misshapen:
     """An asker with a mistake in it: each method does what the test says."""
 
-    def __init__(self, known=lambda ask: None, call=lambda ask, reply: None):
+    def __init__(self, known=lambda policy_call: None, call=lambda policy_call, reply: None):
         self.known = known
         self.call = call
 
@@ -114,8 +116,8 @@ async def test_an_unreadable_review_is_freed(uncollected):
     assert gone() is None
 
 
-async def test_who_hangs_up_leaves_no_ask_open():
-    """A review whose API server hangs up has its asks cancelled."""
+async def test_who_hangs_up_leaves_no_call_open():
+    """A review whose API server hangs up has its calls cancelled."""
     policy_caller = Silent()
     deciding = asyncio.create_task(driver(policy_caller, request()).decide())
     await asyncio.sleep(0)
@@ -126,8 +128,8 @@ async def test_who_hangs_up_leaves_no_ask_open():
     assert policy_caller.open == set()
 
 
-async def test_what_was_asked_early_is_cancelled_by_the_event_that_decides():
-    """The first policy denies; the others, and the timer of their asks, are gone with that."""
+async def test_what_was_called_early_is_cancelled_by_the_event_that_decides():
+    """The first policy denies; the others, and the timer of their calls, are gone with that."""
     policy_caller = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
     driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=policy_caller)
@@ -185,25 +187,25 @@ class Half(Silent):
     def __init__(self, policy):
         super().__init__()
         self.policy = policy
-        self.asked = []
+        self.called = []
 
-    def known(self, ask):
-        return (Deny(), Origin(source=Source.MEMORY)) if ask.policy.policy == self.policy else None
+    def known(self, policy_call):
+        return (Deny(), Origin(source=Source.MEMORY)) if policy_call.policy.policy == self.policy else None
 
-    def call(self, ask, reply):
-        self.asked.append(ask.policy.policy)
-        return super().call(ask, reply)
+    def call(self, policy_call, reply):
+        self.called.append(policy_call.policy.policy)
+        return super().call(policy_call, reply)
 
 
-async def test_what_is_known_spares_the_other_asks():
-    """A denial that is at hand is told before anybody is prefetched, so nobody behind it is asked at all."""
+async def test_what_is_known_spares_the_other_calls():
+    """A denial that is at hand is told before anybody is prefetched, so nobody behind it is called at all."""
     policy_caller = Half("one")
     engine = Engine(
         request(), plan(policy("one", cache=CACHE), policy("two", index=1, cache=CACHE)), ends=monotonic() + 9
     )
     decision = await Driver("u1", engine, caller=policy_caller).decide()
     assert not decision.response.allowed
-    assert policy_caller.asked == []
+    assert policy_caller.called == []
 
 
 async def test_a_stale_verdict_stands_in_for_a_failure():
@@ -218,8 +220,8 @@ async def test_a_stale_verdict_stands_in_for_a_failure():
     [
         object(),
         Misshapen(known=_raise),
-        Misshapen(known=lambda ask: 5),
-        Misshapen(call=lambda ask: None),
+        Misshapen(known=lambda policy_call: 5),
+        Misshapen(call=lambda policy_call: None),
         Misshapen(call=_raise),
     ],
     ids=["no asker", "known raises", "known is odd", "ask has another shape", "ask raises"],
@@ -239,7 +241,7 @@ async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(policy_caller,
     assert {entry["log_level"] for entry in logs} == {"error"}
 
 
-async def test_an_ask_that_cannot_be_cancelled_disturbs_nobody(logs):
+async def test_an_call_that_cannot_be_cancelled_disturbs_nobody(logs):
     """Who hangs up has hung up, whatever the asker gave for cancelling."""
     deciding = asyncio.create_task(driver(Misshapen(), request()).decide())
     await asyncio.sleep(0)
@@ -255,36 +257,36 @@ CONDITIONAL = {"match_conditions": (condition(when_authorized(CHECK)),)}
 
 
 class Said:
-    """An authorizer that has one answer, and remembers who was asked about."""
+    """An authorizer that has one answer, and remembers who was called about."""
 
     def __init__(self, authorization):
         self.authorization = authorization
-        self.asked = []
+        self.called = []
 
-    def authorize(self, ask, found):
-        self.asked.append((ask.check, ask.user.username))
+    def authorize(self, policy_call, found):
+        self.called.append((policy_call.check, policy_call.user.username))
         asyncio.get_running_loop().call_soon(found, self.authorization)
 
 
 class Broken:
     """An authorizer with a mistake in it."""
 
-    def authorize(self, ask, found):
-        raise KeyError(ask)
+    def authorize(self, policy_call, found):
+        raise KeyError(policy_call)
 
 
 @pytest.mark.parametrize(("allowed", "matched"), [(True, True), (False, False)])
-async def test_an_authorizer_is_asked_and_its_answer_decides(allowed, matched):
+async def test_an_authorizer_is_called_and_its_answer_decides(allowed, matched):
     """A matchCondition's authorizer is whoever the driver was given."""
     authorizer = Said(Authorization(allowed=allowed))
     on = request(userInfo={"username": "alice"})
     decision = await driver(Prompt(), on, authorizer=authorizer, **CONDITIONAL).decide()
-    assert authorizer.asked == [(CHECK, "alice")]
+    assert authorizer.called == [(CHECK, "alice")]
     assert decision.calls[0].matched is matched
 
 
-async def test_outside_a_cluster_a_condition_that_asks_for_an_authorization_is_an_error():
-    """There is nobody to ask: CONDITION_ERROR, which says so."""
+async def test_outside_a_cluster_a_condition_that_calls_for_an_authorization_is_an_error():
+    """There is nobody to call: CONDITION_ERROR, which says so."""
     decision = await driver(Prompt(), request(), **CONDITIONAL).decide()
     assert decision.calls[0].answer.reason is Reason.CONDITION_ERROR
     assert "does not run in a cluster" in decision.response.status.message
@@ -297,7 +299,7 @@ async def test_an_authorizer_with_a_mistake_is_an_error_of_the_condition():
     assert not decision.response.allowed
 
 
-async def test_a_review_that_asked_for_an_authorization_is_freed(uncollected):
+async def test_a_review_that_called_for_an_authorization_is_freed(uncollected):
     """No circle through what the authorizer was given."""
     driving = driver(Prompt(), request(), authorizer=Said(Authorization(allowed=True)), **CONDITIONAL)
     assert (await driving.decide()).response.allowed

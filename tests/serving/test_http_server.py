@@ -70,7 +70,7 @@ def test_an_entry_is_judged_as_such(serve):
     """The path of an entry that there is reaches the judge with its name."""
     served = serve(entries=[Target(Phase.VALIDATING, "group.a.example.com")])
     assert served.post(path="/validate/group.a.example.com?timeout=10s")[0] == 200
-    assert served.judge.asked[0][0] == (Phase.VALIDATING, "group.a.example.com")
+    assert served.judge.called[0][0] == (Phase.VALIDATING, "group.a.example.com")
 
 
 def test_an_entry_that_vanishes_while_its_body_comes_is_a_404(serve):
@@ -101,9 +101,9 @@ def test_recorded_requests_reach_the_judge_as_they_were_sent(serve, recordings, 
         status, headers, reply = answered(connection)
         assert (status, headers["Content-Type"]) == (200, "application/json")
         assert json.loads(reply) == {"judged": len(body)}
-        target, received, *_ = served.judge.asked[-1]
+        target, received, *_ = served.judge.called[-1]
         assert (target.phase.value, target.entry, received) == (recording["phase"], None, body)
-    assert len(served.judge.asked) == len(http1) > 100
+    assert len(served.judge.called) == len(http1) > 100
     assert served.front.connections == 1
 
 
@@ -128,7 +128,7 @@ def test_the_budget_is_that_of_the_target(serve, answered, target, seconds):
     # In one piece: of the shortest budget, a body that comes later may have missed it.
     connection.sendall(post_head("Content-Length: 2", target=target) + b"{}")
     assert answered(connection)[0] == 200
-    _, _, started, ends, _ = served.judge.asked[0]
+    _, _, started, ends, _ = served.judge.called[0]
     assert ends - started == pytest.approx(seconds)
 
 
@@ -164,7 +164,7 @@ def test_a_chunked_body_is_put_together(serve, answered):
     connection = served.tls()
     connection.sendall(post_head("Transfer-Encoding: chunked") + chunked(b'{"a"', b": 1", b"}"))
     assert answered(connection)[0] == 200
-    assert served.judge.asked[0][1] == b'{"a": 1}'
+    assert served.judge.called[0][1] == b'{"a": 1}'
 
 
 def test_a_body_that_comes_slowly_is_put_together(serve, answered):
@@ -174,7 +174,7 @@ def test_a_body_that_comes_slowly_is_put_together(serve, answered):
     for byte in post_head("Content-Length: 8") + b'{"a": 1}':
         connection.sendall(bytes([byte]))
     assert answered(connection)[0] == 200
-    assert served.judge.asked[0][1] == b'{"a": 1}'
+    assert served.judge.called[0][1] == b'{"a": 1}'
 
 
 def test_continue_is_said_to_who_waits_for_it(serve, answered):
@@ -206,7 +206,7 @@ def test_a_connection_serves_many_requests(serve):
         response.read()
         assert (response.status, response.headers["Connection"]) == (200, None)
     assert served.front.connections == 1
-    assert len(served.judge.asked) == 1000
+    assert len(served.judge.called) == 1000
 
 
 def test_a_body_of_just_the_limit_is_judged(serve):
@@ -252,7 +252,7 @@ def test_each_row_of_the_table(serve, logs, request_of, status, refusal, says):
     assert (headers["Allow"] == "POST") is (status == 405)
     assert headers["Retry-After"] is None
     assert served.events == [("refused", refusal)]
-    assert served.judge.asked == []
+    assert served.judge.called == []
     assert served.is_well()
     assert [entry["refusal"] for entry in logs] == [refusal.value]
 
@@ -278,7 +278,7 @@ def test_not_knowing_is_not_allowing(serve):
         assert is_one_line(headers, body)
         assert b"no configuration has been loaded from /etc/policies yet" in body
     assert served.post(path="/other")[0] == 404
-    assert served.judge.asked == []
+    assert served.judge.called == []
     served.routes.not_ready = None
     assert served.is_well()
 
@@ -339,7 +339,7 @@ def test_too_large_in_chunks_is_told_as_well(serve, answered, uid):
 
 
 def test_too_large_is_told_to_who_waits_to_send_it(serve, answered):
-    """A client that asks whether it may send too much hears no, and has sent nothing."""
+    """A client that calls whether it may send too much hears no, and has sent nothing."""
     served = serve()
     connection = served.tls()
     connection.sendall(post_head("Content-Length: 20000001", "Expect: 100-continue"))
@@ -414,7 +414,7 @@ def test_a_body_that_does_not_arrive_is_a_408(serve, answered, logs):
     assert is_one_line(headers, body)
     assert b"4 of 1000 bytes" in body
     assert connection.recv(1) == b""
-    assert served.judge.asked == []
+    assert served.judge.called == []
     assert [entry["refusal"] for entry in logs] == ["body_time"]
 
 
@@ -610,7 +610,7 @@ def test_client_certificates_are_required_where_there_is_a_ca_for_them(serve, ce
     served.client_context.load_cert_chain(certificates.cert_file, certificates.key_file)
     with pytest.raises((ssl.SSLError, OSError)):
         served.post()
-    assert served.judge.asked == []
+    assert served.judge.called == []
 
 
 def test_without_file_descriptors_accepting_pauses(serve, logs, monkeypatch):

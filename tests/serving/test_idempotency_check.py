@@ -23,22 +23,22 @@ NAMED_AS_A_SET = "policies that are idempotent one by one change their common re
 
 
 class Workers:
-    """Answers in the next turn of the loop, as ``behaviours`` say. ``asked`` are short names, in order."""
+    """Answers in the next turn of the loop, as ``behaviours`` say. ``called`` are short names, in order."""
 
     def __init__(self, behaviours):
         self.behaviours = behaviours
-        self.asked = []
+        self.called = []
 
-    def known(self, ask):
+    def known(self, policy_call):
         return None
 
-    def call(self, ask, reply):
-        self.asked.append(ask.policy.policy)
-        behaviour = self.behaviours[ask.policy.policy]
-        answer = behaviour(json.loads(ask.document.content)) if callable(behaviour) else behaviour
+    def call(self, policy_call, reply):
+        self.called.append(policy_call.policy.policy)
+        behaviour = self.behaviours[policy_call.policy.policy]
+        answer = behaviour(json.loads(policy_call.document.content)) if callable(behaviour) else behaviour
         if answer is None:
             return lambda: None
-        return asyncio.get_running_loop().call_soon(reply.answered, ask, answer).cancel
+        return asyncio.get_running_loop().call_soon(reply.answered, policy_call, answer).cancel
 
 
 class Configuration:
@@ -76,7 +76,7 @@ def at_once(monkeypatch):
 
 
 def count(document):
-    """Counts in a label how often it was asked: never the same twice."""
+    """Counts in a label how often it was called: never the same twice."""
     seen = document["object"]["metadata"]["labels"].get("count", "0")
     return patch({"op": "add", "path": "/metadata/labels/count", "value": str(int(seen) + 1)})
 
@@ -113,7 +113,7 @@ async def test_an_idempotent_policy_is_stable(logs):
     """One that leaves its own result alone is counted so, and named nowhere."""
     loaded = await checked([policy("a")], {"a": label("a")})
     assert (loaded.named, loaded.results, logs) == ([("a", STABLE)], [STABLE], [])
-    assert loaded.workers.asked == ["a", "a"]
+    assert loaded.workers.called == ["a", "a"]
 
 
 async def test_a_policy_that_changes_its_own_result_is_named_with_both_patches(logs):
@@ -156,23 +156,23 @@ async def test_a_policy_that_denies_its_own_result_is_named(logs):
 
 
 @pytest.mark.parametrize(
-    ("effects", "dry_run", "asked"),
+    ("effects", "dry_run", "called"),
     [
         (SideEffects.NONE, False, True),
         (SideEffects.NONE_ON_DRY_RUN, True, True),
         (SideEffects.NONE_ON_DRY_RUN, False, False),
     ],
 )
-async def test_who_has_side_effects_is_never_asked_again(effects, dry_run, asked):
+async def test_who_has_side_effects_is_never_called_again(effects, dry_run, called):
     """Neither alone nor in the set; the others are."""
     policies = [policy("a", side_effects=effects), policy("b", index=1)]
     loaded = await checked(policies, {"a": label("a"), "b": label("b")}, on=request(dryRun=dry_run))
-    assert ("a" in loaded.workers.asked) is asked
-    assert "b" in loaded.workers.asked
+    assert ("a" in loaded.workers.called) is called
+    assert "b" in loaded.workers.called
 
 
 async def test_only_side_effects_are_no_patrol():
-    """A review in which nobody may be asked again is not checked, and not counted."""
+    """A review in which nobody may be called again is not checked, and not counted."""
     loaded = await checked([policy("a", side_effects=SideEffects.NONE_ON_DRY_RUN)], {"a": label("a")})
     assert (loaded.named, loaded.results) == ([], [])
 
@@ -185,16 +185,16 @@ async def test_only_side_effects_are_no_patrol():
 async def test_what_changed_nothing_is_not_patrolled(phase, answer):
     """Only allowed mutations are."""
     loaded = await checked([policy("a", phase=phase)], {"a": answer})
-    assert (loaded.workers.asked, loaded.results) == ([], [])
+    assert (loaded.workers.called, loaded.results) == ([], [])
 
 
 @pytest.mark.parametrize(
-    ("share", "drawn", "asked"), [(0.0, 0.0, False), (0.5, 0.5, False), (0.5, 0.49, True), (1.0, 0.999, True)]
+    ("share", "drawn", "called"), [(0.0, 0.0, False), (0.5, 0.5, False), (0.5, 0.49, True), (1.0, 0.999, True)]
 )
-async def test_a_share_is_patrolled(share, drawn, asked):
+async def test_a_share_is_patrolled(share, drawn, called):
     """0 is none, 1 is all."""
     loaded = await checked([policy("a")], {"a": label("a")}, share=share, draw=lambda: drawn)
-    assert bool(loaded.results) is asked
+    assert bool(loaded.results) is called
 
 
 async def test_a_failure_says_nothing_about_a_policy(logs):
@@ -210,10 +210,10 @@ async def test_a_worker_that_hangs_ends_with_its_own_timeout():
     assert loaded.named == [("a", FAILED)]
 
 
-async def test_a_policy_that_is_not_configured_any_more_is_not_asked():
+async def test_a_policy_that_is_not_configured_any_more_is_not_called():
     """The configuration has changed since: the same name may be another policy."""
     loaded = await checked([policy("a")], {"a": label("a")}, in_force=[policy("a")])
-    assert (loaded.workers.asked, loaded.named, loaded.results) == ([], [], [STABLE])
+    assert (loaded.workers.called, loaded.named, loaded.results) == ([], [], [STABLE])
 
 
 async def test_reinvocation_leaves_one_question_for_each_policy():

@@ -10,15 +10,15 @@ PHASE = Phase.VALIDATING
 
 
 class Standings:
-    """What is in force, and how often that was asked."""
+    """What is in force, and how often that was called."""
 
     def __init__(self):
-        self.asked = 0
+        self.called = 0
         self.known = {}
         self.versions = {}
 
     def __call__(self, phase):
-        self.asked += 1
+        self.called += 1
         return PoliciesInForce(availabilities=self.known, versions=self.versions)
 
 
@@ -33,10 +33,10 @@ def test_a_change_of_standings_makes_no_plan():
     plans = plans_of(policy("a", phase=PHASE), policy("b", phase=PHASE))
     for _ in range(100):
         plans.availabilities_changed()
-    assert in_force.asked == 0
+    assert in_force.called == 0
     first = plans.of(Target(PHASE), in_force)
     assert plans.of(Target(PHASE), in_force) is first
-    assert in_force.asked == 1
+    assert in_force.called == 1
 
 
 def test_a_plan_has_the_standings_of_its_moment():

@@ -1,4 +1,4 @@
-"""Shadows: what another worker would have said is asked afterwards, compared, and obeyed by nobody."""
+"""Shadows: what another worker would have said is called afterwards, compared, and obeyed by nobody."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def shadowed(name, **fields):
 class Configuration:
     """A configuration with these policies; their shadows answer as ``behaviours`` say, by the name of their policy.
 
-    ``asked`` are those names with the documents, in order; ``held`` counts who holds it. Also counts, as Events.
+    ``called`` are those names with the documents, in order; ``held`` counts who holds it. Also counts, as Events.
     """
 
     def __init__(self, policies, behaviours, availability=None):
@@ -44,7 +44,7 @@ class Configuration:
         self.behaviours = behaviours
         self.availability = availability or Described(version="2")
         self.namespaces = {}
-        self.asked = []
+        self.called = []
         self.cancelled = 0
         self.held = 0
         self.results = []
@@ -69,17 +69,17 @@ class Configuration:
         assert metric is SHADOW_COMPARISONS
         self.results.append((name.removeprefix("test/").split(".")[0], result))
 
-    def known(self, ask):
+    def known(self, policy_call):
         return None
 
-    def call(self, ask, reply):
-        document = json.loads(ask.document.content)
-        self.asked.append((ask.policy.policy, document))
-        behaviour = self.behaviours[ask.policy.policy]
+    def call(self, policy_call, reply):
+        document = json.loads(policy_call.document.content)
+        self.called.append((policy_call.policy.policy, document))
+        behaviour = self.behaviours[policy_call.policy.policy]
         answer = behaviour(document) if callable(behaviour) else behaviour
         if answer is None:
             return self._cancel
-        return asyncio.get_running_loop().call_soon(reply.answered, ask, answer).cancel
+        return asyncio.get_running_loop().call_soon(reply.answered, policy_call, answer).cancel
 
     def disagreed(self, call, version):
         pass
@@ -139,7 +139,7 @@ async def test_what_becomes_of_the_request_is_compared(phase, said, shadow, resu
     """Allowed or denied, and with which code; whatever people read is no difference."""
     loaded = await compared([shadowed("a", phase=phase)], {"a": said}, {"a-next": shadow})
     assert loaded.results == [("a", result)]
-    assert [name for name, _ in loaded.asked] == ["a-next"]
+    assert [name for name, _ in loaded.called] == ["a-next"]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ async def test_a_shadow_sees_what_its_policy_saw():
     policies = [shadowed("a"), shadowed("b", index=1), shadowed("c", index=2)]
     says = {name: label(name) for name in "abc"}
     loaded = await compared(policies, says, {f"{name}-next": label("other") for name in "abc"})
-    seen = {name: document["object"]["metadata"]["labels"] for name, document in loaded.asked}
+    seen = {name: document["object"]["metadata"]["labels"] for name, document in loaded.called}
     assert seen == {"a-next": {}, "b-next": {"a": "1"}, "c-next": {"a": "1", "b": "1"}}
     assert sorted(loaded.results) == [("a", DIFFERENT), ("b", DIFFERENT), ("c", DIFFERENT)]
 
@@ -189,13 +189,13 @@ async def test_the_document_is_the_very_same():
     contents = []
 
     class Recording(Configuration):
-        def call(self, ask, reply):
-            contents.append(ask.document.content)
-            return super().call(ask, reply)
+        def call(self, policy_call, reply):
+            contents.append(policy_call.document.content)
+            return super().call(policy_call, reply)
 
     loaded = Recording([chosen], {"a-next": Allow()})
     await compare(decision, loaded)
-    assert contents == [world.asks[0][1].document.content]
+    assert contents == [world.calls[0][1].document.content]
 
 
 async def test_a_shadow_sees_as_much_as_it_claims():
@@ -206,7 +206,7 @@ async def test_a_shadow_sees_as_much_as_it_claims():
         writes=Writes(granted=PointerSet([("metadata", "labels", "b")])),
     )
     loaded = await compared([shadowed("a")], {"a": label("a")}, {"a-next": label("a")}, availability=narrow)
-    ((_, document),) = loaded.asked
+    ((_, document),) = loaded.called
     assert document["object"] == {"metadata": {"labels": {}}}
     assert loaded.results == [("a", FAILED)]
 
@@ -220,7 +220,7 @@ async def test_each_turn_of_a_policy_is_compared():
     policies = [shadowed("a", reinvocation_policy=ReinvocationPolicy.IF_NEEDED), policy("b", index=1)]
     loaded = await compared(policies, {"a": follow, "b": label("b")}, {"a-next": follow})
     assert loaded.results == [("a", SAME)] * 2
-    labels = [document["object"]["metadata"]["labels"] for _, document in loaded.asked]
+    labels = [document["object"]["metadata"]["labels"] for _, document in loaded.called]
     assert labels == [{}, {"a": "0", "b": "1"}]
 
 
@@ -235,7 +235,7 @@ async def test_a_request_without_an_object_is_compared():
     on = request(operation="DELETE", object=None, oldObject={"metadata": {"name": "p"}})
     loaded = await compared([shadowed("a")], {"a": Allow()}, {"a-next": Allow()}, on=on)
     assert loaded.results == [("a", SAME)]
-    assert loaded.asked[0][1]["object"] is None
+    assert loaded.called[0][1]["object"] is None
 
 
 @pytest.mark.parametrize(
@@ -247,21 +247,21 @@ async def test_a_request_without_an_object_is_compared():
     ],
     ids=["no shadow", "not matched", "behind a denial"],
 )
-async def test_without_a_verdict_nobody_is_asked(policies):
+async def test_without_a_verdict_nobody_is_called(policies):
     """Who has no shadow, or has not judged, is not compared."""
     loaded = await compared(policies, {"a": Allow(), "b": Deny()}, {})
-    assert (loaded.asked, loaded.results) == ([], [])
+    assert (loaded.called, loaded.results) == ([], [])
 
 
 @pytest.mark.parametrize("answer", [AWAY, patch({"op": "remove", "path": "/nothing"})], ids=["away", "invalid patch"])
 async def test_a_failure_is_compared_with_nothing(answer):
     """An error is not a verdict: what the policy would have said, nobody knows."""
     loaded = await compared([shadowed("a")], {"a": answer}, {"a-next": Allow()})
-    assert (loaded.asked, loaded.results) == ([], [])
+    assert (loaded.called, loaded.results) == ([], [])
 
 
 @pytest.mark.parametrize(
-    ("effects", "dry_run", "asked"),
+    ("effects", "dry_run", "called"),
     [
         (SideEffects.NONE, False, True),
         (SideEffects.NONE, True, True),
@@ -269,12 +269,12 @@ async def test_a_failure_is_compared_with_nothing(answer):
         (SideEffects.NONE_ON_DRY_RUN, False, False),
     ],
 )
-async def test_side_effects_are_had_once(effects, dry_run, asked):
+async def test_side_effects_are_had_once(effects, dry_run, called):
     """A policy that changes something in the world with this request has no shadow for it."""
     policies = [shadowed("a", side_effects=effects)]
     loaded = await compared(policies, {"a": Allow()}, {"a-next": Allow()}, on=request(dryRun=dry_run))
-    assert bool(loaded.asked) is asked
-    assert bool(loaded.results) is asked
+    assert bool(loaded.called) is called
+    assert bool(loaded.results) is called
 
 
 async def test_a_difference_is_told_with_both_verdicts(logs):
@@ -285,7 +285,7 @@ async def test_a_difference_is_told_with_both_verdicts(logs):
     (entry,) = logged(logs, DIFFERS)
     assert entry["verdict"] == ["allows", 'add /metadata/labels/a = "1"', "warns: old words"]
     assert entry["shadow_verdict"] == ["denies (422): not any more", "warns: new words"]
-    assert (entry["policy"], entry["phase"], entry["source"]) == ("test/a.test.example.com", "mutating", "asked")
+    assert (entry["policy"], entry["phase"], entry["source"]) == ("test/a.test.example.com", "mutating", "called")
     assert (entry["worker"], entry["version"]) == ("worker-a", "1.4")
     assert (entry["shadow_worker"], entry["shadow_policy"], entry["shadow_version"]) == ("next", "a-next", "2.0")
     assert (entry["uid"], entry["resource"], entry["namespace"], entry["log_level"]) == ("u1", "pods", "t", "warning")
@@ -351,11 +351,11 @@ async def test_what_is_known_of_failures_is_bounded(logs, monkeypatch):
     assert len(logged(logs, FAILS)) == 3
 
 
-async def test_a_shadow_that_cannot_be_asked_fails(logs):
+async def test_a_shadow_that_cannot_be_called_fails(logs):
     """One that is not described, or whose settings are refused, is a failure of the shadow alone."""
     availability = Unavailable(why=UnavailableReason.SETTINGS, message="worker 'next' refuses the settings")
     loaded = await compared([shadowed("a")], {"a": Allow()}, {}, availability=availability)
-    assert (loaded.asked, loaded.results) == ([], [("a", FAILED)])
+    assert (loaded.called, loaded.results) == ([], [("a", FAILED)])
     assert logged(logs, FAILS)[0]["why"] == availability.message
 
 
@@ -369,16 +369,16 @@ async def test_a_shadow_that_hangs_ends_with_its_policys_timeout():
 async def test_a_policy_that_is_not_configured_any_more_is_not_compared():
     """The configuration has changed since: the same name may be another policy."""
     loaded = await compared([shadowed("a")], {"a": Allow()}, {"a-next": Allow()}, in_force=[shadowed("a")])
-    assert (loaded.asked, loaded.results) == ([], [])
+    assert (loaded.called, loaded.results) == ([], [])
 
 
 @pytest.mark.parametrize(
-    ("share", "drawn", "asked"), [(0.0, 0.0, False), (0.5, 0.5, False), (0.5, 0.49, True), (1.0, 0.999, True)]
+    ("share", "drawn", "called"), [(0.0, 0.0, False), (0.5, 0.5, False), (0.5, 0.49, True), (1.0, 0.999, True)]
 )
-async def test_a_share_is_compared(share, drawn, asked):
+async def test_a_share_is_compared(share, drawn, called):
     """0 is none, 1 is all."""
     loaded = await compared([shadowed("a")], {"a": Allow()}, {"a-next": Allow()}, share=share, draw=lambda: drawn)
-    assert bool(loaded.results) is asked
+    assert bool(loaded.results) is called
 
 
 async def test_changes_that_pass_the_limits_together_are_a_failure(logs):

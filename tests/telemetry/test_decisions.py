@@ -167,8 +167,8 @@ async def test_a_secret_is_never_logged(gateway, logs, name):
     """Neither a Secret's data nor what a policy wrote into it is in any log line, at debug, denied or failed."""
 
     async def review(request_, context):
-        asked = pb.ReviewRequest.FromString(request_).ask.policy
-        return CHANGES[name] if asked == "changes" else deny("no")
+        called = pb.ReviewRequest.FromString(request_).call.policy
+        return CHANGES[name] if called == "changes" else deny("no")
 
     async with scripted("changes", "denies", review=review) as target:
         policies = [policy("changes", rules=SECRETS), policy("denies", rules=SECRETS)]

@@ -136,7 +136,7 @@ def test_a_decision_is_counted(metrics, phase, answer, verdict, outcome):
     assert [value(metrics, "policy_verdicts_total", **labels, verdict=other) for other in others] == [0, 0]
 
 
-def test_a_policy_that_cannot_be_asked_is_counted_as_a_failure(metrics):
+def test_a_policy_that_cannot_be_called_is_counted_as_a_failure(metrics):
     """What it comes to is a failure."""
     labels = decided(metrics, Unavailable(message="x", why=UnavailableReason.UNDESCRIBED).failure)
     assert value(metrics, "policy_verdicts_total", **labels, verdict="failure") == 1
@@ -196,7 +196,7 @@ def test_a_write_outside_of_the_scope_is_a_failure_that_starts_at_zero(metrics):
     assert value(metrics, "policy_failures_total", **labels) == 1
 
 
-def test_early_asks_are_used_or_wasted(metrics):
+def test_early_calls_are_used_or_wasted(metrics):
     """Each prefetched call counts once: its answer counted for somebody, or for nobody."""
     sees_no_label = Inputs(places=PointerSet([("object", "metadata", "name")]))
     chain = [policy("one"), policy("two", index=1, inputs=sees_no_label), policy("three", index=2)]

@@ -81,7 +81,7 @@ class Reply:
         return self.answers[0]
 
 
-async def asked(workers, about, **fields):
+async def called(workers, about, **fields):
     """Put a question, wait for its answer, and tell, as the driver does, if it is of another version."""
     reply, call = Reply(), question(about, **fields)
     workers.call(call, reply)

@@ -49,7 +49,7 @@ def test_the_last_disagreement_counts():
 
 
 async def test_everybody_who_waits_is_woken():
-    """All that hold the worker hear of a disagreement, each as often as it asks."""
+    """All that hold the worker hear of a disagreement, each as often as it calls."""
     version_skew = VersionSkew(60.0, Clock())
     waiting = [asyncio.create_task(version_skew.beyond(0)) for _ in range(3)]
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Claims against grants: what counts, and which claims make a policy one that cannot be asked."""
+"""Claims against grants: what counts, and which claims make a policy one that cannot be called."""
 
 import pytest
 from hypothesis import given

@@ -69,7 +69,7 @@ async def test_claims_narrow_what_a_policy_is_shown_and_may_change():
 
 
 async def test_a_claim_beyond_the_grant_is_a_configuration_failure():
-    """The policy that it is about cannot be asked, and the message names worker, policy, places and remedy; others
+    """The policy that it is about cannot be called, and the message names worker, policy, places and remedy; others
     can be.
     """
     narrow = judge(inputs=inputs("/object/spec"))

@@ -1,4 +1,4 @@
-"""The contract's messages on one side, asks and answers on the other: each arm, each default, each mistake."""
+"""The contract's messages on one side, calls and answers on the other: each arm, each default, each mistake."""
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
@@ -18,8 +18,8 @@ CHARACTERS = 100
 FORMS = (ChangeKind.JSON_PATCH, ChangeKind.MERGE_PATCH, ChangeKind.OBJECT)
 
 
-def ask(phase=Phase.MUTATING, **fields):
-    """An ask of policy "one" to worker "worker-one"."""
+def call(phase=Phase.MUTATING, **fields):
+    """A call of policy "one" to worker "worker-one"."""
     document = hashed(b'{"operation":"CREATE"}')
     return PolicyCall(
         id=7, policy=policy("one", phase=phase, **fields), document=document, deadline=1.0, uid="u1", cancellable=True
@@ -33,22 +33,22 @@ def no_consumer(about, observed):
 
 def answer(*, meaningless=no_consumer, **fields):
     """What an Outcome of these fields says."""
-    return outcome_answer(ask(), pb.Outcome(**fields), characters=CHARACTERS, meaningless=meaningless)
+    return outcome_answer(call(), pb.Outcome(**fields), characters=CHARACTERS, meaningless=meaningless)
 
 
 def read(content):
     """What these bytes say, whatever their cache hint."""
-    return review_answer(ask(), content, characters=CHARACTERS, meaningless=lambda about, observed: None)
+    return review_answer(call(), content, characters=CHARACTERS, meaningless=lambda about, observed: None)
 
 
 @pytest.mark.parametrize("phase", Phase)
-def test_an_ask_holds_the_question(phase):
+def test_an_call_holds_the_question(phase):
     """Policy, phase, settings, document and uid are sent, and nothing else."""
-    sent = pb.ReviewRequest.FromString(review_request(ask(phase, settings=b'{"a":1}')))
-    expected = pb.Ask(
+    sent = pb.ReviewRequest.FromString(review_request(call(phase, settings=b'{"a":1}')))
+    expected = pb.PolicyCall(
         policy="one", phase=PHASES[phase], settings=b'{"a":1}', document=b'{"operation":"CREATE"}', uid="u1"
     )
-    assert sent == pb.ReviewRequest(ask=expected)
+    assert sent == pb.ReviewRequest(call=expected)
 
 
 def test_the_phases_are_kubernetes_two():
@@ -248,7 +248,7 @@ def test_a_damaged_answer_is_an_answer(message, at, byte):
 @pytest.mark.property
 @given(st.text(max_size=300), st.integers(1, 200))
 def test_one_line_is_one_line(text, characters):
-    """Whatever the text, one line of it holds no control character and is as short as asked, but for the ellipsis."""
+    """Whatever the text, one line of it holds no control character and is as short as called, but for the ellipsis."""
     line = one_line(text, characters)
     assert len(line) <= characters + 1
     assert len(line.splitlines()) <= 1 or {"\u2028", "\u2029"} & set(line)

@@ -14,7 +14,7 @@ from gateway.scopes.pointer_set import PointerSet
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.workers import ALLOW, description, scripted
 from tests.traffic import recordings
-from tests.transports.reaching import asked, configured, judge, working
+from tests.transports.reaching import called, configured, judge, working
 
 BESIDES = {"kind", "resource", "subResource", "operation", "dryRun"}
 
@@ -52,15 +52,15 @@ async def test_a_worker_is_sent_the_question_and_nothing_else():
     recorder = Recorder("judge")
     about = judge(settings=b'{"a":1}')
     async with recorder.served() as target, working(configured(about, labels=target)) as workers:
-        await asked(workers, about, content=b'{"operation":"CREATE"}')
-    expected = pb.Ask(
+        await called(workers, about, content=b'{"operation":"CREATE"}')
+    expected = pb.PolicyCall(
         policy="judge",
         phase=pb.PHASE_VALIDATING,
         settings=b'{"a":1}',
         document=b'{"operation":"CREATE"}',
         uid="u1",
     )
-    assert recorder.reviews == [pb.ReviewRequest(ask=expected).SerializeToString()]
+    assert recorder.reviews == [pb.ReviewRequest(call=expected).SerializeToString()]
     assert {name for _, metadata in recorder.everything for name in metadata} <= {"user-agent", "accept-encoding"}
 
 
@@ -79,8 +79,8 @@ async def test_only_what_is_declared_leaves_the_process(claimed):
             body, labels = _planted(recording)
             review = decode(body)
             document = DocumentBuilder(review).of(inputs, None, changed=False)
-            await asked(workers, about, content=document.content)
-            sent = pb.ReviewRequest.FromString(recorder.reviews[-1]).ask
+            await called(workers, about, content=document.content)
+            sent = pb.ReviewRequest.FromString(recorder.reviews[-1]).call
             assert _members(sent.document) - BESIDES <= {"object"}
             shown = msgspec.json.decode(sent.document).get("object")
             if labels is not None:

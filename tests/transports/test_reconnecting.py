@@ -23,7 +23,7 @@ class Owner:
     def changed(self, connection):
         self.changes.append((connection.state.name, connection.description))
 
-    def read(self, ask, outcome):
+    def read(self, policy_call, outcome):
         raise AssertionError("nobody asks")
 
     unsolicited = stream_broke = read
@@ -91,10 +91,10 @@ async def test_a_connection_that_is_back_already_is_described_anew():
         limits=TransportLimits(),
     )
     try:
-        await until(lambda: connection.can_be_asked)
+        await until(lambda: connection.can_be_called)
         assert connection.description.version_of("judge") == "1"
         channel.changes.put_nowait(None)
-        await until(lambda: connection.can_be_asked and connection.description.version_of("judge") == "2")
+        await until(lambda: connection.can_be_called and connection.description.version_of("judge") == "2")
         assert ("CONNECTING", None) in owner.changes
     finally:
         await connection.close()

@@ -30,7 +30,7 @@ LABELS = {"kubernetes.io/metadata.name": "default", "team": "a"}
 
 @pytest.mark.parametrize("sample", worker.policies.values(), ids=lambda sample: sample.name)
 def test_a_samples_claims_lie_in_the_default_grants(sample):
-    """Each sample can be asked by an operator who grants nothing in particular, and is shown what it claims."""
+    """Each sample can be called by an operator who grants nothing in particular, and is shown what it claims."""
     described = sample.description_message()
     about = policy(sample.name, phase=PHASES[sample.phase.value])
     found = effective(about, described)

@@ -47,8 +47,8 @@ async def served(pair=LABELS, *, clients=None, secure=True, bind="127.0.0.1:0"):
         await server.stop(None)
 
 
-async def asked(target, credentials):
-    """Ask over a new connection: what comes back, or what gRPC says and what we make of it."""
+async def called(target, credentials):
+    """Call over a new connection: what comes back, or what gRPC says and what we make of it."""
     loaded = credentials.load()
     options = (*loaded.options, ("grpc.use_local_subchannel_pool", 1))
     channel = (
@@ -77,22 +77,22 @@ def trusting(pem=AUTHORITY.pem, name="labels", pair=None, directory=None):
 
 
 async def test_the_right_worker():
-    """A worker with a certificate of the authority for the name is asked."""
+    """A worker with a certificate of the authority for the name is called."""
     async with served() as target:
-        assert await asked(target, trusting()) == "hello"
+        assert await called(target, trusting()) == "hello"
 
 
 async def test_a_socket(tmp_path):
     """A worker behind a Unix socket proves its name like any other."""
     async with served(bind=f"unix:{tmp_path}/w.sock") as target:
-        assert await asked(target, trusting()) == "hello"
-        assert "is not for the DNS name 'other'" in await asked(target, trusting(name="other"))
+        assert await called(target, trusting()) == "hello"
+        assert "is not for the DNS name 'other'" in await called(target, trusting(name="other"))
 
 
 async def test_plain_text():
-    """Without tls a worker is asked in plain text."""
+    """Without tls a worker is called in plain text."""
     async with served(secure=False) as target:
-        assert await asked(target, WorkerCredentials("labels", None)) == "hello"
+        assert await called(target, WorkerCredentials("labels", None)) == "hello"
 
 
 async def test_the_systems_authorities(tmp_path, monkeypatch):
@@ -100,22 +100,22 @@ async def test_the_systems_authorities(tmp_path, monkeypatch):
     (tmp_path / "system.crt").write_bytes(AUTHORITY.pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "system.crt"))
     async with served() as target:
-        assert await asked(target, WorkerCredentials("labels", GrpcTls(server_name="labels"))) == "hello"
+        assert await called(target, WorkerCredentials("labels", GrpcTls(server_name="labels"))) == "hello"
 
 
 @pytest.mark.parametrize("names", [["labels"], ["LABELS"], ["other", "labels"], ["labels", "127.0.0.1"]])
 async def test_names_that_do(names):
     """The name is one of the DNS names of the certificate, in upper or lower case."""
     async with served(AUTHORITY.issue(*names)) as target:
-        assert await asked(target, trusting()) == "hello"
+        assert await called(target, trusting()) == "hello"
 
 
 @pytest.mark.parametrize("pair", [AUTHORITY.issue(subject="labels.policies.svc"), AUTHORITY.issue("*.policies.svc")])
 async def test_names_that_do_in_grpc(pair):
     """gRPC takes the subject of a certificate without alternative names, and a wildcard for the first label."""
     async with served(pair) as target:
-        assert await asked(target, trusting(name="labels.policies.svc")) == "hello"
-        assert "is not for the DNS name 'labels'" in await asked(target, trusting())
+        assert await called(target, trusting(name="labels.policies.svc")) == "hello"
+        assert "is not for the DNS name 'labels'" in await called(target, trusting())
 
 
 NOT_BELIEVED = {
@@ -134,10 +134,10 @@ NOT_BELIEVED = {
 
 @pytest.mark.parametrize("who", NOT_BELIEVED)
 async def test_who_is_not_believed(who):
-    """Anybody else is not asked, and the failure says what is wrong."""
+    """Anybody else is not called, and the failure says what is wrong."""
     pair, expected = NOT_BELIEVED[who]
     async with served(pair) as target:
-        told = await asked(target, trusting())
+        told = await called(target, trusting())
     assert told.startswith("shows ")
     assert expected in told
 
@@ -145,20 +145,20 @@ async def test_who_is_not_believed(who):
 async def test_a_worker_without_tls():
     """A worker that serves plain text is told from one that is away."""
     async with served(secure=False) as target:
-        assert (await asked(target, trusting())).startswith("does not speak TLS; give it a certificate")
+        assert (await called(target, trusting())).startswith("does not speak TLS; give it a certificate")
 
 
 async def test_tls_where_plain_text_was_expected():
-    """A worker that serves TLS is not asked in plain text, and the hint says so."""
+    """A worker that serves TLS is not called in plain text, and the hint says so."""
     async with served() as target:
-        assert "does it speak TLS? then set spec.grpc.tls" in await asked(target, WorkerCredentials("labels", None))
+        assert "does it speak TLS? then set spec.grpc.tls" in await called(target, WorkerCredentials("labels", None))
 
 
 async def test_a_worker_that_is_away():
     """That nobody listens is not blamed on certificates."""
     async with served() as target:
         pass
-    assert "Connection refused" in await asked(target, trusting())
+    assert "Connection refused" in await called(target, trusting())
 
 
 # ----------------------------------------------------------------------------------- who the gateway is itself
@@ -167,20 +167,20 @@ async def test_a_worker_that_is_away():
 async def test_a_client_certificate(tmp_path):
     """A worker that asks for a certificate of its authority gets the gateway's."""
     async with served(clients=AUTHORITY) as target:
-        assert await asked(target, trusting(pair=AUTHORITY.issue("gateway"), directory=tmp_path)) == "hello"
+        assert await called(target, trusting(pair=AUTHORITY.issue("gateway"), directory=tmp_path)) == "hello"
 
 
 async def test_no_client_certificate():
     """Without one, the hint says how to give one."""
     async with served(clients=AUTHORITY) as target:
-        told = await asked(target, trusting())
+        told = await called(target, trusting())
     assert "does it ask for a client certificate? then set spec.grpc.tls.certFile" in told
 
 
 async def test_an_unknown_client_certificate(tmp_path):
     """One of an authority that the worker does not know is refused, and named."""
     async with served(clients=AUTHORITY) as target:
-        told = await asked(target, trusting(pair=Authority("x").issue("gateway"), directory=tmp_path))
+        told = await called(target, trusting(pair=Authority("x").issue("gateway"), directory=tmp_path))
     assert f"does it take the client certificate in {tmp_path}/tls.crt" in told
 
 
@@ -196,26 +196,26 @@ async def test_an_unknown_client_certificate(tmp_path):
 async def test_keys_that_do(tmp_path, key):
     """The usual kinds of keys are usable on both sides."""
     async with served(AUTHORITY.issue("labels", key=key), clients=AUTHORITY) as target:
-        assert await asked(target, trusting(pair=AUTHORITY.issue("gateway", key=key), directory=tmp_path)) == "hello"
+        assert await called(target, trusting(pair=AUTHORITY.issue("gateway", key=key), directory=tmp_path)) == "hello"
 
 
 # ------------------------------------------------------------------------------------------------ rotation
 
 
 async def test_rotation_of_everything(tmp_path):
-    """While a worker with a certificate of the new authority is up, the files are replaced: then it is asked."""
+    """While a worker with a certificate of the new authority is up, the files are replaced: then it is called."""
     new = Authority("new")
     (tmp_path / "ca.crt").write_bytes(AUTHORITY.pem)
     AUTHORITY.issue("gateway").write(tmp_path)
     tls = GrpcTls(ca_file="ca.crt", cert_file="tls.crt", key_file="tls.key", server_name="labels")
     credentials = WorkerCredentials("labels", tls, str(tmp_path))
     async with served(clients=AUTHORITY) as old, served(new.issue("labels"), clients=new) as target:
-        assert await asked(old, credentials) == "hello"
-        assert "of an authority that is not in caFile ca.crt" in await asked(target, credentials)
+        assert await called(old, credentials) == "hello"
+        assert "of an authority that is not in caFile ca.crt" in await called(target, credentials)
         (tmp_path / "ca.crt").write_bytes(new.pem)
         new.issue("gateway").write(tmp_path)
         assert [credentials.changed() for _ in range(2)] == [False, True]
-        assert await asked(target, credentials) == "hello"
+        assert await called(target, credentials) == "hello"
 
 
 async def test_connections_do_not_share_credentials():
@@ -225,5 +225,5 @@ async def test_connections_do_not_share_credentials():
         loaded = good.load()
         async with grpc.aio.secure_channel(target, loaded.credentials, options=loaded.options) as channel:
             await asyncio.wait_for(channel.channel_ready(), WAIT_SECONDS)
-            assert "of an authority that is not in" in await asked(target, trusting(Authority("x").pem))
+            assert "of an authority that is not in" in await called(target, trusting(Authority("x").pem))
             assert await channel.unary_unary("/a/b")(b"hello", timeout=WAIT_SECONDS) == b"hello"

@@ -64,7 +64,7 @@ async def test_the_standings_are_in_the_policies_order():
     assert [n for n, each in enumerate(found) if not isinstance(each, Described)] == [7]
 
 
-async def test_a_worker_that_breaks_is_not_asked_on():
+async def test_a_worker_that_breaks_is_not_called_on():
     """Its failure is told, and no more settings are put to it."""
     judge = Judge(breaks_at=b'{"n":20}')
     with pytest.raises(WorkerError, match="gone"):

@@ -1,4 +1,4 @@
-"""Shadows beside the policies: described and asked like them, and in nobody's way."""
+"""Shadows beside the policies: described and called like them, and in nobody's way."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.workers import Workers
 from tests.integration.running import until
 from tests.integration.workers import Hanging, always, answer, description, scripted
-from tests.transports.reaching import Reply, asked, availability, configured, judge, question, working
+from tests.transports.reaching import Reply, availability, called, configured, judge, question, working
 
 NO_CONSUMER = "127.0.0.1:1"
 """Where nobody listens: tcpmux is of 1988."""
@@ -40,13 +40,13 @@ def shadow_standing(workers, policy):
 
 
 def described(workers, policy):
-    """Whether its shadow can be asked."""
+    """Whether its shadow can be called."""
     return isinstance(shadow_standing(workers, policy), Described)
 
 
 async def put(workers, policy, **fields):
     """Put a question to a policy's shadow, and wait for its answer."""
-    return await asked(workers.shadows, shadow_of(policy), **fields)
+    return await called(workers.shadows, shadow_of(policy), **fields)
 
 
 async def test_a_shadow_stands_with_its_own_version_and_claims():
@@ -67,12 +67,12 @@ async def test_a_shadow_stands_with_its_own_version_and_claims():
         assert availability(workers) == "1"
 
 
-async def test_a_shadow_is_asked_as_it_is_configured():
+async def test_a_shadow_is_called_as_it_is_configured():
     """Another worker, policy and settings; the document and the uid as they are handed over."""
-    asks = []
+    calls = []
 
     async def review(request, context):
-        asks.append(pb.ReviewRequest.FromString(request).ask)
+        calls.append(pb.ReviewRequest.FromString(request).call)
         return answer(allow=pb.Allow(), version="2")
 
     policy = judge(shadow=Shadow(worker="next", policy="other", settings=b'{"a":1}'))
@@ -83,12 +83,12 @@ async def test_a_shadow_is_asked_as_it_is_configured():
     ):
         await until(lambda: described(workers, policy))
         assert await put(workers, policy, version="2", content=b'{"b":2}') == Allow(version="2")
-    (ask,) = asks
-    assert (ask.policy, ask.settings, ask.document, ask.uid) == ("other", b'{"a":1}', b'{"b":2}', "u1")
+    (call,) = calls
+    assert (call.policy, call.settings, call.document, call.uid) == ("other", b'{"a":1}', b'{"b":2}', "u1")
 
 
 async def test_nobody_waits_for_a_shadow():
-    """A worker that is only asked as a shadow holds up no start, even one that waits for ever for all others."""
+    """A worker that is only called as a shadow holds up no start, even one that waits for ever for all others."""
     policy = judge(shadow=NEXT)
     async with (
         asyncio.timeout(30),
@@ -114,7 +114,7 @@ async def test_a_worker_of_policies_and_shadows_is_waited_for():
 
 
 async def test_settings_that_hang_for_a_shadow_hold_up_no_policy_of_that_worker():
-    """It is one worker; the policy stands, and is asked."""
+    """It is one worker; the policy stands, and is called."""
     hanging = Hanging()
 
     async def validate(request, context):
@@ -128,13 +128,13 @@ async def test_settings_that_hang_for_a_shadow_hold_up_no_policy_of_that_worker(
         working(configured(policy, labels=target), describe_seconds=1000.0) as workers,
     ):
         assert availability(workers) == "1"
-        await asyncio.wait_for(hanging.asked.wait(), 10)
-        assert await asked(workers, policy) == Allow()
+        await asyncio.wait_for(hanging.called.wait(), 10)
+        assert await called(workers, policy) == Allow()
         assert not described(workers, policy)
 
 
 async def test_settings_that_are_refused_are_the_shadows_trouble():
-    """The shadow cannot be asked, and says why; its policy can."""
+    """The shadow cannot be called, and says why; its policy can."""
     refused = pb.ValidateSettingsResponse(errors=[pb.SettingsError(pointer="/a", message="is odd")])
     policy = judge(shadow=NEXT)
     async with (
@@ -160,7 +160,7 @@ async def test_what_a_shadow_answers_unsettles_no_worker():
         assert workers.settled(question(policy))
         assert (await put(workers, policy)).version == "unheard-of"
         assert workers.settled(question(policy))
-        await asked(workers, policy)
+        await called(workers, policy)
         assert not workers.settled(question(policy))
 
 
@@ -191,7 +191,7 @@ async def test_a_shadow_that_comes_and_goes_changes_no_standing():
 
 
 async def test_a_webhook_can_be_a_shadow():
-    """It has nothing to describe, and can be asked at once."""
+    """It has nothing to describe, and can be called at once."""
     policy = judge(shadow=Shadow(worker="hooked", policy=""))
     async with scripted("judge") as labels:
         known = configured(policy, labels=labels)
@@ -201,7 +201,7 @@ async def test_a_webhook_can_be_a_shadow():
             assert described(workers, policy)
             refused = await put(workers, policy, deadline=asyncio.get_running_loop().time() + 10)
             assert isinstance(refused, Failure)
-            assert await asked(workers, policy) == Allow()
+            assert await called(workers, policy) == Allow()
 
 
 async def test_a_shadow_whose_call_hangs_is_broken_off_with_it():
@@ -215,6 +215,6 @@ async def test_a_shadow_whose_call_hangs_is_broken_off_with_it():
     ):
         await until(lambda: described(workers, policy))
         cancel = workers.shadows.call(question(shadow_of(policy)), Reply())
-        await asyncio.wait_for(hanging.asked.wait(), 10)
+        await asyncio.wait_for(hanging.called.wait(), 10)
         cancel()
         await asyncio.wait_for(hanging.cancelled.wait(), 10)

@@ -13,8 +13,8 @@ async def test_each_call_says_why():
     """It fails as CONFIGURATION, later and once; one that is cancelled hears nothing."""
     worker = UnreachableWorker("labels", "queue q", "give it a Redis", NoEvents())
     answers = []
-    worker.ask(question(policy("p")), lambda _, answer: answers.append(answer))
-    worker.ask(question(policy("p")), lambda _, answer: answers.append(answer))()
+    worker.call(question(policy("p")), lambda _, answer: answers.append(answer))
+    worker.call(question(policy("p")), lambda _, answer: answers.append(answer))()
     assert answers == []
     await asyncio.sleep(0)
     (failure,) = answers

@@ -13,7 +13,7 @@ from gateway.transports.workers import Workers
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 from tests.integration.workers import answer, description, scripted
-from tests.transports.reaching import asked, availability, configured, judge, question, working
+from tests.transports.reaching import availability, called, configured, judge, question, working
 
 VERDICT = {"allow": pb.Allow()}
 TWO = "a worker answers in two versions"
@@ -64,7 +64,7 @@ async def test_equal_versions_do_not_disagree():
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         for version in ("1", ""):
             replicas.answering = version
-            await asked(workers, judge())
+            await called(workers, judge())
             assert workers.settled(question(judge()))
     assert replicas.descriptions == 1
 
@@ -76,13 +76,13 @@ async def test_another_version_unsettles_and_describes_again(log):
     replicas = Rolling()
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         replicas.described = replicas.answering = "2"
-        assert (await asked(workers, judge())).version == "2"
+        assert (await called(workers, judge())).version == "2"
         await until(lambda: availability(workers) == "2")
         assert not workers.settled(question(judge()))
         assert not workers.settled(question(judge(), version="2"))
-        await asked(workers, judge(), version="2")
+        await called(workers, judge(), version="2")
         replicas.answering = "1"
-        await asked(workers, judge(), version="2")
+        await called(workers, judge(), version="2")
         await until(lambda: replicas.descriptions == 3)
     (entry,) = [entry for entry in log if entry["event"].startswith(TWO)]
     assert (entry["worker"], entry["described"], entry["answered"]) == ("labels", "1", "2")
@@ -95,7 +95,7 @@ async def test_another_version_unsettles_all_policies_of_its_worker():
         both = configured(judge(), judge("other", index=1), labels=target)
         async with working(both) as workers:
             replicas.answering = "2"
-            await asked(workers, judge())
+            await called(workers, judge())
             assert not workers.settled(question(judge("other", index=1)))
 
 
@@ -106,7 +106,7 @@ async def test_it_settles_after_a_while():
         now = [0.0]
         workers._held["labels"].connection.version_skew._clock = lambda: now[0]
         replicas.described = replicas.answering = "2"
-        await asked(workers, judge())
+        await called(workers, judge())
         await until(lambda: availability(workers) == "2")
         now[0] = TransportLimits().worker_settle_seconds - 0.001
         assert not workers.settled(question(judge(), version="2"))
@@ -139,7 +139,7 @@ async def test_a_worker_that_is_away_stays_as_described(tmp_path):
 
 
 async def test_a_worker_that_is_back_is_as_described_until_it_is_described_anew(tmp_path):
-    """Nobody asks the new connection before it is described, so until then it is as if it were away; then the version
+    """Nobody calls the new connection before it is described, so until then it is as if it were away; then the version
     that it has now is settled, and no other.
     """
     address = f"unix:{tmp_path}/w.sock"
@@ -147,15 +147,15 @@ async def test_a_worker_that_is_back_is_as_described_until_it_is_described_anew(
         reached = working(configured(judge(), labels=address))
         workers = await reached.__aenter__()
     try:
-        asked_to, told_to = asyncio.Event(), asyncio.Event()
+        called_to, told_to = asyncio.Event(), asyncio.Event()
 
         async def describe(request, context):
-            asked_to.set()
+            called_to.set()
             await told_to.wait()
             return description("judge", version="2")
 
         async with scripted(describe=describe, address=address):
-            await asyncio.wait_for(asked_to.wait(), WAIT_SECONDS)
+            await asyncio.wait_for(called_to.wait(), WAIT_SECONDS)
             assert workers.settled(question(judge()))
             told_to.set()
             await until(lambda: availability(workers) == "2")
@@ -173,15 +173,15 @@ async def test_a_worker_that_is_back_is_away_until_it_has_judged_the_settings(tm
         reached = working(configured(policy, labels=address))
         workers = await reached.__aenter__()
     try:
-        asked_to, told_to = asyncio.Event(), asyncio.Event()
+        called_to, told_to = asyncio.Event(), asyncio.Event()
 
         async def validate(request, context):
-            asked_to.set()
+            called_to.set()
             await told_to.wait()
             return pb.ValidateSettingsResponse().SerializeToString()
 
         async with Rolling("2", "2").served(address=address, validate=validate):
-            await asyncio.wait_for(asked_to.wait(), WAIT_SECONDS)
+            await asyncio.wait_for(called_to.wait(), WAIT_SECONDS)
             assert workers.settled(question(policy))
             told_to.set()
             await until(lambda: availability(workers) == "2")
@@ -205,7 +205,7 @@ async def test_the_next_configuration_knows_of_the_disagreement():
             await second.start(wait_seconds=10)
             await until(lambda: second.settled(question(judge())))
             replicas.described = replicas.answering = "2"
-            await asked(first, judge())
+            await called(first, judge())
             assert not second.settled(question(judge()))
             await until(lambda: (availability(first), availability(second)) == ("2", "2"))
         finally:
@@ -220,7 +220,7 @@ async def test_a_worker_that_cannot_be_described_again_is_not_settled(log):
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         workers._held["labels"].connection.version_skew._seconds = 0.0
         replicas.answering, replicas.fails = "2", True
-        await asked(workers, judge())
+        await called(workers, judge())
         await until(lambda: [entry for entry in log if entry["event"] == "a worker cannot be described"])
         assert availability(workers) == "1"
         assert not workers.settled(question(judge()))
@@ -243,5 +243,5 @@ async def test_descriptions_on_one_connection_are_bounded(monkeypatch):
     replicas = Rolling(answering="2")
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         for _ in range(20):
-            await asked(workers, judge())
+            await called(workers, judge())
         assert replicas.descriptions == 1

@@ -8,7 +8,7 @@ from gateway.transports.workers import Workers
 from tests.world import policy
 
 
-async def test_a_webhook_can_be_asked_at_once():
+async def test_a_webhook_can_be_called_at_once():
     """Its policies stand from the first moment, with all that is granted, and the start waits for nothing."""
     name = "ValidatingWebhookConfiguration/hooks/judge.test.example.com"
     judge = policy("judge", phase=Phase.VALIDATING, worker=name)

@@ -1,4 +1,4 @@
-"""Workers over time: connected, described, asked; away and back; and whose policies may be asked meanwhile."""
+"""Workers over time: connected, described, called; away and back; and whose policies may be called meanwhile."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ from gateway.transports.workers import Workers
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 from tests.integration.workers import Gate, Hanging, always, deny, description, scripted, status
-from tests.transports.reaching import Reply, asked, availability, configured, judge, question, working
+from tests.transports.reaching import Reply, availability, called, configured, judge, question, working
 from tests.world import policy
 
 
@@ -44,7 +44,7 @@ async def test_a_described_policy_stands_with_its_version():
         assert (availability(workers), availability(workers, "own")) == ("1.4.2", "7")
 
 
-async def test_a_worker_is_told_who_asks():
+async def test_a_worker_is_told_who_calls():
     """Describe is told the gateway's version, and ValidateSettings each policy's name and settings."""
     told = []
 
@@ -53,8 +53,8 @@ async def test_a_worker_is_told_who_asks():
         return description("judge", "other")
 
     async def validate(request, context):
-        asked_ = pb.ValidateSettingsRequest.FromString(request)
-        told.append((asked_.policy, asked_.settings))
+        called_ = pb.ValidateSettingsRequest.FromString(request)
+        told.append((called_.policy, called_.settings))
         return b""
 
     policies = (judge(settings=b'{"a":1}'), judge("other", index=1))
@@ -86,7 +86,7 @@ async def test_equal_settings_of_a_policy_are_put_to_its_worker_once():
     assert told == [b"{}", b'{"a":1}']
 
 
-async def test_a_policy_that_is_described_twice_cannot_be_asked():
+async def test_a_policy_that_is_described_twice_cannot_be_called():
     """Nobody knows which of them would answer; the worker's other policies can be."""
     async with (
         scripted("judge", "judge", "other") as target,
@@ -105,7 +105,7 @@ async def test_a_policy_with_a_fault_is_not_put_to_its_worker():
 
 
 async def test_a_warning_about_settings_is_told(log):
-    """What a worker warns of is logged with the policy's place, and the policy may be asked."""
+    """What a worker warns of is logged with the policy's place, and the policy may be called."""
     accepted = pb.ValidateSettingsResponse(warnings=["that field is old"]).SerializeToString()
     async with (
         scripted("judge", validate=always(accepted)) as target,
@@ -142,7 +142,7 @@ async def test_who_is_away_does_not_stop_the_start(log, tmp_path):
     assert (entry["worker"], entry["target"], entry["log_level"]) == ("labels", target, "warning")
 
 
-async def test_a_worker_that_never_answers_is_asked_again(log):
+async def test_a_worker_that_never_answers_is_called_again(log):
     """A Describe that hangs ends with its own limit, and is tried again with growing pauses."""
     describe = Hanging()
     async with (
@@ -177,7 +177,7 @@ async def test_every_change_of_a_standing_is_told(tmp_path):
         await workers.close()
 
 
-async def test_a_new_worker_that_cannot_be_described_is_not_asked(log, tmp_path):
+async def test_a_new_worker_that_cannot_be_described_is_not_called(log, tmp_path):
     """Where a worker comes back and cannot be described, its policies keep their last good standing, and fail."""
     address = f"unix:{tmp_path}/w.sock"
     async with scripted("judge", address=address):
@@ -187,7 +187,7 @@ async def test_a_new_worker_that_cannot_be_described_is_not_asked(log, tmp_path)
         async with scripted(describe=status(grpc.StatusCode.INTERNAL, "x"), review=always(deny()), address=address):
             await until(lambda: [e for e in log if e["event"] == "a worker cannot be described"])
             assert availability(workers) == "1"
-            answer = await asked(workers, judge())
+            answer = await called(workers, judge())
             assert answer.reason is Reason.WORKER_UNAVAILABLE
             assert "answered Describe with status INTERNAL: x" in answer.message
     finally:
@@ -204,7 +204,7 @@ async def test_a_socket_is_beside_its_file(tmp_path):
 
 
 async def test_an_answer_comes_after_the_question():
-    """``answered`` is called once, and never inside the call that asks."""
+    """``answered`` is called once, and never inside the call that calls."""
     async with (
         scripted("judge", review=always(deny("no"))) as target,
         working(configured(judge(), labels=target)) as workers,
@@ -221,7 +221,7 @@ async def test_a_cancelled_question_has_no_answer():
     review, reply = Hanging(), Reply()
     async with scripted("judge", review=review) as target, working(configured(judge(), labels=target)) as workers:
         cancel = workers.call(question(judge()), reply)
-        await asyncio.wait_for(review.asked.wait(), WAIT_SECONDS)
+        await asyncio.wait_for(review.called.wait(), WAIT_SECONDS)
         cancel()
         await asyncio.wait_for(review.cancelled.wait(), WAIT_SECONDS)
     assert reply.answers == []
@@ -235,9 +235,9 @@ async def test_a_deadline_that_passes_is_a_timeout():
             scripted("judge", review=review) as target,
             working(configured(judge(), labels=target)) as workers,
         ):
-            answer = await asked(workers, judge(), deadline=monotonic() + left)
+            answer = await called(workers, judge(), deadline=monotonic() + left)
             assert answer.reason is Reason.WORKER_TIMEOUT
-            assert not review.asked.is_set() or await asyncio.wait_for(review.cancelled.wait(), WAIT_SECONDS)
+            assert not review.called.is_set() or await asyncio.wait_for(review.cancelled.wait(), WAIT_SECONDS)
 
 
 async def test_closing_breaks_off_what_is_open():
@@ -246,7 +246,7 @@ async def test_closing_breaks_off_what_is_open():
     async with scripted("judge", review=review) as target:
         async with working(configured(judge(), labels=target)) as workers:
             workers.call(question(judge()), reply)
-            await asyncio.wait_for(review.asked.wait(), WAIT_SECONDS)
+            await asyncio.wait_for(review.called.wait(), WAIT_SECONDS)
         review.open.set()
     assert reply.answers == []
 
@@ -287,7 +287,7 @@ async def following(*configurations, **limits):
 
 
 async def test_an_unchanged_worker_keeps_its_connection():
-    """A Worker that says the same in the next configuration is the same connection, and asked through both."""
+    """A Worker that says the same in the next configuration is the same connection, and called through both."""
     async with scripted("judge", review=always(deny("no"))) as target:
         known = configured(judge(), labels=target)
         async with following(known, known) as (first, second):
@@ -295,11 +295,11 @@ async def test_an_unchanged_worker_keeps_its_connection():
             await second.start()
             assert second._held["labels"] is first._held["labels"]
             await first.close()
-            assert (await asked(second, judge())).message == "no"
+            assert (await called(second, judge())).message == "no"
 
 
 async def test_an_unchanged_question_keeps_its_standing(tmp_path):
-    """While its worker is away, a policy that says the same can be asked in the next configuration too, and the start
+    """While its worker is away, a policy that says the same can be called in the next configuration too, and the start
     does not wait; one with other settings cannot.
     """
     address = f"unix:{tmp_path}/w.sock"
@@ -332,7 +332,7 @@ async def test_new_settings_are_validated_anew():
 
 
 async def test_new_settings_that_cannot_be_validated_yet_are_tried_again():
-    """Where the worker cannot say anything about them, what is unchanged can be asked, and they once it can."""
+    """Where the worker cannot say anything about them, what is unchanged can be called, and they once it can."""
     able = False
 
     async def validate(request, context):
@@ -361,7 +361,7 @@ async def test_a_worker_is_given_up_when_its_last_call_has_ended():
             await first.start(wait_seconds=10)
             connection = first._held["labels"].connection
             first.call(question(judge()), reply)
-            await asyncio.wait_for(review.asked.wait(), WAIT_SECONDS)
+            await asyncio.wait_for(review.called.wait(), WAIT_SECONDS)
             await second.start()
             await first.close()
             review.open.set()
@@ -380,14 +380,14 @@ async def test_a_worker_that_is_named_again_is_not_given_up():
             await first.start(wait_seconds=10)
             connection = first._held["labels"].connection
             first.call(question(judge()), reply)
-            await asyncio.wait_for(review.asked.wait(), WAIT_SECONDS)
+            await asyncio.wait_for(review.called.wait(), WAIT_SECONDS)
             await first.close()
             await second.start()
             review.open.set()
             await until(lambda: reply.answers)
             await asyncio.sleep(0)
             assert second._held["labels"].connection is connection
-            assert isinstance(await asked(second, judge()), Deny)
+            assert isinstance(await called(second, judge()), Deny)
 
 
 @pytest.mark.integration
@@ -427,7 +427,7 @@ async def test_two_processes_of_ours_are_never_at_one_target(tmp_path):
     ids=["queue", "hook", "grpc"],
 )
 async def test_a_start_without_a_worker_says_why(tmp_path, log, worker, why):
-    """In the line that says whose policies cannot be asked: no other may be there yet."""
+    """In the line that says whose policies cannot be called: no other may be there yet."""
     ((transport, target),) = worker.items()
     found = Worker(name="labels", **{transport: replace(target, directory=str(tmp_path))})
     told = {}
@@ -440,7 +440,7 @@ async def test_a_start_without_a_worker_says_why(tmp_path, log, worker, why):
     assert why in told["why"]
 
 
-async def test_a_worker_that_can_never_be_asked_is_not_waited_for():
+async def test_a_worker_that_can_never_be_called_is_not_waited_for():
     """A queue without a Redis: the start goes on at once, and its policies fail with the reason."""
     worker = Worker(name="labels", queue=QueueTarget(stream="q", key_file="k", directory="/nonexistent"))
     configuration = Configuration(workers={"labels": worker}, validating=(judge(),))

@@ -1,4 +1,4 @@
-"""Kubernetes' own agnhost webhook as a process: not ours, only started, asked and stopped."""
+"""Kubernetes' own agnhost webhook as a process: not ours, only started, called and stopped."""
 
 import http.client
 import ssl
@@ -39,14 +39,14 @@ class Agnhost:
         while True:
             assert self._process.poll() is None, f"agnhost ended with {self._process.returncode}"
             try:
-                assert self.ask("GET", "/readyz")[0] == 200
+                assert self.call("GET", "/readyz")[0] == 200
             except ConnectionRefusedError:
                 assert time.monotonic() < ends, "agnhost does not listen"
                 time.sleep(_POLL_SECONDS)
             else:
                 return self
 
-    def ask(self, method, route, body=None, headers=None):
+    def call(self, method, route, body=None, headers=None):
         """Status, headers and body of its answer without a gateway between; OSError where it drops the connection."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

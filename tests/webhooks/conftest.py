@@ -1,4 +1,4 @@
-"""A gateway process in front of what is asked over HTTPS or over a queue."""
+"""A gateway process in front of what is called over HTTPS or over a queue."""
 
 import pytest
 import uvloop

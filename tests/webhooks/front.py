@@ -24,9 +24,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         """Judge."""
         policy, settings = self.routes[self.path.partition("?")[0]]
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        response = {"uid": asked["request"]["uid"]} | _response(review(worker, policy, asked, settings))
-        body = json.dumps({"apiVersion": asked["apiVersion"], "kind": asked["kind"], "response": response}).encode()
+        called = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        response = {"uid": called["request"]["uid"]} | _response(review(worker, policy, called, settings))
+        body = json.dumps({"apiVersion": called["apiVersion"], "kind": called["kind"], "response": response}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -60,7 +60,7 @@ class _Server(http.server.ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request, client_address):
-        """Whoever asked has gone: an ask is broken off when a policy before it denies."""
+        """Whoever called has gone: a call is broken off when a policy before it denies."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 

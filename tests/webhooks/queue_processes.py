@@ -43,7 +43,7 @@ class Process:
         self._process.wait(WAIT_SECONDS)
 
     def terminate(self):
-        """Ask it to stop, as Kubernetes does; gives its exit code."""
+        """Call it to stop, as Kubernetes does; gives its exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(WAIT_SECONDS)
 

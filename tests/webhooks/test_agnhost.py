@@ -1,7 +1,7 @@
 """Every recorded case of Kubernetes' reference webhook, through the gateway to the real agnhost over TLS.
 
 Each route is a webhook in native configurations, on a path of its own, once for each version of AdmissionReview that it
-speaks: a case recorded in v1beta1 is asked in v1beta1. Once they name agnhost's Service, which ``--resolve`` leads to
+speaks: a case recorded in v1beta1 is called in v1beta1. Once they name agnhost's Service, which ``--resolve`` leads to
 the process, and once its address.
 """
 
@@ -15,9 +15,9 @@ from tests.conformance.agnhost import (
     IMAGE,
     MUTATING,
     VALIDATING,
-    asked_of,
     assert_as_recorded,
     body_of,
+    called_of,
     foreign,
     phase_of,
     route_of,
@@ -27,7 +27,7 @@ from tests.webhooks.native import SERVICE_HOST, SERVICE_PORT, by_service, by_url
 
 pytestmark = pytest.mark.workers
 
-ASKED_DIRECTLY = {
+CALLED_DIRECTLY = {
     124: "a content type with a charset: the gateway sends application/json, as kube-apiserver does",
     125: "a body that is no JSON: the gateway answers HTTP 400 to its own client, and asks nobody",
     126: "an empty body: likewise",
@@ -36,9 +36,9 @@ ASKED_DIRECTLY = {
     131: "a review without a request: the gateway answers HTTP 400",
     132: "a version of AdmissionReview that there is not: likewise",
 }
-"""Cases about agnhost's own HTTP that no gateway would send it: agnhost is asked without one."""
+"""Cases about agnhost's own HTTP that no gateway would send it: agnhost is called without one."""
 
-ASKED = [number for number in CASES if number not in ASKED_DIRECTLY]
+CALLED = [number for number in CASES if number not in CALLED_DIRECTLY]
 
 VERSIONS = {"v1": ["v1", "v1beta1"], "v1beta1": ["v1beta1", "v1"]}
 
@@ -64,7 +64,7 @@ def _post(policy, version, body):
 
 
 def _requests():
-    found = {n: _post(asked_of(CASES[n]), CASES[n]["reviewVersion"], body_of(CASES[n])) for n in ASKED}
+    found = {n: _post(called_of(CASES[n]), CASES[n]["reviewVersion"], body_of(CASES[n])) for n in CALLED}
     return found | {name: _post(name, "v1", foreign(name)) for name in (*FOREIGN, "with-image")}
 
 
@@ -100,14 +100,14 @@ def answers(request, processes, authority, serving, trust, tmp_path_factory):
     return found
 
 
-def test_every_case_is_asked():
+def test_every_case_is_called():
     """All 69 of them: through the gateway, or, listed with the reason, directly."""
     assert len(CASES) == 69
-    assert len(ASKED) == 69 - len(ASKED_DIRECTLY)
-    assert {CASES[number]["reviewVersion"] for number in ASKED} == set(VERSIONS)
+    assert len(CALLED) == 69 - len(CALLED_DIRECTLY)
+    assert {CASES[number]["reviewVersion"] for number in CALLED} == set(VERSIONS)
 
 
-@pytest.mark.parametrize("number", ASKED, ids=lambda number: f"{number}{CASES[number]['route']}")
+@pytest.mark.parametrize("number", CALLED, ids=lambda number: f"{number}{CASES[number]['route']}")
 def test_a_case_has_the_recorded_answer(answers, number):
     """Allowed or not, with which status, and what becomes of the object."""
     assert_as_recorded(CASES[number], answers[number])
@@ -119,17 +119,17 @@ def test_where_agnhost_crashes_the_webhook_fails(answers, name):
     assert answers[name].fails_with("WORKER_UNAVAILABLE")
 
 
-@pytest.mark.parametrize("number", ASKED_DIRECTLY)
+@pytest.mark.parametrize("number", CALLED_DIRECTLY)
 def test_agnhosts_own_http_is_as_recorded(processes, number):
     """What agnhost answers to what no gateway sends it."""
     case = CASES[number]
     sent, expected = case["request"], case["expected"]
-    asked = ("POST", case["route"], sent["bodyText"].encode(), {"Content-Type": sent["contentType"]})
+    called = ("POST", case["route"], sent["bodyText"].encode(), {"Content-Type": sent["contentType"]})
     if "panic" in expected:
         with pytest.raises(ConnectionError):
-            processes[0].ask(*asked)
+            processes[0].call(*called)
         return
-    status, headers, body = processes[0].ask(*asked)
+    status, headers, body = processes[0].call(*called)
     assert (status, headers.get("Content-Type", "")) == (expected["httpStatus"], expected["contentType"])
     if "body" in expected:
         assert json.loads(body) == expected["body"]

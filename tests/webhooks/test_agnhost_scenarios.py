@@ -176,9 +176,9 @@ async def test_deny_attach(cluster, hook):
         what = ("", "v1", "pods", "PodAttachOptions")
         options = {"apiVersion": "v1", "kind": "PodAttachOptions", "stdin": True, "container": "container1"}
         body, timeout = _review(what, "CONNECT", options, sub="attach")
-        asked = json.loads(body)
-        asked["request"] |= {"name": "to-be-attached-pod", "namespace": "ns"}
-        said = _said(await _validated(running, (json.dumps(asked).encode(), timeout)))
+        called = json.loads(body)
+        called["request"] |= {"name": "to-be-attached-pod", "namespace": "ns"}
+        said = _said(await _validated(running, (json.dumps(called).encode(), timeout)))
         assert "attaching to pod 'to-be-attached-pod' is not allowed" in said
 
 

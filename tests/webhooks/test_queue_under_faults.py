@@ -1,7 +1,7 @@
 """A queue as its operator meets it on a bad day: 300 reviews at once, while bridges and Redis die and come back.
 
 Everything is a process of its own: ``serve``, bridges, the worker, a redis-server with an append-only file. Each review
-asks two policies over the queue: ``read`` under Ignore, and ``enter``, which has side effects, under Fail.
+calls two policies over the queue: ``read`` under Ignore, and ``enter``, which has side effects, under Fail.
 """
 
 import asyncio
@@ -220,7 +220,7 @@ def _busy(url):
     with client_library.Redis.from_url(url) as connection:
         consumers = [
             each
-            for lane in connection.scan_iter(match="*:asks:*")
+            for lane in connection.scan_iter(match="*:calls:*")
             for each in connection.xinfo_consumers(lane, "workers")
         ]
     return {each["name"].decode() for each in consumers if each["pending"] > 0}
@@ -229,7 +229,7 @@ def _busy(url):
 def _left(url):
     """How many entries each lane holds, and how many of its deliveries are open; nothing for one without any."""
     with client_library.Redis.from_url(url) as connection:
-        lanes = list(connection.scan_iter(match="*:asks:*"))
+        lanes = list(connection.scan_iter(match="*:calls:*"))
         held = {lane: (connection.xlen(lane), connection.xpending(lane, "workers")["pending"]) for lane in lanes}
     assert held
     return {lane: counts for lane, counts in held.items() if any(counts)}

@@ -1,4 +1,4 @@
-"""The same hundred reviews, the same decisions, whether the policies are asked over gRPC, over a queue or as webhooks.
+"""The same hundred reviews, the same decisions, whether the policies are called over gRPC, over a queue or as webhooks.
 
 Through a real gateway each time, with Python's sample policies behind it. Over the queue it is the same worker, and
 those of the other languages, behind a bridge and a real redis-server. As webhooks, each policy is a server's path of
@@ -65,13 +65,13 @@ def _of_one_worker(policies):
 
 
 def _of_webhooks(policies):
-    """Each asks a webhook of its own, which has no policies and takes no settings."""
+    """Each calls a webhook of its own, which has no policies and takes no settings."""
     return [policy(name, worker=name, rules=EVERYTHING, timeoutSeconds=10) for name in policies]
 
 
 @pytest.fixture(scope="module")
 def by_grpc(serving, trust, tmp_path_factory):
-    """The decisions with the worker that the gateway starts itself and asks over gRPC."""
+    """The decisions with the worker that the gateway starts itself and calls over gRPC."""
     workers = {"judge": {"grpc": {"command": command(SAMPLES, "python")}}}
     return _served(serving, trust, tmp_path_factory.mktemp("grpc"), workers, _of_one_worker)
 

@@ -1,4 +1,4 @@
-"""A hundred reviews and nine policies: what decides the same, whoever judges and however it is asked.
+"""A hundred reviews and nine policies: what decides the same, whoever judges and however it is called.
 
 Recorded requests and variations of them, in both phases; settings under which all six sample policies act.
 """

@@ -1,4 +1,4 @@
-"""The gateway as a process of its own, asked over one connection as kube-apiserver asks."""
+"""The gateway as a process of its own, called over one connection as kube-apiserver calls."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Behind:
     validating: list
 
 
-def asked(serving, trust, folder, behind, requests):
+def called(serving, trust, folder, behind, requests):
     """The answers of a gateway with this worker to these requests, in bytes as they go over the wire."""
     text = source(
         workers={"judge": {"target": "unix:worker.sock", "command": behind.argv}},

@@ -11,16 +11,16 @@ from tests.conformance.agnhost import (
     IMAGE,
     MUTATING,
     VALIDATING,
-    asked_of,
     assert_as_recorded,
     body_of,
+    called_of,
     foreign,
     phase_of,
 )
 from tests.integration.client import post
 from tests.integration.running import policy
 from tests.workers.commands import AGNHOST, command, languages
-from tests.workers.running import EVERYTHING, Behind, asked
+from tests.workers.running import EVERYTHING, Behind, called
 
 NOT_THE_WORKERS = {
     124: "a content type with a charset: agnhost answers nothing, the gateway reads it",
@@ -61,9 +61,9 @@ JUDGED = [number for number in CASES if number not in NOT_THE_WORKERS]
 def answers(request, serving, trust, tmp_path_factory):
     """The answers to all cases, by their number, and to foreign resources, by the policy's name."""
     folder = tmp_path_factory.mktemp("agnhost")
-    requests = {number: _post(asked_of(CASES[number]), body_of(CASES[number])) for number in JUDGED}
+    requests = {number: _post(called_of(CASES[number]), body_of(CASES[number])) for number in JUDGED}
     requests |= {name: _post(name, foreign(name)) for name in (*FOREIGN, "with-image")}
-    found = asked(serving, trust, folder, _behind(command(AGNHOST, request.param)), requests.values())
+    found = called(serving, trust, folder, _behind(command(AGNHOST, request.param)), requests.values())
     return dict(zip(requests, found, strict=True))
 
 

@@ -49,7 +49,7 @@ def make(folder, target):
 @pytest.mark.timeout(3 * LONGEST)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_new_project_works_as_it_is(language, tmp_path):
-    """Its tests pass, the kit finds nothing wrong with its probes and its policy, and a gateway starts and asks it."""
+    """Its tests pass, the kit finds nothing wrong with its probes and its policy, and a gateway starts and calls it."""
     folder = tmp_path / NAME
     written = CliRunner().invoke(main, ["new-worker", "--lang", language, NAME, "--directory", str(folder)])
     assert written.exit_code == 0, written.output

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.running import policy
 from tests.workers.commands import SAMPLES, command, languages
 from tests.workers.hundred import COUNT, MUTATING, VALIDATING, assert_same, reviews
-from tests.workers.running import EVERYTHING, Behind, asked
+from tests.workers.running import EVERYTHING, Behind, called
 
 
 def _policies(policies):
@@ -27,7 +27,7 @@ def _behind(argv):
 
 def _decisions(language, serving, trust, folder):
     """What the API server is told in each review, in bytes."""
-    answers = asked(serving, trust, folder, _behind(command(SAMPLES, language)), reviews())
+    answers = called(serving, trust, folder, _behind(command(SAMPLES, language)), reviews())
     assert {answered.status for answered in answers} == {200}
     return [answered.body for answered in answers]
 

@@ -150,7 +150,7 @@ func (d Denied) WithWarnings(warnings ...string) Denied {
 }
 
 // WithAuditAnnotation is the answer with one more audit annotation. The key has 1 to 63 letters, digits, '-', '_',
-// '.'; the value must be the same whenever the same document is asked again.
+// '.'; the value must be the same whenever the same document is called again.
 func (a Allowed) WithAuditAnnotation(key, value string) Allowed {
 	a.AuditAnnotations = annotated(a.AuditAnnotations, key, value)
 	return a

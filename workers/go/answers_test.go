@@ -62,7 +62,7 @@ func TestEveryArmTravels(t *testing.T) {
 	}
 	connected := served(t, worker.Options{}, policies...)
 	for name, arm := range arms {
-		if found := connected.review(t, ask(name, worker.Mutating)); !proto.Equal(found, arm.wanted) {
+		if found := connected.review(t, call(name, worker.Mutating)); !proto.Equal(found, arm.wanted) {
 			t.Errorf("%s:\nfound  %v\nwanted %v", name, found, arm.wanted)
 		}
 	}
@@ -97,7 +97,7 @@ func TestAnAnswerThatMeansNothingIsAFailureThatNamesThePolicy(t *testing.T) {
 	}
 	connected := served(t, worker.Options{}, policies...)
 	for name := range answers {
-		outcome := connected.review(t, ask(name, worker.Mutating))
+		outcome := connected.review(t, call(name, worker.Mutating))
 		if said := outcome.GetFailure().GetMessage(); !strings.HasPrefix(said, "policy "+name+" returned what is no answer") || outcome.GetVersion() != "1" {
 			t.Errorf("%s: %v", name, outcome)
 		}
@@ -106,7 +106,7 @@ func TestAnAnswerThatMeansNothingIsAFailureThatNamesThePolicy(t *testing.T) {
 
 func TestAChangeInTheValidatingPhaseIsAFailure(t *testing.T) {
 	connected := served(t, worker.Options{}, answering("changes", worker.Validating, worker.Patch(worker.Remove("/a"))))
-	said := connected.review(t, ask("changes", worker.Validating)).GetFailure().GetMessage()
+	said := connected.review(t, call("changes", worker.Validating)).GetFailure().GetMessage()
 	if !strings.Contains(said, "only a mutating policy may change the object") {
 		t.Error(said)
 	}
@@ -115,7 +115,7 @@ func TestAChangeInTheValidatingPhaseIsAFailure(t *testing.T) {
 func TestAnAnswerLargerThanAMessageIsAFailureThatNamesItsSize(t *testing.T) {
 	limits := worker.Options{Limits: worker.Limits{MessageBytes: 1000}}
 	connected := served(t, limits, answering("large", worker.Validating, worker.Deny(strings.Repeat("x", 1000))))
-	said := connected.review(t, ask("large", worker.Validating)).GetFailure().GetMessage()
+	said := connected.review(t, call("large", worker.Validating)).GetFailure().GetMessage()
 	if !strings.Contains(said, "the answer has 10") || !strings.Contains(said, "at most 936 fit a message") {
 		t.Error(said)
 	}
@@ -128,7 +128,7 @@ func TestNumbersThatNobodyTouchedSurviveAMutation(t *testing.T) {
 		_, err := request.Object(&object)
 		return worker.Mutated(object), err
 	})
-	outcome := served(t, worker.Options{}, policy).review(t, askAbout("returns-it", worker.Mutating, `{"object":`+numbers+`}`))
+	outcome := served(t, worker.Options{}, policy).review(t, callAbout("returns-it", worker.Mutating, `{"object":`+numbers+`}`))
 	if found := string(outcome.GetAllow().GetObject()); found != numbers {
 		t.Error(found)
 	}

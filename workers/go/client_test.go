@@ -14,7 +14,7 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// How tests ask a worker: over a real connection, as the gateway does.
+// How tests call a worker: over a real connection, as the gateway does.
 
 // patience is how long a test waits for what must come. No test asserts how long something took.
 const patience = 30 * time.Second
@@ -85,25 +85,25 @@ func answering(name string, phase worker.Phase, answer worker.Answer) worker.Reg
 	return deciding(name, phase, func(context.Context, *worker.Request) (worker.Answer, error) { return answer, nil })
 }
 
-// ask of a policy in a phase, with a small document.
-func ask(policy string, phase worker.Phase) *workerv1.Ask {
-	return askAbout(policy, phase, `{"operation":"CREATE","object":{"metadata":{"name":"a"}}}`)
+// call of a policy in a phase, with a small document.
+func call(policy string, phase worker.Phase) *workerv1.PolicyCall {
+	return callAbout(policy, phase, `{"operation":"CREATE","object":{"metadata":{"name":"a"}}}`)
 }
 
-func askAbout(policy string, phase worker.Phase, document string) *workerv1.Ask {
-	return &workerv1.Ask{
+func callAbout(policy string, phase worker.Phase, document string) *workerv1.PolicyCall {
+	return &workerv1.PolicyCall{
 		Policy:         policy,
 		Phase:          workerv1.Phase(phase),
 		Settings:       []byte("{}"),
-		DocumentSource: &workerv1.Ask_Document{Document: []byte(document)},
+		DocumentSource: &workerv1.PolicyCall_Document{Document: []byte(document)},
 		Uid:            "uid-1",
 	}
 }
 
-// review asks by Review.
-func (c *client) review(t *testing.T, ask *workerv1.Ask) *workerv1.Outcome {
+// review calls by Review.
+func (c *client) review(t *testing.T, call *workerv1.PolicyCall) *workerv1.Outcome {
 	t.Helper()
-	answer, err := c.Review(within(t), &workerv1.ReviewRequest{Ask: ask})
+	answer, err := c.Review(within(t), &workerv1.ReviewRequest{Call: call})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +126,8 @@ func (c *client) stream(t *testing.T) *conversation {
 	return &conversation{stream, t, nil}
 }
 
-func item(id uint64, ask *workerv1.Ask) *workerv1.ReviewStreamRequest_RequestItem {
-	return &workerv1.ReviewStreamRequest_RequestItem{Id: id, Item: &workerv1.ReviewStreamRequest_RequestItem_Ask{Ask: ask}}
+func item(id uint64, call *workerv1.PolicyCall) *workerv1.ReviewStreamRequest_RequestItem {
+	return &workerv1.ReviewStreamRequest_RequestItem{Id: id, Item: &workerv1.ReviewStreamRequest_RequestItem_Call{Call: call}}
 }
 
 func cancelOf(id uint64) *workerv1.ReviewStreamRequest_RequestItem {

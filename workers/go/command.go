@@ -163,7 +163,7 @@ func (i *invocation) flags(name string) *flag.FlagSet {
 	flags.StringVar(&i.options.TLS.ClientCA, "client-ca", "", "serve only clients with a certificate of these authorities, a PEM `FILE`")
 	flags.Func("log-format", "`text` or json (default text)", oneOf(&i.logFormat, slices.Sorted(maps.Keys(logFormats))))
 	flags.Func("log-level", "debug, `info`, warning or error (default info)", oneOf(&i.logLevel, slices.Sorted(maps.Keys(logLevels))))
-	flags.Func("in-flight", fmt.Sprintf("asks worked on at the same time, a `COUNT`; more are refused (default %d)", DefaultInFlight),
+	flags.Func("in-flight", fmt.Sprintf("calls worked on at the same time, a `COUNT`; more are refused (default %d)", DefaultInFlight),
 		positive(&i.options.Limits.InFlight, math.MaxInt32))
 	flags.Func("message-bytes", fmt.Sprintf("the largest gRPC message, a `COUNT`, received or sent (default %d)", DefaultMessageBytes),
 		positive(&i.options.Limits.MessageBytes, largestMessage))

@@ -113,7 +113,7 @@ func TestTheCommandServesUntilItIsToldToStop(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		process := started(t, []string{"--listen", "127.0.0.1:0"}, nil)
 		connected := connect(t, process.address())
-		if connected.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+		if connected.review(t, call("sound", worker.Validating)).GetAllow() == nil {
 			t.Error("it should serve")
 		}
 		if err := process.Process.Signal(signal); err != nil {
@@ -140,8 +140,8 @@ func TestAFlagGoesBeforeItsVariable(t *testing.T) {
 	if found == nil || found[1] != "unix:"+socket || !strings.Contains(found[2], "probe-answer, probe-cancelled") {
 		t.Error(line)
 	}
-	asked := ask("probe-panic", worker.Validating)
-	failed := connect(t, found[1]).review(t, asked).GetFailure().GetMessage()
+	called := call("probe-panic", worker.Validating)
+	failed := connect(t, found[1]).review(t, called).GetFailure().GetMessage()
 	if !strings.HasPrefix(failed, "policy probe-panic panicked") {
 		t.Error(failed)
 	}
@@ -158,7 +158,7 @@ func TestAWrongInvocationIsOneLineAndExitCode2(t *testing.T) {
 		"an address that is none":   {flags: []string{"--listen", "nowhere"}},
 		"a port that is none":       {flags: []string{"--listen", "127.0.0.1:65536"}},
 		"a bare IPv6 address":       {flags: []string{"--listen", "::1:50051"}},
-		"no asks in flight":         {flags: []string{"--in-flight", "0"}},
+		"no calls in flight":        {flags: []string{"--in-flight", "0"}},
 		"messages of no size":       {flags: []string{"--message-bytes", "x"}},
 		"a negative grace period":   {flags: []string{"--grace-period", "-1"}},
 		"a grace period of NaN":     {flags: []string{"--grace-period", "NaN"}},
@@ -215,7 +215,7 @@ func TestASocketIsTakenOverOnlyIfNobodyListens(t *testing.T) {
 		t.Fatal("a killed worker leaves its file behind:", err)
 	}
 	second := started(t, []string{"--listen", socket}, nil)
-	if connect(t, second.address()).review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+	if connect(t, second.address()).review(t, call("sound", worker.Validating)).GetAllow() == nil {
 		t.Error("it should serve")
 	}
 }
@@ -234,7 +234,7 @@ func TestAWorkerWhoseLogNobodyReadsGoesOn(t *testing.T) {
 	connected := connect(t, process.address())
 	_ = process.stderr.Close()
 	for range 3 { // each panic is logged
-		if connected.review(t, ask("probe-panic", worker.Validating)).GetFailure() == nil {
+		if connected.review(t, call("probe-panic", worker.Validating)).GetFailure() == nil {
 			t.Error("it should answer")
 		}
 	}
@@ -248,9 +248,9 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	process := started(t, []string{"--listen", "127.0.0.1:0", "--grace-period", "600", "--conformance"}, nil)
 	connected := connect(t, process.address())
 	stream := connected.stream(t)
-	asked := ask("probe-sleep", worker.Validating)
-	asked.Settings = []byte(`{"seconds":600,"token":"x"}`)
-	stream.say(item(1, asked), item(2, ask("sound", worker.Validating)))
+	called := call("probe-sleep", worker.Validating)
+	called.Settings = []byte(`{"seconds":600,"token":"x"}`)
+	stream.say(item(1, called), item(2, call("sound", worker.Validating)))
 	if id, _ := stream.hear(); id != 2 {
 		t.Fatal(id)
 	}

@@ -14,14 +14,14 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// One ask to one outcome: the path that Review and ReviewStream share.
+// One call to one outcome: the path that Review and ReviewStream share.
 //
 // Whatever happens here is an outcome. An error is not a verdict: a policy that panics, returns an error or
 // something absurd, cannot read its document or its settings has failed, and the operator's failurePolicy decides.
 // What was thrown goes to the gateway by its type; its text and stack, which may hold a Secret, stay in the
 // worker's log.
 
-// judge holds the policies and all that is kept between asks. One for each served worker.
+// judge holds the policies and all that is kept between calls. One for each served worker.
 type judge struct {
 	worker       *Worker
 	kept         *keptSettings
@@ -32,7 +32,7 @@ func newJudge(worker *Worker, limits Limits) *judge {
 	return &judge{worker: worker, kept: newKeptSettings(), outcomeBytes: limits.MessageBytes - envelopeBytes}
 }
 
-// question is an ask that can be put to its policy: everything is known, nothing has been judged.
+// question is a call that can be put to its policy: everything is known, nothing has been judged.
 type question struct {
 	policy   *policy
 	version  string
@@ -40,48 +40,48 @@ type question struct {
 	settings any
 }
 
-// answer judges an ask, and delivers its outcome: exactly one, also of a policy that ends its goroutine. The
+// answer judges a call, and delivers its outcome: exactly one, also of a policy that ends its goroutine. The
 // document and the timeout are the caller's affair: ctx is done when nobody waits any more. A document that is nil
 // is missing.
-func (j *judge) answer(ctx context.Context, ask *workerv1.Ask, document []byte, traceparent string, deliver func(*workerv1.Outcome)) {
+func (j *judge) answer(ctx context.Context, call *workerv1.PolicyCall, document []byte, traceparent string, deliver func(*workerv1.Outcome)) {
 	var outcome *workerv1.Outcome
 	defer func() { deliver(outcome) }() // runtime.Goexit runs what is deferred and nothing else
 	defer func() {
 		if outcome == nil {
-			outcome = failure(fmt.Sprintf("policy %s could not be asked; see the worker's log", ask.GetPolicy()), 0, "")
+			outcome = failure(fmt.Sprintf("policy %s could not be called; see the worker's log", call.GetPolicy()), 0, "")
 		}
 	}()
-	var asked *question
-	if asked, outcome = j.question(ask, document); outcome != nil {
-		slog.Warn(outcome.GetFailure().GetMessage(), "uid", ask.GetUid(), "policy", ask.GetPolicy())
+	var called *question
+	if called, outcome = j.question(call, document); outcome != nil {
+		slog.Warn(outcome.GetFailure().GetMessage(), "uid", call.GetUid(), "policy", call.GetPolicy())
 		return
 	}
-	ctx, span := startSpan(ctx, asked, traceparent)
+	ctx, span := startSpan(ctx, called, traceparent)
 	defer func() { endSpan(span, outcome) }()
-	j.put(ctx, asked, &outcome)
+	j.put(ctx, called, &outcome)
 }
 
-// question reads the ask's settings and document, or says why they cannot be read.
-func (j *judge) question(ask *workerv1.Ask, document []byte) (*question, *workerv1.Outcome) {
-	held := j.worker.byName[ask.GetPolicy()]
+// question reads the call's settings and document, or says why they cannot be read.
+func (j *judge) question(call *workerv1.PolicyCall, document []byte) (*question, *workerv1.Outcome) {
+	held := j.worker.byName[call.GetPolicy()]
 	if held == nil {
-		message := fmt.Sprintf("worker %s holds no policy %q; it holds: %s", j.worker.name, ask.GetPolicy(), j.worker.names())
+		message := fmt.Sprintf("worker %s holds no policy %q; it holds: %s", j.worker.name, call.GetPolicy(), j.worker.names())
 		return nil, failure(message, workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY, "")
 	}
 	version := j.worker.versionOf(held)
-	if phase := Phase(ask.GetPhase()); phase != held.phase {
-		message := fmt.Sprintf("policy %s is for %s and was asked in %s", held.name, held.phase, phase)
+	if phase := Phase(call.GetPhase()); phase != held.phase {
+		message := fmt.Sprintf("policy %s is for %s and was called in %s", held.name, held.phase, phase)
 		return nil, failure(message, workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY, version)
 	}
 	if document == nil {
-		return nil, failure(fmt.Sprintf("policy %s was asked without a document", held.name), 0, version)
+		return nil, failure(fmt.Sprintf("policy %s was called without a document", held.name), 0, version)
 	}
-	settings, err := j.kept.read(held, ask.GetSettings())
+	settings, err := j.kept.read(held, call.GetSettings())
 	if err != nil {
 		message := fmt.Sprintf("settings of policy %s: %s", held.name, err)
 		return nil, failure(message, workerv1.FailureReason_FAILURE_REASON_INVALID_SETTINGS, version)
 	}
-	request, err := newRequest(document, ask.GetUid())
+	request, err := newRequest(document, call.GetUid())
 	if err != nil {
 		return nil, failure(fmt.Sprintf("policy %s: %s", held.name, err), 0, version)
 	}
@@ -89,28 +89,28 @@ func (j *judge) question(ask *workerv1.Ask, document []byte) (*question, *worker
 }
 
 // put puts the question to its policy.
-func (j *judge) put(ctx context.Context, asked *question, outcome **workerv1.Outcome) {
+func (j *judge) put(ctx context.Context, called *question, outcome **workerv1.Outcome) {
 	defer func() {
 		if *outcome == nil { // a panic, or runtime.Goexit, which recover does not see
-			*outcome = asked.panicked(recover())
+			*outcome = called.panicked(recover())
 		}
 	}()
-	answer, err := asked.policy.judge(ctx, asked.request, asked.settings)
+	answer, err := called.policy.judge(ctx, called.request, called.settings)
 	var made *workerv1.Outcome
 	if err == nil {
-		made, err = outcomeOf(answer, asked.policy.phase, asked.version)
+		made, err = outcomeOf(answer, called.policy.phase, called.version)
 	}
 	if err != nil {
-		*outcome = asked.erred(ctx, err)
+		*outcome = called.erred(ctx, err)
 		return
 	}
 	if said := made.GetFailure(); said != nil {
-		asked.logFailure(ctx, "error", said.GetMessage())
+		called.logFailure(ctx, "error", said.GetMessage())
 	}
 	if size := proto.Size(made); size > j.outcomeBytes {
-		message := fmt.Sprintf("policy %s: the answer has %d bytes, at most %d fit a message: answer with a patch", asked.policy.name, size, j.outcomeBytes)
-		slog.Error(message, asked.attributes()...)
-		made = failure(message, 0, asked.version)
+		message := fmt.Sprintf("policy %s: the answer has %d bytes, at most %d fit a message: answer with a patch", called.policy.name, size, j.outcomeBytes)
+		slog.Error(message, called.attributes()...)
+		made = failure(message, 0, called.version)
 	}
 	*outcome = made
 }
@@ -153,12 +153,12 @@ func (q *question) panicked(thrown any) *workerv1.Outcome {
 
 func (q *question) attributes() []any { return []any{"uid", q.request.UID, "policy", q.policy.name} }
 
-// timedOut is the outcome of an ask whose time is over.
-func (j *judge) timedOut(ask *workerv1.Ask) *workerv1.Outcome {
-	message := fmt.Sprintf("policy %s: no answer within the ask's timeout of %g s", ask.GetPolicy(), ask.GetTimeout().AsDuration().Seconds())
-	slog.Warn(message, "uid", ask.GetUid(), "policy", ask.GetPolicy())
+// timedOut is the outcome of a call whose time is over.
+func (j *judge) timedOut(call *workerv1.PolicyCall) *workerv1.Outcome {
+	message := fmt.Sprintf("policy %s: no answer within the call's timeout of %g s", call.GetPolicy(), call.GetTimeout().AsDuration().Seconds())
+	slog.Warn(message, "uid", call.GetUid(), "policy", call.GetPolicy())
 	version := ""
-	if held := j.worker.byName[ask.GetPolicy()]; held != nil {
+	if held := j.worker.byName[call.GetPolicy()]; held != nil {
 		version = j.worker.versionOf(held)
 	}
 	return failure(message, 0, version)

@@ -12,8 +12,8 @@ import (
 const mib = 1024 * 1024
 
 const (
-	// DefaultInFlight are asks taken and not yet worked off, over all connections: 16 gateways with 256 asks each.
-	// An ask is a few KB besides its document, so 4,096 of them are some 20 MB.
+	// DefaultInFlight are calls taken and not yet worked off, over all connections: 16 gateways with 256 calls each.
+	// A call is a few KB besides its document, so 4,096 of them are some 20 MB.
 	DefaultInFlight = 4096
 
 	// DefaultMessageBytes: the gateway accepts bodies of 20 MB. A document is at most that body, and mutating
@@ -46,7 +46,7 @@ const (
 
 // Limits of one served worker. The zero value of each is its default.
 type Limits struct {
-	// InFlight are asks taken and not yet worked off; more are refused (RESOURCE_EXHAUSTED, on the stream a failure).
+	// InFlight are calls taken and not yet worked off; more are refused (RESOURCE_EXHAUSTED, on the stream a failure).
 	InFlight int
 	// MessageBytes is the largest gRPC message, received or sent.
 	MessageBytes int
@@ -75,13 +75,13 @@ func (l Limits) completed() (Limits, error) {
 	return l, nil
 }
 
-// inFlight counts the asks that are being worked on, and says whether one more may be taken.
+// inFlight counts the calls that are being worked on, and says whether one more may be taken.
 type inFlight struct {
 	limit int64
 	count atomic.Int64
 }
 
-// enter takes one ask. False: there is no room, and nothing was taken.
+// enter takes one call. False: there is no room, and nothing was taken.
 func (f *inFlight) enter() bool {
 	if f.count.Add(1) > f.limit {
 		f.count.Add(-1)
@@ -90,11 +90,11 @@ func (f *inFlight) enter() bool {
 	return true
 }
 
-// leave says that one ask is worked off.
+// leave says that one call is worked off.
 func (f *inFlight) leave() { f.count.Add(-1) }
 
 // refusal is the sentence for whoever is refused: who, limit, next step.
 func (f *inFlight) refusal() string {
-	return fmt.Sprintf("the worker has its limit of %d asks in flight: run more replicas, "+
+	return fmt.Sprintf("the worker has its limit of %d calls in flight: run more replicas, "+
 		"or raise --in-flight (ADMISSION_WORKER_IN_FLIGHT)", f.limit)
 }

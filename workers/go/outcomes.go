@@ -22,7 +22,7 @@ var auditKey = regexp.MustCompile(`\A[A-Za-z0-9._-]{1,63}\z`)
 // longestCache is a hundred years: what is longer is a mistake.
 const longestCache = 36500 * 24 * time.Hour
 
-// outcomeOf is what a policy function returned, as the Outcome of a policy of this version asked in this phase.
+// outcomeOf is what a policy function returned, as the Outcome of a policy of this version called in this phase.
 func outcomeOf(answer Answer, phase Phase, version string) (*workerv1.Outcome, error) {
 	if err := acceptable(answer, phase); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// The probe policies, which the conformance kit asks. They are nobody's business in production. What they do is
+// The probe policies, which the conformance kit calls. They are nobody's business in production. What they do is
 // written in the page that all SDKs have in common.
 
 // cancelledKept are the tokens of cancelled sleeps that are remembered, the latest ones.

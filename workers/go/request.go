@@ -35,7 +35,7 @@ type GroupVersionResource struct {
 	Resource string `json:"resource"`
 }
 
-// UserInfo is an authentication.k8s.io/v1 UserInfo: who asks.
+// UserInfo is an authentication.k8s.io/v1 UserInfo: who calls.
 type UserInfo struct {
 	Username string              `json:"username"`
 	UID      string              `json:"uid"`
@@ -58,7 +58,7 @@ type Request struct {
 	Resource *GroupVersionResource `json:"resource"`
 	// SubResource is such as status or ephemeralcontainers; empty: the resource itself.
 	SubResource string `json:"subResource"`
-	// RequestKind, RequestResource and RequestSubResource are in the version in which the client asked (they differ
+	// RequestKind, RequestResource and RequestSubResource are in the version in which the client called (they differ
 	// under matchPolicy Equivalent).
 	RequestKind        *GroupVersionKind     `json:"requestKind"`
 	RequestResource    *GroupVersionResource `json:"requestResource"`
@@ -67,7 +67,7 @@ type Request struct {
 	Name string `json:"name"`
 	// Namespace is empty for cluster-scoped objects, and a Namespace's own name for Namespaces.
 	Namespace string `json:"namespace"`
-	// UserInfo is who asks.
+	// UserInfo is who calls.
 	UserInfo *UserInfo `json:"userInfo"`
 	// DryRun says whether nothing will be stored.
 	DryRun *bool `json:"dryRun"`

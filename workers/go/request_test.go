@@ -18,7 +18,7 @@ func seen(t *testing.T, document string) *worker.Request {
 		found = request
 		return nil, nil
 	})
-	if outcome := served(t, worker.Options{}, policy).review(t, askAbout("sees", worker.Validating, document)); outcome.GetAllow() == nil {
+	if outcome := served(t, worker.Options{}, policy).review(t, callAbout("sees", worker.Validating, document)); outcome.GetAllow() == nil {
 		t.Fatal(outcome)
 	}
 	return found

@@ -44,10 +44,10 @@ func TestWhateverAPolicyDoesIsAFailureWithoutItsText(t *testing.T) {
 	connected := served(t, worker.Options{}, policies...)
 	stream := connected.stream(t)
 	for name, misdeed := range misdeeds {
-		asked := askAbout(name, worker.Validating, `{"object":{"Metadata":{}}}`)
-		stream.say(item(7, asked))
+		called := callAbout(name, worker.Validating, `{"object":{"Metadata":{}}}`)
+		stream.say(item(7, called))
 		_, streamed := stream.hear()
-		for _, outcome := range []*workerv1.Outcome{connected.review(t, asked), streamed} {
+		for _, outcome := range []*workerv1.Outcome{connected.review(t, called), streamed} {
 			said := outcome.GetFailure().GetMessage()
 			if !strings.HasPrefix(said, "policy "+name+" "+misdeed.said) || strings.Contains(said, secret) || outcome.GetVersion() != "1" {
 				t.Errorf("%s: %v", name, outcome)
@@ -96,9 +96,9 @@ func TestEachFailureIsLoggedWithItsUID(t *testing.T) {
 	}
 	connected := served(t, worker.Options{}, policies...)
 	for name := range ways {
-		asked := ask(name, worker.Validating)
-		asked.Uid = "uid-of-" + name
-		connected.review(t, asked)
+		called := call(name, worker.Validating)
+		called.Uid = "uid-of-" + name
+		connected.review(t, called)
 		found := slices.ContainsFunc(strings.Split(lines.String(), "\n"), func(line string) bool {
 			return strings.Contains(line, `"uid":"uid-of-`+name+`","policy":"`+name+`"`) && strings.Contains(line, "no database")
 		})
@@ -108,29 +108,29 @@ func TestEachFailureIsLoggedWithItsUID(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAskedIsAFailureThatSaysWhy(t *testing.T) {
+func TestWhatCannotBeCalledIsAFailureThatSaysWhy(t *testing.T) {
 	connected := served(t, worker.Options{}, sound)
-	without := ask("sound", worker.Validating)
+	without := call("sound", worker.Validating)
 	without.DocumentSource = nil
-	indexed := ask("sound", worker.Validating)
-	indexed.DocumentSource = &workerv1.Ask_DocumentIndex{}
+	indexed := call("sound", worker.Validating)
+	indexed.DocumentSource = &workerv1.PolicyCall_DocumentIndex{}
 	cases := map[string]struct {
-		ask    *workerv1.Ask
+		call   *workerv1.PolicyCall
 		reason workerv1.FailureReason
 	}{
-		`worker tested holds no policy "other"; it holds: sound`:                         {ask("other", worker.Validating), workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
+		`worker tested holds no policy "other"; it holds: sound`:                         {call("other", worker.Validating), workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
 		`worker tested holds no policy ""; it holds: sound`:                              {nil, workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
-		`policy sound is for the validating phase and was asked in the mutating phase`:   {ask("sound", worker.Mutating), workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
-		`policy sound is for the validating phase and was asked in no phase (0)`:         {ask("sound", 0), workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
-		`policy sound was asked without a document`:                                      {without, 0},
-		`policy sound: the document is not one JSON object: it is empty`:                 {askAbout("sound", worker.Validating, ""), 0},
-		`policy sound: the document is not one JSON object: it is an array`:              {askAbout("sound", worker.Validating, "[]"), 0},
-		`policy sound: the document is not one JSON object: it is no UTF-8`:              {askAbout("sound", worker.Validating, "{\"a\":\"\xff\"}"), 0},
-		`policy sound: the document cannot be read: no JSON at byte 14`:                  {askAbout("sound", worker.Validating, `{"operation":a}`), 0},
-		`policy sound: the document cannot be read: the value at byte 14 is not of type`: {askAbout("sound", worker.Validating, `{"operation":1}`), 0},
+		`policy sound is for the validating phase and was called in the mutating phase`:  {call("sound", worker.Mutating), workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
+		`policy sound is for the validating phase and was called in no phase (0)`:        {call("sound", 0), workerv1.FailureReason_FAILURE_REASON_UNKNOWN_POLICY},
+		`policy sound was called without a document`:                                     {without, 0},
+		`policy sound: the document is not one JSON object: it is empty`:                 {callAbout("sound", worker.Validating, ""), 0},
+		`policy sound: the document is not one JSON object: it is an array`:              {callAbout("sound", worker.Validating, "[]"), 0},
+		`policy sound: the document is not one JSON object: it is no UTF-8`:              {callAbout("sound", worker.Validating, "{\"a\":\"\xff\"}"), 0},
+		`policy sound: the document cannot be read: no JSON at byte 14`:                  {callAbout("sound", worker.Validating, `{"operation":a}`), 0},
+		`policy sound: the document cannot be read: the value at byte 14 is not of type`: {callAbout("sound", worker.Validating, `{"operation":1}`), 0},
 	}
 	for said, one := range cases {
-		failed := connected.review(t, one.ask).GetFailure()
+		failed := connected.review(t, one.call).GetFailure()
 		if !strings.HasPrefix(failed.GetMessage(), said) || failed.GetReason() != one.reason {
 			t.Errorf("wanted %s\nfound  %v", said, failed)
 		}
@@ -156,7 +156,7 @@ func TestTheDeadlineOfAReviewCancelsItsPolicy(t *testing.T) {
 	connected := served(t, worker.Options{}, policy)
 	for given := 50 * time.Millisecond; len(begun) == 0; given *= 2 { // it may be over before anything has begun
 		ctx, cancel := context.WithTimeout(t.Context(), given)
-		_, err := connected.Review(ctx, &workerv1.ReviewRequest{Ask: ask("waits", worker.Validating)})
+		_, err := connected.Review(ctx, &workerv1.ReviewRequest{Call: call("waits", worker.Validating)})
 		cancel()
 		if status.Code(err) != codes.DeadlineExceeded {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestACallerWhoLeavesCancelsItsPolicy(t *testing.T) {
 		<-begun
 		cancel()
 	}()
-	_, err := connected.Review(ctx, &workerv1.ReviewRequest{Ask: ask("waits", worker.Validating)})
+	_, err := connected.Review(ctx, &workerv1.ReviewRequest{Call: call("waits", worker.Validating)})
 	if status.Code(err) != codes.Canceled {
 		t.Error(err)
 	}
@@ -192,28 +192,28 @@ func TestAPolicyThatIgnoresItsDeadlineHoldsUpNobody(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := connected.Review(ctx, &workerv1.ReviewRequest{Ask: ask("deaf", worker.Validating)}); status.Code(err) != codes.DeadlineExceeded {
+	if _, err := connected.Review(ctx, &workerv1.ReviewRequest{Call: call("deaf", worker.Validating)}); status.Code(err) != codes.DeadlineExceeded {
 		t.Error(err)
 	}
 }
 
-func TestMoreAsksThanInFlightAreRefused(t *testing.T) {
+func TestMoreCallsThanInFlightAreRefused(t *testing.T) {
 	policy, begun, _ := waiting()
 	connected := served(t, worker.Options{Limits: worker.Limits{InFlight: 1}}, policy, sound)
 	stream := connected.stream(t)
-	stream.say(item(1, ask("waits", worker.Validating)))
-	await(t, begun, "the first ask")
-	_, err := connected.Review(within(t), &workerv1.ReviewRequest{Ask: ask("sound", worker.Validating)})
-	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "its limit of 1 asks in flight") {
+	stream.say(item(1, call("waits", worker.Validating)))
+	await(t, begun, "the first call")
+	_, err := connected.Review(within(t), &workerv1.ReviewRequest{Call: call("sound", worker.Validating)})
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "its limit of 1 calls in flight") {
 		t.Error(err)
 	}
-	stream.say(item(2, ask("sound", worker.Validating)))
-	if id, outcome := stream.hear(); id != 2 || !strings.Contains(outcome.GetFailure().GetMessage(), "asks in flight") {
+	stream.say(item(2, call("sound", worker.Validating)))
+	if id, outcome := stream.hear(); id != 2 || !strings.Contains(outcome.GetFailure().GetMessage(), "calls in flight") {
 		t.Error(id, outcome)
 	}
 	stream.say(cancelOf(1)) // its place is free as soon as its function has ended
 	for {
-		answer, err := connected.Review(within(t), &workerv1.ReviewRequest{Ask: ask("sound", worker.Validating)})
+		answer, err := connected.Review(within(t), &workerv1.ReviewRequest{Call: call("sound", worker.Validating)})
 		if status.Code(err) == codes.ResourceExhausted {
 			continue
 		}
@@ -226,11 +226,11 @@ func TestMoreAsksThanInFlightAreRefused(t *testing.T) {
 
 func TestAMessageBeyondTheLimitIsRefused(t *testing.T) {
 	connected := served(t, worker.Options{Limits: worker.Limits{MessageBytes: 1000}}, sound)
-	large := askAbout("sound", worker.Validating, `{"name":"`+strings.Repeat("x", 1000)+`"}`)
-	if _, err := connected.Review(within(t), &workerv1.ReviewRequest{Ask: large}); status.Code(err) != codes.ResourceExhausted {
+	large := callAbout("sound", worker.Validating, `{"name":"`+strings.Repeat("x", 1000)+`"}`)
+	if _, err := connected.Review(within(t), &workerv1.ReviewRequest{Call: large}); status.Code(err) != codes.ResourceExhausted {
 		t.Error(err)
 	}
-	if connected.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+	if connected.review(t, call("sound", worker.Validating)).GetAllow() == nil {
 		t.Error("the worker should go on")
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // The contract's four calls, for one worker.
 //
-// Too many asks are RESOURCE_EXHAUSTED, an ask whose deadline is over is DEADLINE_EXCEEDED; everything else is an
+// Too many calls are RESOURCE_EXHAUSTED, a call whose deadline is over is DEADLINE_EXCEEDED; everything else is an
 // answer. A gRPC status is a failure of the call and never a verdict.
 
 type service struct {
@@ -83,16 +83,16 @@ func (s *service) ValidateSettings(_ context.Context, request *workerv1.Validate
 	return answer, nil
 }
 
-// Review judges exactly one ask, under the call's deadline. The policy runs in a goroutine of its own: one that
+// Review judges exactly one call, under the call's deadline. The policy runs in a goroutine of its own: one that
 // does not look at its context must not hold up the answer to whoever waits until the deadline.
 func (s *service) Review(ctx context.Context, request *workerv1.ReviewRequest) (*workerv1.ReviewResponse, error) {
 	s.arrival.Store(time.Now().UnixNano())
 	if !s.inFlight.enter() {
-		slog.Warn("an ask was refused: "+s.inFlight.refusal(), "uid", request.GetAsk().GetUid(), "policy", request.GetAsk().GetPolicy())
+		slog.Warn("a call was refused: "+s.inFlight.refusal(), "uid", request.GetCall().GetUid(), "policy", request.GetCall().GetPolicy())
 		return nil, status.Error(codes.ResourceExhausted, s.inFlight.refusal())
 	}
 	judged := make(chan *workerv1.Outcome, 1)
-	go s.judge.answer(ctx, request.GetAsk(), documentOf(request.GetAsk()), traceparentOf(ctx), func(outcome *workerv1.Outcome) {
+	go s.judge.answer(ctx, request.GetCall(), documentOf(request.GetCall()), traceparentOf(ctx), func(outcome *workerv1.Outcome) {
 		s.inFlight.leave()
 		judged <- outcome
 	})
@@ -101,23 +101,23 @@ func (s *service) Review(ctx context.Context, request *workerv1.ReviewRequest) (
 		return &workerv1.ReviewResponse{Outcome: outcome}, nil
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			slog.Warn(fmt.Sprintf("policy %s: no answer within the deadline", request.GetAsk().GetPolicy()),
-				"uid", request.GetAsk().GetUid(), "policy", request.GetAsk().GetPolicy())
+			slog.Warn(fmt.Sprintf("policy %s: no answer within the deadline", request.GetCall().GetPolicy()),
+				"uid", request.GetCall().GetUid(), "policy", request.GetCall().GetPolicy())
 		}
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
 }
 
-// ReviewStream judges many asks.
+// ReviewStream judges many calls.
 func (s *service) ReviewStream(stream workerv1.Worker_ReviewStreamServer) error {
 	s.streams.Add(1)
 	defer s.streams.Add(-1)
 	return newConversation(s, stream).run()
 }
 
-// documentOf an ask that brings it along; nil: it does not. "document_index and timeout are not used here."
-func documentOf(ask *workerv1.Ask) []byte {
-	source, is := ask.GetDocumentSource().(*workerv1.Ask_Document)
+// documentOf a call that brings it along; nil: it does not. "document_index and timeout are not used here."
+func documentOf(call *workerv1.PolicyCall) []byte {
+	source, is := call.GetDocumentSource().(*workerv1.PolicyCall_Document)
 	if !is {
 		return nil
 	}

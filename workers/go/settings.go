@@ -15,7 +15,7 @@ import (
 // A policy's settings: JSON from the operator's configuration, converted and checked before anything is judged.
 //
 // Settings are one JSON object, never empty: no settings are {}. The same conversion runs in ValidateSettings (when
-// the configuration is loaded) and before the first ask; equal settings are equal bytes, so what was converted is
+// the configuration is loaded) and before the first call; equal settings are equal bytes, so what was converted is
 // kept by its bytes.
 
 // NoSettings are the settings of a policy that has none: {} and nothing else.
@@ -82,13 +82,13 @@ func newKeptSettings() *keptSettings {
 	return &keptSettings{byText: map[settingsKey]*list.Element{}, latest: list.New()}
 }
 
-// read gives a policy's settings, converted only when they are not kept. Asks that come while they are converted
+// read gives a policy's settings, converted only when they are not kept. Calls that come while they are converted
 // wait for it.
-func (k *keptSettings) read(asked *policy, text []byte) (any, error) {
-	entry := k.entry(settingsKey{asked.name, string(text)})
+func (k *keptSettings) read(called *policy, text []byte) (any, error) {
+	entry := k.entry(settingsKey{called.name, string(text)})
 	entry.once.Do(func() {
 		entry.wrong = SettingsErrors{{"", "the settings could not be checked"}} // stands if the check ends its goroutine
-		entry.value, _, entry.wrong = asked.settings(text)
+		entry.value, _, entry.wrong = called.settings(text)
 	})
 	if len(entry.wrong) > 0 {
 		k.drop(entry)

@@ -132,9 +132,9 @@ func TestAPolicyWithoutSettingsTakesNone(t *testing.T) {
 }
 
 func TestSettingsThatCannotBeUsedAreAFailureThatSaysSo(t *testing.T) {
-	asked := ask("all-kinds", worker.Validating)
-	asked.Settings = []byte(`{"name":1,"x":2}`)
-	failed := served(t, worker.Options{}, ofAllKinds).review(t, asked).GetFailure()
+	called := call("all-kinds", worker.Validating)
+	called.Settings = []byte(`{"name":1,"x":2}`)
+	failed := served(t, worker.Options{}, ofAllKinds).review(t, called).GetFailure()
 	if failed.GetReason() != workerv1.FailureReason_FAILURE_REASON_INVALID_SETTINGS || !strings.Contains(failed.GetMessage(), "settings of policy all-kinds: /name: must be a string, is a number; /x: unknown") {
 		t.Error(failed)
 	}
@@ -151,9 +151,9 @@ func TestSettingsAreConvertedOnceForEachDistinctText(t *testing.T) {
 	}
 	stream := served(t, worker.Options{}, counting).stream(t)
 	for id := range uint64(100) {
-		asked := ask("counting", worker.Validating)
-		asked.Settings = fmt.Appendf(nil, `{"a":%d}`, id%2)
-		stream.say(item(id, asked))
+		called := call("counting", worker.Validating)
+		called.Settings = fmt.Appendf(nil, `{"a":%d}`, id%2)
+		stream.say(item(id, called))
 	}
 	for range 100 {
 		id, outcome := stream.hear()
@@ -176,9 +176,9 @@ func TestMoreSettingsThanAreKeptAreConvertedAgain(t *testing.T) {
 	connected := served(t, worker.Options{}, counting)
 	for _, round := range []int{0, 1} {
 		for number := range 257 {
-			asked := ask("counting", worker.Validating)
-			asked.Settings = fmt.Appendf(nil, `{"a":%d}`, number)
-			if connected.review(t, asked).GetAllow() == nil {
+			called := call("counting", worker.Validating)
+			called.Settings = fmt.Appendf(nil, `{"a":%d}`, number)
+			if connected.review(t, called).GetAllow() == nil {
 				t.Fatal(round, number)
 			}
 		}

@@ -57,8 +57,8 @@ func TestAWorkerThatStopsIsALameDuckFirst(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	stream, idle := connected.stream(t), connected.stream(t)
-	stream.say(item(1, ask("waits", worker.Validating))) // or it might stop before the rest has come, on a busy machine
-	await(t, begun, "the ask")
+	stream.say(item(1, call("waits", worker.Validating))) // or it might stop before the rest has come, on a busy machine
+	await(t, begun, "the call")
 	done := stopped(connected.server)
 	if answer, err := watch.Recv(); answer.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
 		t.Error(answer, err)
@@ -67,11 +67,11 @@ func TestAWorkerThatStopsIsALameDuckFirst(t *testing.T) {
 		t.Errorf("a watch should end: %v", err)
 	}
 	// "Whatever still comes is answered"
-	stream.say(item(2, ask("sound", worker.Validating)))
+	stream.say(item(2, call("sound", worker.Validating)))
 	if id, outcome := stream.hear(); id != 2 || outcome.GetAllow() == nil {
 		t.Error(id, outcome)
 	}
-	if connected.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+	if connected.review(t, call("sound", worker.Validating)).GetAllow() == nil {
 		t.Error("a Review that still comes should be answered")
 	}
 	stream.say(cancelOf(1))
@@ -92,8 +92,8 @@ func TestWhatIsOpenIsAnsweredBeforeTheEnd(t *testing.T) {
 	})
 	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: time.Hour}}, slow)
 	stream := connected.stream(t)
-	stream.say(item(1, ask("slow", worker.Validating)))
-	await(t, begun, "the ask")
+	stream.say(item(1, call("slow", worker.Validating)))
+	await(t, begun, "the call")
 	done := stopped(connected.server)
 	for {
 		answer, err := connected.health.Check(within(t), &healthv1.HealthCheckRequest{})
@@ -116,8 +116,8 @@ func TestAfterTheGracePeriodWhatIsOpenIsCancelled(t *testing.T) {
 	policy, begun, ended := waiting()
 	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: 100 * time.Millisecond}}, policy)
 	stream := connected.stream(t)
-	stream.say(item(1, ask("waits", worker.Validating)))
-	await(t, begun, "the ask")
+	stream.say(item(1, call("waits", worker.Validating)))
+	await(t, begun, "the call")
 	done := stopped(connected.server)
 	await(t, ended, "the end of the work")
 	await(t, done, "the end")
@@ -133,6 +133,6 @@ func TestWhoeverConnectsAndSaysNothingDoesNotHoldUpTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	connected.review(t, ask("sound", worker.Validating)) // accepted after it
+	connected.review(t, call("sound", worker.Validating)) // accepted after it
 	await(t, stopped(connected.server), "the end")
 }

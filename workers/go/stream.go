@@ -15,16 +15,16 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// One ReviewStream: many asks over one connection, each answered as soon as it is known.
+// One ReviewStream: many calls over one connection, each answered as soon as it is known.
 //
 // The rules:
 //
-//   - An id is open from its ask until its outcome is written. Each open id gets exactly one outcome, in any order:
+//   - An id is open from its call until its outcome is written. Each open id gets exactly one outcome, in any order:
 //     a verdict, or a failure when its time is over, its document is not there, or the worker is full. A cancelled
 //     one gets none.
 //   - An id that comes again while it is open is two questions with one name: the first is dropped and one failure
 //     is the answer to both, since a verdict could be taken for the other's.
-//   - Each ask runs in a goroutine of its own, so an outcome waits for no other one. An ask holds its place in
+//   - Each call runs in a goroutine of its own, so an outcome waits for no other one. A call holds its place in
 //     flight until its function has really ended.
 //   - Everything that is known when the writer looks travels in one message, up to a size.
 //   - A gateway that does not read its answers is not read either: what is not written is bounded.
@@ -37,7 +37,7 @@ import (
 // gateway hears of the stop over a Watch, in the time of one message; half a second is that on a loaded machine.
 const quietPeriod = 500 * time.Millisecond
 
-// conversation serves one stream: a goroutine that reads, one that writes, and one for each ask.
+// conversation serves one stream: a goroutine that reads, one that writes, and one for each call.
 type conversation struct {
 	service *service
 	stream  workerv1.Worker_ReviewStreamServer
@@ -47,7 +47,7 @@ type conversation struct {
 	settled chan struct{} // nobody is left who is worth a moment
 
 	mu         sync.Mutex
-	open       map[uint64]*openAsk
+	open       map[uint64]*openCall
 	slow       int // so many of those that are open are not waited for (gather)
 	vain       int // moments on end that brought nothing
 	outbox     *outbox
@@ -57,9 +57,9 @@ type conversation struct {
 	quietSince time.Time // when the worker was told to stop; zero: it was not
 }
 
-// openAsk is an ask without an outcome.
-type openAsk struct {
-	ask    *workerv1.Ask
+// openCall is a call without an outcome.
+type openCall struct {
+	call   *workerv1.PolicyCall
 	cancel context.CancelFunc
 }
 
@@ -70,7 +70,7 @@ func newConversation(service *service, stream workerv1.Worker_ReviewStreamServer
 		wake:    make(chan struct{}, 1),
 		written: make(chan struct{}, 1),
 		settled: make(chan struct{}, 1),
-		open:    map[uint64]*openAsk{},
+		open:    map[uint64]*openCall{},
 		outbox:  newOutbox(),
 	}
 }
@@ -126,7 +126,7 @@ const gatherFor = 100 * time.Microsecond
 const vainMoments = 4
 
 // gather waits so long, or until nothing is open any more. After some moments in vain nobody waits again for what is
-// open then: one slow policy must not delay whatever is asked beside it.
+// open then: one slow policy must not delay whatever is called beside it.
 func (c *conversation) gather(moment *time.Timer) {
 	c.mu.Lock()
 	before := len(c.outbox.byID)
@@ -230,50 +230,50 @@ func (c *conversation) take(batch *workerv1.ReviewStreamRequest, arrived time.Ti
 	defer c.mu.Unlock()
 	c.lastCame = arrived
 	for _, item := range batch.GetItems() {
-		switch asked := item.GetItem().(type) {
-		case *workerv1.ReviewStreamRequest_RequestItem_Ask:
-			c.begin(item.GetId(), asked.Ask, batch.GetDocuments(), arrived)
+		switch called := item.GetItem().(type) {
+		case *workerv1.ReviewStreamRequest_RequestItem_Call:
+			c.begin(item.GetId(), called.Call, batch.GetDocuments(), arrived)
 		case *workerv1.ReviewStreamRequest_RequestItem_Cancel:
 			c.drop(item.GetId())
 		default: // of a newer contract: "fields unknown to the receiver are ignored"
-			slog.Debug(fmt.Sprintf("an item without ask or cancel was ignored (id %d)", item.GetId()))
+			slog.Debug(fmt.Sprintf("an item without call or cancel was ignored (id %d)", item.GetId()))
 		}
 	}
 }
 
-// begin takes an ask, or answers it at once.
-func (c *conversation) begin(id uint64, ask *workerv1.Ask, documents [][]byte, arrived time.Time) {
+// begin takes a call, or answers it at once.
+func (c *conversation) begin(id uint64, call *workerv1.PolicyCall, documents [][]byte, arrived time.Time) {
 	if c.open[id] != nil || c.outbox.holds(id) {
 		c.drop(id)
-		c.refuse(id, ask, fmt.Sprintf("the stream has an open ask with id %d already: ids must be unique", id))
+		c.refuse(id, call, fmt.Sprintf("the stream has an open call with id %d already: ids must be unique", id))
 		return
 	}
-	document := documentOf(ask)
-	if source, is := ask.GetDocumentSource().(*workerv1.Ask_DocumentIndex); is {
+	document := documentOf(call)
+	if source, is := call.GetDocumentSource().(*workerv1.PolicyCall_DocumentIndex); is {
 		if int(source.DocumentIndex) >= len(documents) {
-			c.refuse(id, ask, fmt.Sprintf("document_index is %d, and its message has %d documents", source.DocumentIndex, len(documents)))
+			c.refuse(id, call, fmt.Sprintf("document_index is %d, and its message has %d documents", source.DocumentIndex, len(documents)))
 			return
 		}
 		document = documents[source.DocumentIndex]
 	}
 	if !c.service.inFlight.enter() {
-		c.refuse(id, ask, c.service.inFlight.refusal())
+		c.refuse(id, call, c.service.inFlight.refusal())
 		return
 	}
-	opened := &openAsk{ask: ask}
+	opened := &openCall{call: call}
 	var ctx context.Context
-	if ask.GetTimeout() == nil {
+	if call.GetTimeout() == nil {
 		ctx, opened.cancel = context.WithCancel(c.stream.Context())
 	} else {
-		ctx, opened.cancel = context.WithDeadline(c.stream.Context(), arrived.Add(ask.GetTimeout().AsDuration()))
+		ctx, opened.cancel = context.WithDeadline(c.stream.Context(), arrived.Add(call.GetTimeout().AsDuration()))
 	}
 	c.open[id] = opened
 	go c.judge(ctx, id, opened, document)
 }
 
-// refuse answers an ask that is not taken.
-func (c *conversation) refuse(id uint64, ask *workerv1.Ask, message string) {
-	slog.Warn("an ask was refused: "+message, "uid", ask.GetUid(), "policy", ask.GetPolicy())
+// refuse answers a call that is not taken.
+func (c *conversation) refuse(id uint64, call *workerv1.PolicyCall, message string) {
+	slog.Warn("a call was refused: "+message, "uid", call.GetUid(), "policy", call.GetPolicy())
 	c.outbox.put(id, failure(message, 0, ""))
 }
 
@@ -297,8 +297,8 @@ func (c *conversation) close(id uint64) {
 
 // ----------------------------------------------------------------------------------------------------------------- out
 
-// judge answers an open ask, in a goroutine of its own.
-func (c *conversation) judge(ctx context.Context, id uint64, opened *openAsk, document []byte) {
+// judge answers an open call, in a goroutine of its own.
+func (c *conversation) judge(ctx context.Context, id uint64, opened *openCall, document []byte) {
 	defer opened.cancel()
 	// A policy that does not look at its context is not waited for; its place is free when it has ended.
 	unheard := context.AfterFunc(ctx, func() {
@@ -318,11 +318,11 @@ func (c *conversation) judge(ctx context.Context, id uint64, opened *openAsk, do
 		deliver(nil)
 		return
 	}
-	c.service.judge.answer(ctx, opened.ask, document, opened.ask.GetTraceparent(), deliver)
+	c.service.judge.answer(ctx, opened.call, document, opened.call.GetTraceparent(), deliver)
 }
 
-// answer puts the outcome of an ask that is still open to what will be written; nil: its time is over.
-func (c *conversation) answer(id uint64, opened *openAsk, outcome *workerv1.Outcome) {
+// answer puts the outcome of a call that is still open to what will be written; nil: its time is over.
+func (c *conversation) answer(id uint64, opened *openCall, outcome *workerv1.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open[id] != opened {
@@ -330,7 +330,7 @@ func (c *conversation) answer(id uint64, opened *openAsk, outcome *workerv1.Outc
 	}
 	c.close(id)
 	if outcome == nil {
-		outcome = c.service.judge.timedOut(opened.ask)
+		outcome = c.service.judge.timedOut(opened.call)
 	}
 	c.outbox.put(id, outcome)
 	nudge(c.wake)

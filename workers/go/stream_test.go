@@ -20,14 +20,14 @@ var echoes = deciding("echoes", worker.Validating, func(_ context.Context, reque
 	return worker.Deny(string(request.Raw)), nil
 })
 
-func TestAFastAskOvertakesASlowOneOfTheSameMessage(t *testing.T) {
+func TestAFastCallOvertakesASlowOneOfTheSameMessage(t *testing.T) {
 	release := make(chan struct{})
 	slow := deciding("slow", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
 		<-release
 		return nil, nil
 	})
 	stream := served(t, worker.Options{}, slow, sound).stream(t)
-	stream.say(item(1, ask("slow", worker.Validating)), item(2, ask("sound", worker.Validating)))
+	stream.say(item(1, call("slow", worker.Validating)), item(2, call("sound", worker.Validating)))
 	if id, _ := stream.hear(); id != 2 {
 		t.Errorf("%d was first", id)
 	}
@@ -37,11 +37,11 @@ func TestAFastAskOvertakesASlowOneOfTheSameMessage(t *testing.T) {
 	}
 }
 
-func TestThousandAsksOfOneMessageGetAnAnswerEach(t *testing.T) {
+func TestThousandCallsOfOneMessageGetAnAnswerEach(t *testing.T) {
 	stream := served(t, worker.Options{}, echoes).stream(t)
 	var items []*workerv1.ReviewStreamRequest_RequestItem
 	for id := range uint64(1000) {
-		items = append(items, item(id, askAbout("echoes", worker.Validating, fmt.Sprintf(`{"name":"%d"}`, id))))
+		items = append(items, item(id, callAbout("echoes", worker.Validating, fmt.Sprintf(`{"name":"%d"}`, id))))
 	}
 	stream.say(items...)
 	if err := stream.CloseSend(); err != nil {
@@ -60,10 +60,10 @@ func TestThousandAsksOfOneMessageGetAnAnswerEach(t *testing.T) {
 
 func TestDocumentsAreFoundByTheirIndexInTheSameMessage(t *testing.T) {
 	stream := served(t, worker.Options{}, echoes).stream(t)
-	indexed := func(index uint32) *workerv1.Ask {
-		asked := ask("echoes", worker.Validating)
-		asked.DocumentSource = &workerv1.Ask_DocumentIndex{DocumentIndex: index}
-		return asked
+	indexed := func(index uint32) *workerv1.PolicyCall {
+		called := call("echoes", worker.Validating)
+		called.DocumentSource = &workerv1.PolicyCall_DocumentIndex{DocumentIndex: index}
+		return called
 	}
 	batch := &workerv1.ReviewStreamRequest{
 		Documents: [][]byte{[]byte(`{"name":"0"}`), []byte(`{"name":"1"}`)},
@@ -86,13 +86,13 @@ func TestDocumentsAreFoundByTheirIndexInTheSameMessage(t *testing.T) {
 func TestACancelStopsTheWorkAndSendsNoOutcome(t *testing.T) {
 	policy, begun, ended := waiting()
 	stream := served(t, worker.Options{}, policy, sound).stream(t)
-	stream.say(item(1, ask("waits", worker.Validating)))
-	await(t, begun, "the ask")
+	stream.say(item(1, call("waits", worker.Validating)))
+	await(t, begun, "the call")
 	stream.say(cancelOf(1), cancelOf(99))
 	if why := await(t, ended, "the end of the work"); !errors.Is(why, context.Canceled) {
 		t.Error(why)
 	}
-	stream.say(item(1, ask("sound", worker.Validating))) // the id is free again
+	stream.say(item(1, call("sound", worker.Validating))) // the id is free again
 	if id, outcome := stream.hear(); id != 1 || outcome.GetAllow() == nil {
 		t.Error(id, outcome)
 	}
@@ -102,17 +102,17 @@ func TestACancelStopsTheWorkAndSendsNoOutcome(t *testing.T) {
 	stream.hearEnd()
 }
 
-func TestAnAskWhoseTimeIsOverIsAFailureAndItsWorkIsStopped(t *testing.T) {
+func TestAnCallWhoseTimeIsOverIsAFailureAndItsWorkIsStopped(t *testing.T) {
 	policy, begun, ended := waiting()
 	stream := served(t, worker.Options{}, policy, sound).stream(t)
-	short, none := ask("waits", worker.Validating), ask("sound", worker.Validating)
+	short, none := call("waits", worker.Validating), call("sound", worker.Validating)
 	none.Timeout = durationpb.New(0)
 	for given := 50 * time.Millisecond; len(begun) == 0; given *= 2 { // it may be over before anything has begun
 		short.Timeout = durationpb.New(given)
 		stream.say(item(1, short), item(2, none))
 		said := map[uint64]string{
-			1: fmt.Sprintf("policy waits: no answer within the ask's timeout of %g s", given.Seconds()),
-			2: "policy sound: no answer within the ask's timeout of 0 s",
+			1: fmt.Sprintf("policy waits: no answer within the call's timeout of %g s", given.Seconds()),
+			2: "policy sound: no answer within the call's timeout of 0 s",
 		}
 		for range said {
 			id, outcome := stream.hear()
@@ -133,9 +133,9 @@ func TestAPolicyThatIgnoresItsTimeoutIsAnsweredFor(t *testing.T) {
 		return nil, nil
 	})
 	stream := served(t, worker.Options{}, deaf).stream(t)
-	asked := ask("deaf", worker.Validating)
-	asked.Timeout = durationpb.New(50 * time.Millisecond)
-	stream.say(item(1, asked))
+	called := call("deaf", worker.Validating)
+	called.Timeout = durationpb.New(50 * time.Millisecond)
+	stream.say(item(1, called))
 	if _, outcome := stream.hear(); !strings.Contains(outcome.GetFailure().GetMessage(), "no answer within") {
 		t.Error(outcome)
 	}
@@ -149,10 +149,10 @@ func TestAPolicyThatIgnoresItsTimeoutIsAnsweredFor(t *testing.T) {
 func TestAnIdThatIsOpenAlreadyGetsOneFailureForBoth(t *testing.T) {
 	policy, begun, ended := waiting()
 	stream := served(t, worker.Options{}, policy, sound).stream(t)
-	stream.say(item(5, ask("waits", worker.Validating)))
-	await(t, begun, "the first ask")
-	stream.say(item(5, ask("sound", worker.Validating)))
-	if id, outcome := stream.hear(); id != 5 || !strings.Contains(outcome.GetFailure().GetMessage(), "an open ask with id 5 already") {
+	stream.say(item(5, call("waits", worker.Validating)))
+	await(t, begun, "the first call")
+	stream.say(item(5, call("sound", worker.Validating)))
+	if id, outcome := stream.hear(); id != 5 || !strings.Contains(outcome.GetFailure().GetMessage(), "an open call with id 5 already") {
 		t.Error(id, outcome)
 	}
 	await(t, ended, "the end of the first")
@@ -169,7 +169,7 @@ func TestAfterAHalfCloseWhatIsOpenIsAnswered(t *testing.T) {
 		return nil, nil
 	})
 	stream := served(t, worker.Options{}, slow).stream(t)
-	stream.say(item(1, ask("slow", worker.Validating)))
+	stream.say(item(1, call("slow", worker.Validating)))
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
@@ -190,10 +190,10 @@ func TestABrokenStreamCancelsEverythingOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id := range uint64(3) {
-		if err := stream.Send(&workerv1.ReviewStreamRequest{Items: []*workerv1.ReviewStreamRequest_RequestItem{item(id, ask("waits", worker.Validating))}}); err != nil {
+		if err := stream.Send(&workerv1.ReviewStreamRequest{Items: []*workerv1.ReviewStreamRequest_RequestItem{item(id, call("waits", worker.Validating))}}); err != nil {
 			t.Fatal(err)
 		}
-		await(t, begun, "an ask")
+		await(t, begun, "a call")
 	}
 	leave()
 	for range 3 {
@@ -202,7 +202,7 @@ func TestABrokenStreamCancelsEverythingOpen(t *testing.T) {
 }
 
 func TestAPeerThatDoesNotReadIsNotReadEither(t *testing.T) {
-	// Each answer has 1 MiB, and what is not written is bounded by 8 MiB, so of 200 asks most must stay unread
+	// Each answer has 1 MiB, and what is not written is bounded by 8 MiB, so of 200 calls most must stay unread
 	// until the peer reads.
 	judged := make(chan struct{}, 1000)
 	floods := deciding("floods", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
@@ -211,11 +211,11 @@ func TestAPeerThatDoesNotReadIsNotReadEither(t *testing.T) {
 	})
 	connected := served(t, worker.Options{Limits: worker.Limits{MessageBytes: 8 << 20}}, floods, sound)
 	stream := connected.stream(t)
-	const asks = 200
+	const calls = 200
 	sent := make(chan error, 1)
 	go func() {
-		large := askAbout("floods", worker.Validating, `{"name":"`+strings.Repeat("x", 1<<18)+`"}`)
-		for id := range uint64(asks) {
+		large := callAbout("floods", worker.Validating, `{"name":"`+strings.Repeat("x", 1<<18)+`"}`)
+		for id := range uint64(calls) {
 			if err := stream.Send(&workerv1.ReviewStreamRequest{Items: []*workerv1.ReviewStreamRequest_RequestItem{item(id, large)}}); err != nil {
 				sent <- err
 				return
@@ -224,22 +224,22 @@ func TestAPeerThatDoesNotReadIsNotReadEither(t *testing.T) {
 		sent <- stream.CloseSend()
 	}()
 	for range 8 {
-		await(t, judged, "the asks that are taken")
+		await(t, judged, "the calls that are taken")
 	}
-	if connected.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+	if connected.review(t, call("sound", worker.Validating)).GetAllow() == nil {
 		t.Error("others should be served meanwhile")
 	}
 	select {
 	case err := <-sent:
-		t.Errorf("all asks were taken from a peer that has read nothing (%v)", err)
+		t.Errorf("all calls were taken from a peer that has read nothing (%v)", err)
 	default:
 	}
-	for range asks {
+	for range calls {
 		if _, outcome := stream.hear(); len(outcome.GetDeny().GetMessage()) != 1<<20 {
 			t.Fatal(outcome)
 		}
 	}
-	if err := await(t, sent, "the last ask to be sent"); err != nil {
+	if err := await(t, sent, "the last call to be sent"); err != nil {
 		t.Error(err)
 	}
 	stream.hearEnd()
@@ -254,7 +254,7 @@ func TestAStreamThatCannotBeReadEndsAlone(t *testing.T) {
 	if _, err := stream.Recv(); status.Code(err) != codes.ResourceExhausted {
 		t.Error(err)
 	}
-	if connected.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+	if connected.review(t, call("sound", worker.Validating)).GetAllow() == nil {
 		t.Error("others should be served")
 	}
 }

@@ -39,11 +39,11 @@ func (p Policy[S]) Review(ctx context.Context, request, settings any) (Answer, e
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	asked, err := held.request(request)
+	called, err := held.request(request)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := held.judge(ctx, asked, converted)
+	answer, err := held.judge(ctx, called, converted)
 	if err == nil && answer == nil {
 		answer = Allow()
 	}

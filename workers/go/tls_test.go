@@ -174,7 +174,7 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	used.ClientCA = folder.write("clients.pem", clients.pem())
 	address := served(t, worker.Options{TLS: used}, sound).server.Address()
 	open := connect(t, address, before.trust(clients.client()))
-	if open.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+	if open.review(t, call("sound", worker.Validating)).GetAllow() == nil {
 		t.Error("it should serve")
 	}
 	certificate, key := after.pair()
@@ -201,7 +201,7 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	if found := code(t, address, after.trust(others.client())); found != codes.OK {
 		t.Errorf("without files, what was used should stay: %v", found)
 	}
-	if open.review(t, ask("sound", worker.Validating)).GetAllow() == nil {
+	if open.review(t, call("sound", worker.Validating)).GetAllow() == nil {
 		t.Error("an open connection should stay")
 	}
 }

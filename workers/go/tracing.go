@@ -21,13 +21,13 @@ const tracerName = "admission-gateway.dev/worker"
 var traceContext = propagation.TraceContext{}
 
 // startSpan begins the span of a question, with the gateway's as its parent, and makes it the current one.
-func startSpan(ctx context.Context, asked *question, traceparent string) (context.Context, trace.Span) {
+func startSpan(ctx context.Context, called *question, traceparent string) (context.Context, trace.Span) {
 	if traceparent != "" {
 		ctx = traceContext.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
 	}
-	return otel.Tracer(tracerName).Start(ctx, "admission.worker/"+asked.policy.name,
+	return otel.Tracer(tracerName).Start(ctx, "admission.worker/"+called.policy.name,
 		trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(attribute.String("admission.policy", asked.policy.name), attribute.String("admission.uid", asked.request.UID)))
+		trace.WithAttributes(attribute.String("admission.policy", called.policy.name), attribute.String("admission.uid", called.request.UID)))
 }
 
 // endSpan says what came out.

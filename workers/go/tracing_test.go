@@ -78,14 +78,14 @@ func TestTheGatewaysTraceIsTheParentOfThePolicysSpan(t *testing.T) {
 		return worker.Deny(trace.SpanContextFromContext(ctx).SpanID().String()), nil
 	})
 	connected := served(t, worker.Options{}, current)
-	answer, err := connected.Review(metadata.AppendToOutgoingContext(within(t), "traceparent", traceparent), &workerv1.ReviewRequest{Ask: ask("traced", worker.Validating)})
+	answer, err := connected.Review(metadata.AppendToOutgoingContext(within(t), "traceparent", traceparent), &workerv1.ReviewRequest{Call: call("traced", worker.Validating)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := ask("traced", worker.Validating)
-	asked.Traceparent = traceparent
+	called := call("traced", worker.Validating)
+	called.Traceparent = traceparent
 	stream := connected.stream(t)
-	stream.say(item(1, asked))
+	stream.say(item(1, called))
 	_, streamed := stream.hear()
 	for _, outcome := range []*workerv1.Outcome{answer.GetOutcome(), streamed} {
 		if outcome.GetDeny().GetMessage() != "0101010101010101" {

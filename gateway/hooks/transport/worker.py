@@ -75,12 +75,12 @@ class HookWorker:
 
     # --------------------------------------------------------------------------------------------------- calls
 
-    def ask(
-        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
+    def call(
+        self, policy_call: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
-        """See Asked. A hook claims nothing, so any document fits, whatever its description is."""
+        """See Called. A hook claims nothing, so any document fits, whatever its description is."""
         del fits
-        call = HookCall(self, ask, answered)
+        call = HookCall(self, policy_call, answered)
         self._open.add(call)
         self._idle.clear()
         return call.cancel

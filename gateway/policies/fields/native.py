@@ -1,4 +1,4 @@
-"""One webhook of a native configuration: an entry that is isolated, and a worker of its own that it asks.
+"""One webhook of a native configuration: an entry that is isolated, and a worker of its own that it calls.
 
 The worker is named ``KIND/CONFIGURATION/WEBHOOK``, and ``…[INDEX]`` where a webhook before it has the same name: no
 Worker document can be called so, since a name holds no slash.
@@ -38,7 +38,7 @@ class _NativeTarget(Struct, frozen=True, kw_only=True):
 
 
 def read_native(entry: Field, slot: Slot, kind: str, version: str, warnings: Findings) -> tuple[Policy, Worker | None]:
-    """The policy of one webhook, and the worker that it asks (None if there is an error in the webhook).
+    """The policy of one webhook, and the worker that it calls (None if there is an error in the webhook).
 
     Args:
         entry: the element of ``webhooks``, not decoded yet, with findings of its own.

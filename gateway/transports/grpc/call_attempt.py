@@ -1,9 +1,9 @@
-"""One ask put to one connection: what a stream or a call has to answer to.
+"""One call put to one connection: what a stream or a call has to answer to.
 
 How an attempt can end besides with an answer decides what may be done next:
 
 =======  ==========================================================  ==========================================
-ending   what happened                                               the ask may be put to another one
+ending   what happened                                               the call may be put to another one
 =======  ==========================================================  ==========================================
 UNSENT   it never left                                               always
 LOST     the connection or the stream broke; nobody knows            without side effects
@@ -31,7 +31,7 @@ class CallResult(Enum):
 class CallAttempt(Protocol):
     """Waits for the answer of one connection. One of its methods is called, once, unless it was cancelled before."""
 
-    ask: PolicyCall
+    call: PolicyCall
     number: int
     """Its id on the stream, if it is made on one; the connection writes it down."""
 

@@ -1,19 +1,19 @@
-"""One channel to one address of a worker: described, watched over, and asked.
+"""One channel to one address of a worker: described, watched over, and called.
 
     connecting   no connection yet, or lost; gRPC tries again and again
-    describing   there is one; the worker is asked what it holds
-    ready        it is described: it may be asked, unless it says NOT_SERVING
+    describing   there is one; the worker is called what it holds
+    ready        it is described: it may be called, unless it says NOT_SERVING
     draining     another one takes its place: nothing new, what is open is answered, and it closes itself
 
 A new connection may meet another version, so what was described counts for the connection on which it was said, and
 the worker is described again on the next one; and when an answer contradicts it.
 
-An ask goes over the stream of the connection, except:
+A call goes over the stream of the connection, except:
 
 * where the worker has no stream, or its streams break again and again: then all are calls, for a while;
 * a policy with side effects has a call of its own: no other policy's mistake can break it;
 * a large document has one too: small ones do not wait behind it;
-* an ask whose stream broke has one: if it was the one that broke it, it breaks nobody else's again.
+* a call whose stream broke has one: if it was the one that broke it, it breaks nobody else's again.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from gateway.transports.version_skew import VersionSkew
 from gateway.transports.worker_channel import WorkerError
 
 RETRY_SECONDS: Final = (0.25, 5.0)
-"""First and longest pause before a worker that cannot describe itself is asked again."""
+"""First and longest pause before a worker that cannot describe itself is called again."""
 
 AGAIN_SECONDS: Final = 1.0
 """Shortest time between two descriptions on one connection. In a rolling update every second answer may be of the other
@@ -82,10 +82,10 @@ class ConnectionObserver(Protocol):
     def stream_broke(self, connection: "Connection", why: str, *, unsolicited_limit: bool) -> None:
         """Its stream ended, and not because it should; ``unsolicited_limit``: for answers that nobody asked for."""
 
-    def read(self, ask: PolicyCall, outcome: pb.Outcome) -> Answer:
+    def read(self, call: PolicyCall, outcome: pb.Outcome) -> Answer:
         """The answer that an outcome is."""
 
-    def meaningless(self, ask: PolicyCall, observed: str) -> None:
+    def meaningless(self, call: PolicyCall, observed: str) -> None:
         """A cache hint means nothing."""
 
 
@@ -150,10 +150,10 @@ class Connection:
         self._idle = asyncio.Event()
         self._life = asyncio.get_running_loop().create_task(self._live())
 
-    # ------------------------------------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------------------------------------ calling
 
     @property
-    def can_be_asked(self) -> bool:
+    def can_be_called(self) -> bool:
         """Whether it is described, serving, and not on its way out."""
         return self.state is State.READY and self.is_serving and not self.is_draining
 
@@ -161,8 +161,8 @@ class Connection:
         """Whether it has been writing one message for too long: the worker does not read, or the document is large."""
         return self._stream is not None and self._stream.is_behind(now)
 
-    def ask(self, attempt: CallAttempt, *, alone: bool) -> "asyncio.Task[None] | ReviewStream":
-        """Put an ask; the attempt is told later, never inside this call.
+    def call(self, attempt: CallAttempt, *, alone: bool) -> "asyncio.Task[None] | ReviewStream":
+        """Put a call; the attempt is told later, never inside this call.
 
         Args:
             attempt: is told what comes of it.
@@ -171,42 +171,42 @@ class Connection:
         Returns:
             What carries it out: the task of a call of its own, or the stream, on which it is ``attempt.number``.
         """
-        ask = attempt.ask
+        call = attempt.call
         stream = self._stream
         if (
             stream is None
-            or not stream.takes_asks
+            or not stream.takes_calls
             or alone
-            or not ask.cancellable
-            or len(ask.document.content) > self._limits.worker_stream_bytes
+            or not call.cancellable
+            or len(call.document.content) > self._limits.worker_stream_bytes
         ):
             return self._begin(self._call_review(attempt))
-        attempt.number = stream.ask(attempt)
+        attempt.number = stream.call(attempt)
         return stream
 
     async def _call_review(self, attempt: CallAttempt) -> None:
-        ask = attempt.ask
-        size = len(ask.document.content)
+        call = attempt.call
+        size = len(call.document.content)
         self._backlog.bytes += size
         try:
-            left = ask.deadline - monotonic()
-            metadata = (("traceparent", ask.traceparent),) if ask.traceparent else None
-            content = await self._review(review_request(ask), timeout=max(left, 0.0), metadata=metadata)
+            left = call.deadline - monotonic()
+            metadata = (("traceparent", call.traceparent),) if call.traceparent else None
+            content = await self._review(review_request(call), timeout=max(left, 0.0), metadata=metadata)
             answer = review_answer(
-                ask,
+                call,
                 content,
                 characters=self._limits.message_characters,
                 meaningless=self._owner.meaningless,
                 reading=self._reading,
             )
         except grpc.aio.AioRpcError as error:
-            if is_late(error.code(), ask.deadline):
+            if is_late(error.code(), call.deadline):
                 attempt.ended(self._failures.late(), CallResult.LATE)
             else:
                 lost = error.code() is grpc.StatusCode.UNAVAILABLE
                 attempt.ended(self._failures.of(error), CallResult.LOST if lost else CallResult.SAID)
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
-            _LOG.exception("calling a worker failed inside the gateway", worker=self._failures.name, uid=ask.uid)
+            _LOG.exception("calling a worker failed inside the gateway", worker=self._failures.name, uid=call.uid)
             attempt.ended(self._failures.internal(error), CallResult.LATE)
         else:
             attempt.answered(answer)
@@ -245,10 +245,10 @@ class Connection:
                 await self._while_connected()
                 continue
             if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                await self._ask_why()
+                await self._call_why()
             await channel.wait_for_state_change(state)
 
-    async def _ask_why(self) -> None:
+    async def _call_why(self) -> None:
         """Take down why there is no connection: a call that is not willing to wait is told at once."""
         before = self.why
         self.why = await self.describer.why_not() or self.why
@@ -361,7 +361,7 @@ class Connection:
         self._streams.add(stream)
 
     def _leave_stream(self) -> None:
-        """Ask it no more; what is open is answered, and then it ends."""
+        """Call it no more; what is open is answered, and then it ends."""
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.finish()
@@ -397,11 +397,11 @@ class Connection:
         self._leave_stream()
 
     async def idle(self) -> None:
-        """Return when nothing is open. Each ask has its deadline, so this ends."""
+        """Return when nothing is open. Each call has its deadline, so this ends."""
         self._idle.clear()
         self._look_idle()
         while not self._idle.is_set():
-            # An ask of a stream ends without a word to the connection.
+            # A call of a stream ends without a word to the connection.
             try:
                 await asyncio.wait_for(self._idle.wait(), IDLE_SECONDS)
             except TimeoutError:

@@ -21,7 +21,7 @@ class _UnimplementedError(Exception):
 
 
 class DescribeClient:
-    """Asks on one channel.
+    """Calls on one channel.
 
     Args:
         channel: to the worker.

@@ -1,7 +1,7 @@
 """One address of a worker: its connections, and a circuit breaker for each policy that has ever failed there.
 
 A place for a connection is never without one: when a connection is old, or its certificates have been replaced, a
-**successor** is made, and takes its place when it may be asked. What it replaces answers what is open, and closes.
+**successor** is made, and takes its place when it may be called. What it replaces answers what is open, and closes.
 """
 
 import random
@@ -21,8 +21,8 @@ MOST_BREAKERS: Final = 1000
 anew."""
 
 TURN_SECONDS: Final = 0.005
-"""How long asks to an address go over the same connection, before it is the next one's turn. Behind a virtual address
-each leads to another replica: at 2,000 asks a second that is ten at a time."""
+"""How long calls to an address go over the same connection, before it is the next one's turn. Behind a virtual address
+each leads to another replica: at 2,000 calls a second that is ten at a time."""
 
 WAIT_SECONDS: Final = 10.0
 """Times ``worker_connect_seconds`` that a successor has to become ready, before it is given up and made anew."""
@@ -116,13 +116,13 @@ class Endpoint:
             place.replace_at = 0.0
 
     def look(self) -> None:
-        """See which connections may be asked, and let successors take their places."""
+        """See which connections may be called, and let successors take their places."""
         for place in self._places:
-            if place.successor is not None and place.successor.can_be_asked:
+            if place.successor is not None and place.successor.can_be_called:
                 before, place.connection, place.successor = place.connection, place.successor, None
                 place.replace_at = self._age_end()
                 self._retire(before)
-        self._usable = [place.connection for place in self._places if place.connection.can_be_asked]
+        self._usable = [place.connection for place in self._places if place.connection.can_be_called]
 
     def leave(self) -> None:
         """The address is used no more."""
@@ -140,15 +140,15 @@ class Endpoint:
         # Not all at once: a hundred gateways that started together would reconnect together.
         return monotonic() + age * random.uniform(0.9, 1.1)  # noqa: S311 - spreads load, guards nothing
 
-    # ------------------------------------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------------------------------------ calling
 
     @property
-    def can_be_asked(self) -> bool:
+    def can_be_called(self) -> bool:
         """Whether one of its connections may be."""
         return bool(self._usable)
 
     def pick(self, fits: frozenset[Description] | None, now: float) -> Connection | None:
-        """The connection whose turn it is: each for a moment, so that asks of one moment travel together; the next one
+        """The connection whose turn it is: each for a moment, so that calls of one moment travel together; the next one
         at once where its turn finds it behind with writing.
 
         Args:
@@ -169,7 +169,7 @@ class Endpoint:
         return next((connection for connection in usable if connection.description in fits), None)
 
     def holds(self, fits: frozenset[Description] | None) -> bool:
-        """Whether a connection that may be asked has one of these descriptions; None: any."""
+        """Whether a connection that may be called has one of these descriptions; None: any."""
         return any(fits is None or connection.description in fits for connection in self._usable)
 
     def lets_through(self, policy: str, now: float) -> bool:
@@ -183,7 +183,7 @@ class Endpoint:
         return breaker is None or breaker.is_closed
 
     def entered(self, policy: str, now: float) -> None:
-        """A policy is asked."""
+        """A policy is called."""
         breaker = self.breakers.get(policy)
         if breaker is not None:
             breaker.entered(now)

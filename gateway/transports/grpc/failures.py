@@ -1,15 +1,15 @@
-"""Every way in which asking a worker over gRPC can go wrong, as a Failure with its reason code; here and nowhere else.
+"""Every way in which calling a worker over gRPC can go wrong, as a Failure with its reason code; here and nowhere else.
 
 ====================================================  ======================
 what happens                                          reason
 ====================================================  ======================
 no connection, or lost on the way                     WORKER_UNAVAILABLE
-it is not asked: not serving, its circuit is open     WORKER_UNAVAILABLE
+it is not called: not serving, its circuit is open     WORKER_UNAVAILABLE
 the deadline passes                                   WORKER_TIMEOUT
 another status than OK                                WORKER_FAILURE
 bytes or an outcome that say nothing                  INVALID_RESPONSE
 answers that nobody asked for, again and again        INVALID_RESPONSE
-too many asks are open, or too much is unwritten      OVERLOADED
+too many calls are open, or too much is unwritten      OVERLOADED
 an exception of ours                                  INTERNAL
 ====================================================  ======================
 """
@@ -86,7 +86,7 @@ class Failures:
         )
 
     def circuit_open(self, policy: str, seconds: float) -> Failure:
-        """Wherever the policy could be asked, it is not for now."""
+        """Wherever the policy could be called, it is not for now."""
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE,
             message=f"worker {self.name!r} at {self.target} is not asked about policy {policy!r} for {seconds:g} s at "
@@ -102,7 +102,7 @@ class Failures:
         )
 
     def too_many(self, limit: int) -> Failure:
-        """One more ask than may be open."""
+        """One more call than may be open."""
         return Failure(
             reason=Reason.OVERLOADED,
             message=f"worker {self.name!r} has {limit} asks open, which is the limit worker_in_flight; is it too slow? "
@@ -122,7 +122,7 @@ class Failures:
         return Failure(reason=Reason.WORKER_TIMEOUT, message=f"worker {self.name!r} did not answer before its deadline")
 
     def ended_by_worker(self) -> Failure:
-        """The worker ended its stream with asks open."""
+        """The worker ended its stream with calls open."""
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE,
             message=f"worker {self.name!r} at {self.target} ended its stream without an answer; see whether it was "
@@ -143,7 +143,7 @@ class Failures:
         )
 
     def unsolicited_limit(self, limit: int) -> Failure:
-        """It answers what nobody asked."""
+        """It answers what nobody called."""
         return Failure(
             reason=Reason.INVALID_RESPONSE,
             message=f"worker {self.name!r} sent more unsolicited answers than the limit worker_unsolicited, which "

@@ -80,7 +80,7 @@ class RetryingCall(Struct, eq=False):
     """
 
     _endpoints: EndpointPicker
-    ask: PolicyCall
+    call: PolicyCall
     _answered: Answered
     fits: frozenset[Description] | None
     tried: tuple[Endpoint, ...] = ()
@@ -99,10 +99,10 @@ class RetryingCall(Struct, eq=False):
         """Make it over a connection."""
         self._began = now = monotonic()
         if endpoint.breakers:
-            endpoint.entered(self.ask.policy.qualified_name, now)
+            endpoint.entered(self.call.policy.qualified_name, now)
         self._replica, self._connection = endpoint, connection
         self._sent += 1
-        self._under_way = connection.ask(self, alone=self._alone)
+        self._under_way = connection.call(self, alone=self._alone)
 
     def answered(self, answer: Answer) -> None:
         """See Attempt."""
@@ -111,7 +111,7 @@ class RetryingCall(Struct, eq=False):
             return
         endpoint = self._over()
         if endpoint.breakers:
-            endpoint.ended(self.ask.policy.qualified_name, monotonic(), self._began, failed=False)
+            endpoint.ended(self.call.policy.qualified_name, monotonic(), self._began, failed=False)
         self._finish(answer)
 
     def ended(self, failure: Failure, ending: CallResult) -> None:
@@ -123,8 +123,8 @@ class RetryingCall(Struct, eq=False):
         if ending is CallResult.UNSENT:
             self._sent -= 1
             self._unsent += 1
-            failure = self._endpoints.late() if now >= self.ask.deadline else self._endpoints.why_not(self)
-        if now >= self.ask.deadline or not self._again(endpoint, ending):
+            failure = self._endpoints.late() if now >= self.call.deadline else self._endpoints.why_not(self)
+        if now >= self.call.deadline or not self._again(endpoint, ending):
             self._finish(failure)
 
     def cancel(self) -> None:
@@ -148,7 +148,7 @@ class RetryingCall(Struct, eq=False):
         endpoints, connection = self._endpoints, self._connection
         if ending is CallResult.UNSENT:
             return self._unsent <= UNSENT and endpoints.put_or_wait(self)
-        if ending is CallResult.LATE or not self.ask.cancellable or self._sent >= SENT:
+        if ending is CallResult.LATE or not self.call.cancellable or self._sent >= SENT:
             return False
         self._alone = self._alone or ending is CallResult.LOST
         place = endpoints.pick(self, untried=True)
@@ -158,7 +158,7 @@ class RetryingCall(Struct, eq=False):
             self.put(*place)
         elif place is not None:
             self.put(*place)
-        elif connection is not None and connection.can_be_asked:
+        elif connection is not None and connection.can_be_called:
             self.put(endpoint, connection)
         elif not endpoints.put_or_wait(self):
             return False
@@ -175,12 +175,12 @@ class RetryingCall(Struct, eq=False):
             failed = self._endpoints.has_other(self, endpoint)
         else:
             failed = ending is CallResult.LOST or (ending is CallResult.LATE and self._had_time(now))
-        endpoint.ended(self.ask.policy.qualified_name, now, self._began, failed=failed or None)
+        endpoint.ended(self.call.policy.qualified_name, now, self._began, failed=failed or None)
 
     def _had_time(self, now: float) -> bool:
         """Whether an attempt had a fair share of the policy's time, and all that the review had left, and was late."""
-        deadline = self.ask.deadline
-        return now >= deadline - CLOCKS_SECONDS and deadline - self._began >= FAIR_SHARE * self.ask.policy.timeout
+        deadline = self.call.deadline
+        return now >= deadline - CLOCKS_SECONDS and deadline - self._began >= FAIR_SHARE * self.call.policy.timeout
 
     # --------------------------------------------------------------------------------------------------- end
 
@@ -206,6 +206,6 @@ class RetryingCall(Struct, eq=False):
         self.is_done = True
         self._endpoints.left(self)
         try:
-            self._answered(self.ask, answer)
+            self._answered(self.call, answer)
         except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
-            _LOG.exception("telling an answer failed inside the gateway", uid=self.ask.uid)
+            _LOG.exception("telling an answer failed inside the gateway", uid=self.call.uid)

@@ -1,12 +1,12 @@
-"""One ``ReviewStream``, seen from the gateway: asks go out in batches, outcomes come back by id.
+"""One ``ReviewStream``, seen from the gateway: calls go out in batches, outcomes come back by id.
 
-* What is asked in one turn of the loop leaves in one message, up to a size; while one is being written, the next one
-  gathers. A document that several of its asks share is in it once.
-* An id is open from its ask until its outcome, its cancel, its deadline or the stream's end. An outcome for any other
-  id is dropped and counted: an ask that was cancelled may have one under way. Too many of them end the stream.
-* An ask that is cancelled before it was written is never sent; afterwards a cancel is.
-* ``finish`` half-closes as soon as nothing is open. When the stream ends, by whomever, each open ask has failed.
-* Whoever waits has a timer of its own. The stream looks from time to time for asks whose deadline is over and for whom
+* What is called in one turn of the loop leaves in one message, up to a size; while one is being written, the next one
+  gathers. A document that several of its calls share is in it once.
+* An id is open from its call until its outcome, its cancel, its deadline or the stream's end. An outcome for any other
+  id is dropped and counted: a call that was cancelled may have one under way. Too many of them end the stream.
+* A call that is cancelled before it was written is never sent; afterwards a cancel is.
+* ``finish`` half-closes as soon as nothing is open. When the stream ends, by whomever, each open call has failed.
+* Whoever waits has a timer of its own. The stream looks from time to time for calls whose deadline is over and for whom
   nobody does: those that several reviews share.
 """
 
@@ -33,36 +33,36 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.wire import LARGE_BYTES, fields, parsed
 
 SWEEP_SECONDS: Final = 0.1
-"""How often asks whose deadline is over are looked for. Whoever waits for one has given it up by itself."""
+"""How often calls whose deadline is over are looked for. Whoever waits for one has given it up by itself."""
 
 GATHER: Final = 8
 """Turns of the loop in which a message is made up while others are under way: a message costs some 100 µs, a turn a
-tenth of that, and each turn brings answers that free the next asks. Who is asked alone does not wait."""
+tenth of that, and each turn brings answers that free the next calls. Who is called alone does not wait."""
 
 BEHIND_SECONDS: Final = 0.002
 """Writing a message takes some 50 µs, unless the worker does not read or the message is large: a megabyte takes a
 millisecond at 10 Gbit/s."""
 
 MOST_POLICIES: Final = 1000
-"""Policies whose asks' common part is kept. Those that are configured no more leave theirs behind; beyond this all
+"""Policies whose calls' common part is kept. Those that are configured no more leave theirs behind; beyond this all
 start anew."""
 
 _ENVELOPE_BYTES: Final = 128
-"""Of an ask, beside its document and its settings: names, a uid, a trace context."""
+"""Of a call, beside its document and its settings: names, a uid, a trace context."""
 
 _HEAVY_BYTES: Final = 4096
 """A message that nobody asked for counts once for each of its items, and once more for so many bytes."""
 
 MOST_FIELDS: Final = 50_000
-"""Of a large message with answers. A plain one has six, with a warning eight: as many as a thousand open asks with a
-good deal to say have together. To count them takes some 30 ms, and whoever sends more is not asked by stream for a
+"""Of a large message with answers. A plain one has six, with a warning eight: as many as a thousand open calls with a
+good deal to say have together. To count them takes some 30 ms, and whoever sends more is not called by stream for a
 while."""
 
 _LOG: Final = structlog.get_logger(__name__)
 
 
 class ReviewStream:
-    """Asks one worker over one stream.
+    """Calls one worker over one stream.
 
     Args:
         call: the gRPC call, just made.
@@ -71,7 +71,7 @@ class ReviewStream:
         failures: names what goes wrong.
         read: makes an answer of an outcome.
         unsolicited: called for outcomes that nobody asked for, with their number.
-        gone: called once, when the stream has ended, before its open asks are told.
+        gone: called once, when the stream has ended, before its open calls are told.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -100,8 +100,8 @@ class ReviewStream:
         self._beginnings: dict[int, tuple[Policy, bytes]] = {}
         self._something = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
-        self.takes_asks = True
-        """Whether it can be asked: it neither finishes nor has ended."""
+        self.takes_calls = True
+        """Whether it can be called: it neither finishes nor has ended."""
         self._unsolicited = 0.0
         self._writing_since: float | None = None
         self.answered = 0
@@ -122,34 +122,34 @@ class ReviewStream:
         """Whether nothing is open."""
         return not self._open
 
-    def ask(self, attempt: CallAttempt) -> int:
-        """Put an ask; its id, for ``cancel``. The attempt is told later, never inside this call."""
+    def call(self, attempt: CallAttempt) -> int:
+        """Put a call; its id, for ``cancel``. The attempt is told later, never inside this call."""
         self._last_id = number = self._last_id + 1
         self._open[number] = self._unsent[number] = attempt
-        self._backlog.bytes += _size(attempt.ask)
+        self._backlog.bytes += _size(attempt.call)
         self._something.set()
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         return number
 
     def cancel(self, number: int) -> None:
-        """Nobody waits for an ask any more."""
+        """Nobody waits for a call any more."""
         if self._open.pop(number, None) is None:
             return
         unsent = self._unsent.pop(number, None)
         if unsent is None:
             self._cancels.append(number)
         else:
-            self._backlog.bytes -= _size(unsent.ask)
+            self._backlog.bytes -= _size(unsent.call)
         self._something.set()
 
     def finish(self) -> None:
         """Take no more, and end when everything open is answered."""
-        self.takes_asks = False
+        self.takes_calls = False
         self._something.set()
 
     async def close(self) -> None:
-        """Break it off. Open asks are told that the connection is lost."""
+        """Break it off. Open calls are told that the connection is lost."""
         self._call.cancel()
         self._writer.cancel()
         self._reader.cancel()
@@ -171,12 +171,12 @@ class ReviewStream:
                     await self._call.write(content)
                     self.has_written = True
                     self._writing_since = None
-                if not self.takes_asks and not self._open:
+                if not self.takes_calls and not self._open:
                     await self._call.done_writing()
                     return
         except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError):
             pass  # the stream has ended; the reader says how
-        except Exception:  # noqa: BLE001 - logged; without a writer nobody's ask would ever leave
+        except Exception:  # noqa: BLE001 - logged; without a writer nobody's call would ever leave
             _LOG.exception("writing to a worker's stream failed inside the gateway", worker=self._failures.name)
             self._call.cancel()
         finally:
@@ -189,7 +189,7 @@ class ReviewStream:
             await asyncio.sleep(0)
 
     def _batch(self) -> bytes:
-        """The message that is due: cancels, and the oldest asks that fit; the oldest one in any case."""
+        """The message that is due: cancels, and the oldest calls that fit; the oldest one in any case."""
         batch = pb.ReviewStreamRequest()
         items = batch.items
         for number in self._cancels:
@@ -201,9 +201,9 @@ class ReviewStream:
         places: dict[int, int] = {}
         same: tuple[str, float, str, bytes] | None = None
         for number, attempt in self._unsent.items():
-            ask = attempt.ask
-            content = ask.document.content
-            room -= len(ask.policy.settings) + _ENVELOPE_BYTES
+            policy_call = attempt.call
+            content = policy_call.document.content
+            room -= len(policy_call.policy.settings) + _ENVELOPE_BYTES
             place = places.get(id(content))
             if place is None:
                 room -= len(content)
@@ -212,23 +212,28 @@ class ReviewStream:
             if place is None:
                 place = places[id(content)] = len(places)
                 batch.documents.append(content)
-            if same is None or ask.uid != same[0] or ask.deadline != same[1] or ask.traceparent != same[2]:
-                same = ask.uid, ask.deadline, ask.traceparent, _of_review(ask, now)
+            if (
+                same is None
+                or policy_call.uid != same[0]
+                or policy_call.deadline != same[1]
+                or policy_call.traceparent != same[2]
+            ):
+                same = policy_call.uid, policy_call.deadline, policy_call.traceparent, _of_review(policy_call, now)
             # "Parsing the concatenation of two messages" is as merging them: each part is serialized once.
-            items.add(id=number).ask.MergeFromString(self._beginning(ask.policy) + same[3] + _index(place))
+            items.add(id=number).call.MergeFromString(self._beginning(policy_call.policy) + same[3] + _index(place))
             sent.append(number)
         for number in sent:
-            self._backlog.bytes -= _size(self._unsent.pop(number).ask)
+            self._backlog.bytes -= _size(self._unsent.pop(number).call)
         return bytes(batch.SerializeToString())
 
     def _beginning(self, policy: Policy) -> bytes:
-        """What all asks of a policy have in common, serialized."""
+        """What all calls of a policy have in common, serialized."""
         known = self._beginnings.get(id(policy))
         if known is not None and known[0] is policy:
             return known[1]
         if len(self._beginnings) >= MOST_POLICIES:
             self._beginnings.clear()
-        same = pb.Ask(policy=policy.policy, phase=PHASES[policy.phase], settings=policy.settings)
+        same = pb.PolicyCall(policy=policy.policy, phase=PHASES[policy.phase], settings=policy.settings)
         content = bytes(same.SerializeToString())
         self._beginnings[id(policy)] = policy, content
         return content
@@ -287,17 +292,17 @@ class ReviewStream:
                 continue
             unsent = self._unsent.pop(item.id, None)
             if unsent is not None:
-                # An answer to what has not been asked: nobody can have judged it.
-                self._backlog.bytes -= _size(unsent.ask)
+                # An answer to what has not been called: nobody can have judged it.
+                self._backlog.bytes -= _size(unsent.call)
                 attempt.ended(self._failures.guessed(), CallResult.SAID)
                 continue
             self.answered += 1
             self._unsolicited = max(0.0, self._unsolicited - 0.1)
-            attempt.answered(self._read_outcome(attempt.ask, item.outcome))
+            attempt.answered(self._read_outcome(attempt.call, item.outcome))
         if unsolicited or not response.items:
             self._unsolicited += max(unsolicited, 1) + len(content) / _HEAVY_BYTES
             self._on_unsolicited(max(unsolicited, 1))
-        if not self.takes_asks and not self._open:
+        if not self.takes_calls and not self._open:
             self._something.set()
 
     # -------------------------------------------------------------------------------------------------- end
@@ -305,7 +310,7 @@ class ReviewStream:
     def _sweep(self) -> None:
         self._sweeping = None
         now = monotonic()
-        late = [number for number, attempt in self._open.items() if attempt.ask.deadline <= now]
+        late = [number for number, attempt in self._open.items() if attempt.call.deadline <= now]
         for number in late:
             attempt = self._open.get(number)
             if attempt is not None:
@@ -318,10 +323,10 @@ class ReviewStream:
         if self.has_ended:
             return
         self.has_ended = True
-        self.takes_asks = False
+        self.takes_calls = False
         if self._sweeping is not None:
             self._sweeping.cancel()
-        # First, so that what is asked again is not asked here.
+        # First, so that what is called again is not called here.
         self._gone(self)
         for number in tuple(self._open):
             attempt = self._open.pop(number, None)
@@ -329,23 +334,25 @@ class ReviewStream:
                 continue  # whoever was told before has cancelled it
             unsent = self._unsent.pop(number, None)
             if unsent is not None:
-                self._backlog.bytes -= _size(unsent.ask)
+                self._backlog.bytes -= _size(unsent.call)
             attempt.ended(failure, ending if unsent is None else CallResult.UNSENT)
 
 
-def _size(ask: PolicyCall) -> int:
-    return len(ask.document.content) + len(ask.policy.settings)
+def _size(policy_call: PolicyCall) -> int:
+    return len(policy_call.document.content) + len(policy_call.policy.settings)
 
 
-def _of_review(ask: PolicyCall, now: float) -> bytes:
-    """What all asks of a review have in common that are put now, serialized."""
-    left = max(ask.deadline - now, 0.0)
+def _of_review(policy_call: PolicyCall, now: float) -> bytes:
+    """What all calls of a review have in common that are put now, serialized."""
+    left = max(policy_call.deadline - now, 0.0)
     seconds = int(left)
     timeout = Duration(seconds=seconds, nanos=int((left - seconds) * 1e9))
-    return bytes(pb.Ask(uid=ask.uid, traceparent=ask.traceparent, timeout=timeout).SerializeToString())
+    return bytes(
+        pb.PolicyCall(uid=policy_call.uid, traceparent=policy_call.traceparent, timeout=timeout).SerializeToString()
+    )
 
 
 @lru_cache(maxsize=1024)
 def _index(place: int) -> bytes:
     """The place of a document in its message, serialized."""
-    return bytes(pb.Ask(document_index=place).SerializeToString())
+    return bytes(pb.PolicyCall(document_index=place).SerializeToString())

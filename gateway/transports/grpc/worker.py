@@ -1,10 +1,10 @@
-"""One worker: all its addresses, and who of them is asked next.
+"""One worker: all its addresses, and who of them is called next.
 
-Round robin over the addresses that have a connection which may be asked, whose circuit for the policy is closed, and
-which hold the policy as it was described. Asks about the same document, one after another, go the same way: there the
+Round robin over the addresses that have a connection which may be called, whose circuit for the policy is closed, and
+which hold the policy as it was described. Calls about the same document, one after another, go the same way: there the
 document travels once.
 
-Where nobody may be asked, an ask waits as long as there is hope: an address is being resolved, connected to or
+Where nobody may be called, a call waits as long as there is hope: an address is being resolved, connected to or
 described for the first time since it was lost. Otherwise it fails at once, and says why.
 """
 
@@ -42,7 +42,7 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class GrpcWorker:
-    """Asks one worker.
+    """Calls one worker.
 
     Args:
         name: the Worker's name, for messages.
@@ -53,7 +53,7 @@ class GrpcWorker:
         connections: how many at least; None: ``limits.worker_connections``.
         events: hears of what happens.
         resolving: gives the addresses of a target.
-        reading: makes answers of outcomes; None: as usual. A Failure may be asked again elsewhere.
+        reading: makes answers of outcomes; None: as usual. A Failure may be called again elsewhere.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first three by name
@@ -75,7 +75,7 @@ class GrpcWorker:
         self.live: tuple[Description, ...] = ()
         """What those that are connected say of themselves; more than one while the worker is being updated."""
         self.never = ""
-        """Why it cannot be asked as long as this process lives: there is always hope."""
+        """Why it cannot be called as long as this process lives: there is always hope."""
         self.is_doubted = False
         """Whether an answer has contradicted what its connection said, which has not been described anew since."""
         self.retries = RetryBudget(limits.worker_retry_share)
@@ -112,67 +112,67 @@ class GrpcWorker:
             opened=self._opened,
         )
 
-    # ---------------------------------------------------------------------------------------------- for asks
+    # ---------------------------------------------------------------------------------------------- for calls
 
-    def ask(
-        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
+    def call(
+        self, call: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
-        """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
+        """Put ``call`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
 
         Args:
-            ask: the question.
+            call: the question.
             answered: called with the answer.
             fits: descriptions of which a replica must have one; None: any.
 
         Returns:
-            What cancels the ask. Then ``answered`` is not called any more.
+            What cancels the call. Then ``answered`` is not called any more.
         """
-        asking = RetryingCall(self, ask, answered, fits)
+        calling = RetryingCall(self, call, answered, fits)
         refusal = None
         if len(self._open) >= self._limits.worker_in_flight or self._backlog.bytes:
-            refusal = self._refusal(ask)
-        self._open.add(asking)
+            refusal = self._refusal(call)
+        self._open.add(calling)
         self._idle.clear()
         if refusal is not None:
-            asyncio.get_running_loop().call_soon(asking.fail, refusal)
-            return asking.cancel
+            asyncio.get_running_loop().call_soon(calling.fail, refusal)
+            return calling.cancel
         self.retries.calls += 1
-        place = self.pick(asking)
+        place = self.pick(calling)
         if place is not None:
-            asking.put(*place)
+            calling.put(*place)
         else:
-            # Never inside the call that asks.
-            asyncio.get_running_loop().call_soon(self._wait_or_fail, asking)
-        return asking.cancel
+            # Never inside the call that calls.
+            asyncio.get_running_loop().call_soon(self._wait_or_fail, calling)
+        return calling.cancel
 
-    def _refusal(self, ask: PolicyCall) -> Failure | None:
+    def _refusal(self, call: PolicyCall) -> Failure | None:
         """Why it cannot be taken on."""
         if len(self._open) >= self._limits.worker_in_flight:
             self.count(WorkerEvent.IN_FLIGHT)
             return self._failures.too_many(self._limits.worker_in_flight)
-        if not self._backlog.has_room(len(ask.document.content)):
+        if not self._backlog.has_room(len(call.document.content)):
             self.count(WorkerEvent.BACKLOG)
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
         return None
 
-    def pick(self, asking: RetryingCall, *, untried: bool = False) -> tuple[Endpoint, Connection] | None:
-        """Who is asked next.
+    def pick(self, calling: RetryingCall, *, untried: bool = False) -> tuple[Endpoint, Connection] | None:
+        """Who is called next.
 
         Args:
-            asking: who asks.
+            calling: who calls.
             untried: only a replica at which it has not failed.
         """
         ring = self._ring
         count = len(ring)
         if not count:
             return None
-        ask, fits, tried = asking.ask, asking.fits, asking.tried
-        policy = ask.policy.qualified_name
+        call, fits, tried = calling.call, calling.fits, calling.tried
+        policy = call.policy.qualified_name
         last = self._last
-        if last is not None and last[0] is ask.document and not tried:
+        if last is not None and last[0] is call.document and not tried:
             _, endpoint, connection = last
             if (
-                connection.can_be_asked
+                connection.can_be_called
                 and (fits is None or connection.description in fits)
                 and (not endpoint.breakers or endpoint.lets_through(policy, monotonic()))
             ):
@@ -188,33 +188,33 @@ class GrpcWorker:
                 continue
             if not endpoint.breakers or endpoint.lets_through(policy, now):
                 self._turn = (turn + step) % count
-                self._last = ask.document, endpoint, picked
+                self._last = call.document, endpoint, picked
                 return endpoint, picked
         return None
 
-    def has_other(self, asking: RetryingCall, endpoint: Endpoint) -> bool:
+    def has_other(self, calling: RetryingCall, endpoint: Endpoint) -> bool:
         """Whether another endpoint than this one may be called, and its circuit is closed."""
-        policy = asking.ask.policy.qualified_name
+        policy = calling.call.policy.qualified_name
         return any(
-            other is not endpoint and other.is_closed(policy) and other.holds(asking.fits) for other in self._ring
+            other is not endpoint and other.is_closed(policy) and other.holds(calling.fits) for other in self._ring
         )
 
-    def put_or_wait(self, asking: RetryingCall) -> bool:
+    def put_or_wait(self, calling: RetryingCall) -> bool:
         """Put it to somebody, or let it wait for somebody. Whether there is hope."""
-        place = self.pick(asking)
+        place = self.pick(calling)
         if place is not None:
-            asking.put(*place)
+            calling.put(*place)
             return True
-        return self._wait(asking)
+        return self._wait(calling)
 
     def late(self) -> Failure:
-        """An ask's deadline is over."""
+        """A call's deadline is over."""
         return self._failures.late()
 
-    def left(self, asking: RetryingCall) -> None:
-        """An ask has its answer, or nobody waits for it."""
-        self._open.discard(asking)
-        if self._waiting and (alarm := self._waiting.pop(asking, None)) is not None:
+    def left(self, calling: RetryingCall) -> None:
+        """A call has its answer, or nobody waits for it."""
+        self._open.discard(calling)
+        if self._waiting and (alarm := self._waiting.pop(calling, None)) is not None:
             alarm.cancel()
         if not self._open:
             self._idle.set()
@@ -225,42 +225,42 @@ class GrpcWorker:
 
     # ----------------------------------------------------------------------------------------------- waiting
 
-    def _wait_or_fail(self, asking: RetryingCall) -> None:
-        if not asking.is_done and not self.put_or_wait(asking):
-            asking.fail(self.why_not(asking))
+    def _wait_or_fail(self, calling: RetryingCall) -> None:
+        if not calling.is_done and not self.put_or_wait(calling):
+            calling.fail(self.why_not(calling))
 
-    def _wait(self, asking: RetryingCall) -> bool:
+    def _wait(self, calling: RetryingCall) -> bool:
         if self._is_closed or not self._can_recover():
             return False
-        if asking not in self._waiting:
-            left = max(asking.ask.deadline - monotonic(), 0.0)
+        if calling not in self._waiting:
+            left = max(calling.call.deadline - monotonic(), 0.0)
             loop = asyncio.get_running_loop()
-            # As far as a timer reaches: a day is longer than any ask.
-            self._waiting[asking] = loop.call_later(min(left, 86_400.0), asking.fail, self._failures.late())
+            # As far as a timer reaches: a day is longer than any call.
+            self._waiting[calling] = loop.call_later(min(left, 86_400.0), calling.fail, self._failures.late())
         return True
 
     def _can_recover(self) -> bool:
         if not self._endpoints.is_resolved:
             return not self._endpoints.why
         connections = self._endpoints.connections()
-        if any(connection.can_be_asked for connection in connections):
-            return False  # somebody is there, and may not be asked this
+        if any(connection.can_be_called for connection in connections):
+            return False  # somebody is there, and may not be called this
         return any(
             connection.state in {State.CONNECTING, State.DESCRIBING} and not connection.why
             for connection in connections
         )
 
-    def why_not(self, asking: RetryingCall) -> Failure:
-        """Why nobody can be asked."""
+    def why_not(self, calling: RetryingCall) -> Failure:
+        """Why nobody can be called."""
         connections = self._endpoints.connections()
-        asked = [connection for connection in connections if connection.can_be_asked]
-        if asked:
-            fits = asking.fits
-            if fits is not None and not any(connection.description in fits for connection in asked):
-                return self._failures.other_version(asking.ask.policy.policy)
-            if self.pick(asking) is not None:
+        called = [connection for connection in connections if connection.can_be_called]
+        if called:
+            fits = calling.fits
+            if fits is not None and not any(connection.description in fits for connection in called):
+                return self._failures.other_version(calling.call.policy.policy)
+            if self.pick(calling) is not None:
                 return self._failures.unreachable("its connections break before anything is sent")
-            return self._failures.circuit_open(asking.ask.policy.policy, self._limits.worker_circuit_open_seconds)
+            return self._failures.circuit_open(calling.call.policy.policy, self._limits.worker_circuit_open_seconds)
         if any(connection.state is State.READY and not connection.is_serving for connection in connections):
             return self._failures.not_serving()
         return self._failures.because(self.why) if self.why else self._failures.unreachable("it is not connected")
@@ -304,7 +304,7 @@ class GrpcWorker:
         return any(connection.state in {State.DESCRIBING, State.READY} for connection in self._endpoints.connections())
 
     def described(self) -> dict[Description, int]:
-        """Which descriptions the connections have that may be asked, and how many have each."""
+        """Which descriptions the connections have that may be called, and how many have each."""
         counted: dict[Description, int] = {}
         for connection in self._endpoints.connections():
             if connection.description is not None and connection.is_serving:
@@ -312,26 +312,26 @@ class GrpcWorker:
         return counted
 
     def all_with(self, description: Description) -> tuple[DescribeClient, ...]:
-        """Whom to ask about settings: the connections on which this was said."""
+        """Whom to call about settings: the connections on which this was said."""
         return tuple(each.describer for each in self._endpoints.connections() if each.description is description)
 
     def _look(self) -> None:
-        """Something has changed: see who may be asked, and who waits for that."""
+        """Something has changed: see who may be called, and who waits for that."""
         if self._is_closed:
             return
         for endpoint in self._endpoints.endpoints:
             endpoint.look()
-        self._ring = [endpoint for endpoint in self._endpoints.endpoints if endpoint.can_be_asked]
+        self._ring = [endpoint for endpoint in self._endpoints.endpoints if endpoint.can_be_called]
         self._last = None
         connections = self._endpoints.connections()
         self.live = tuple({each.description: None for each in connections if each.description is not None})
         self.is_doubted = any(each.is_doubted for each in connections)
-        self._report_usable(sum(connection.can_be_asked for connection in connections))
-        for asking in tuple(self._waiting):
-            if asking in self._waiting:
-                alarm = self._waiting.pop(asking)
+        self._report_usable(sum(connection.can_be_called for connection in connections))
+        for calling in tuple(self._waiting):
+            if calling in self._waiting:
+                alarm = self._waiting.pop(calling)
                 alarm.cancel()
-                self._wait_or_fail(asking)
+                self._wait_or_fail(calling)
         for listener in tuple(self._listeners):
             listener()
 
@@ -370,15 +370,15 @@ class GrpcWorker:
     # --------------------------------------------------------------------------------------------------- end
 
     async def idle(self) -> None:
-        """Return when nothing is open. Each ask has its deadline, so this ends."""
+        """Return when nothing is open. Each call has its deadline, so this ends."""
         while self._open:
             await self._idle.wait()
 
     async def close(self) -> None:
         """Break off what is open, and all connections."""
         self._is_closed = True
-        for asking in tuple(self._open):
-            asking.cancel()
+        for calling in tuple(self._open):
+            calling.cancel()
         await self._endpoints.close()
         self._events.count(WORKER_CONNECTIONS, self.name, amount=-self._usable)
         self._events.worker_removed(self.name)

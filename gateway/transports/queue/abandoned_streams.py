@@ -1,11 +1,11 @@
-"""Lanes from which nobody takes any more, and what becomes of our asks there.
+"""Lanes from which nobody takes any more, and what becomes of our calls there.
 
 The last bridge of a lane goes: it was stopped or killed, its worker is gone, or claims something else now. What waits
-there would wait for its whole deadline, although nobody comes. So after ``GRACE_SECONDS`` each ask that nobody has in
+there would wait for its whole deadline, although nobody comes. So after ``GRACE_SECONDS`` each call that nobody has in
 hand is taken out of the lane; then it goes by another one that fits it, or fails at once.
 
 =============================================================  ========================================================
-an ask's entry                                                 then
+a call's entry                                                 then
 =============================================================  ========================================================
 has been given to nobody, or was given back                    it is taken out
 was given to somebody who has not renewed it for 3 s: is dead  it is taken out, if it may be repeated
@@ -38,25 +38,25 @@ if TYPE_CHECKING:
     from gateway.redis.pipelines import Command
 
 GRACE_SECONDS: Final = 2.0
-"""How long nobody may be in a lane before its asks are taken out: a bridge that is restarted where it was is back after
+"""How long a lane may have no bridge before its calls are removed: a bridge that is restarted in place is back after
 one, for the time of a process' start and a connection to its worker, and who is there is looked at once a second."""
 
 IN_DOUBT_SECONDS: Final = GONE_MS / 1000
-"""How long an ask with side effects must not have been renewed: whoever has it is gone for everybody then."""
+"""How long a call with side effects must not have been renewed: whoever has it is gone for everybody then."""
 
 MOST: Final = 1000
-"""Asks that are looked at in one write, each second: it keeps Redis for a few milliseconds."""
+"""Calls that are looked at in one write, each second: it keeps Redis for a few milliseconds."""
 
 
 class RemovedCalls(NamedTuple):
-    """Asks whose entries are gone. ``free``: nobody had them in hand. ``in_doubt``: they may have had their effect."""
+    """Calls whose entries are gone. ``free``: nobody had them in hand. ``in_doubt``: they may have had their effect."""
 
     free: list[OpenCall]
     in_doubt: list[OpenCall]
 
 
 class _Hold(Enum):
-    """In whose hand an ask is, by what Redis says to a look."""
+    """In whose hand a call is, by what Redis says to a look."""
 
     NO_CONSUMER = auto()
     DEAD = auto()
@@ -75,49 +75,49 @@ class AbandonedStreams:
         self._since: dict[str, float] = {}
 
     def abandoned(self, lanes: Mapping[str, RequestStream]) -> set[str]:
-        """Those in which there has been nobody for so long that nobody is waited for. To be asked once a look."""
+        """Those in which there has been nobody for so long that nobody is waited for. To be called once a look."""
         now = monotonic()
         self._since = {name: self._since.get(name, now) for name, lane in lanes.items() if not lane.capacity}
         return {name for name, since in self._since.items() if now - since >= GRACE_SECONDS}
 
-    async def taken_out(self, session: Session, asks: Iterable[OpenCall]) -> RemovedCalls:
-        """Take asks out of lanes that are deserted: those that were.
+    async def taken_out(self, session: Session, calls: Iterable[OpenCall]) -> RemovedCalls:
+        """Take calls out of lanes that are deserted: those that were.
 
         Raises:
             Exception: as ``Session.execute``.
         """
-        looked_at = [ask for ask in asks if ask.entry is not None][:MOST]
-        looks = [self._look(ask) for ask in looked_at]
+        looked_at = [call for call in calls if call.entry is not None][:MOST]
+        looks = [self._look(call) for call in looked_at]
         taken = RemovedCalls([], [])
         if not looks:
             return taken
         said = await session.execute(looks)
         left = [
-            ask for ask, answer in zip(looked_at, said, strict=True) if _hold(ask, answer) is not _Hold.SOME_CONSUMER
+            call for call, answer in zip(looked_at, said, strict=True) if _hold(call, answer) is not _Hold.SOME_CONSUMER
         ]
         if not left:
             return taken
-        looks = [self._look(ask) for ask in left]
-        ends: list[Command] = [("XDEL", self._names.asks(ask.lane), ask.entry) for ask in left]
-        acknowledged: list[Command] = [("XACK", self._names.asks(ask.lane), GROUP, ask.entry) for ask in left]
+        looks = [self._look(call) for call in left]
+        ends: list[Command] = [("XDEL", self._names.calls(call.lane), call.entry) for call in left]
+        acknowledged: list[Command] = [("XACK", self._names.calls(call.lane), GROUP, call.entry) for call in left]
         *_, done = await session.execute([("MULTI",), *looks, *ends, *acknowledged, ("EXEC",)])
         if isinstance(done, BaseException):
             # Not allowed there, or no memory: then they wait for their deadlines.
             return taken
-        for ask, answer, number in zip(left, done[: len(left)], done[len(left) : 2 * len(left)], strict=True):
-            hold = _hold(ask, answer)
+        for call, answer, number in zip(left, done[: len(left)], done[len(left) : 2 * len(left)], strict=True):
+            hold = _hold(call, answer)
             if number == 1 and hold is not _Hold.SOME_CONSUMER:
-                is_free = hold is _Hold.NO_CONSUMER or ask.may_repeat
-                (taken.free if is_free else taken.in_doubt).append(ask)
+                is_free = hold is _Hold.NO_CONSUMER or call.may_repeat
+                (taken.free if is_free else taken.in_doubt).append(call)
         return taken
 
-    def _look(self, ask: OpenCall) -> "Command":
+    def _look(self, call: OpenCall) -> "Command":
         """Who has its entry, since when, how often given."""
-        return ("XPENDING", self._names.asks(ask.lane), GROUP, ask.entry, ask.entry, 1)
+        return ("XPENDING", self._names.calls(call.lane), GROUP, call.entry, call.entry, 1)
 
 
-def _hold(ask: OpenCall, answer: Any) -> _Hold:
-    """In whose hand an ask is; where Redis' answer says nothing of it, somebody's."""
+def _hold(call: OpenCall, answer: Any) -> _Hold:
+    """In whose hand a call is; where Redis' answer says nothing of it, somebody's."""
     if isinstance(answer, exceptions.ResponseError):
         return _Hold.NO_CONSUMER if is_no_group(answer) else _Hold.SOME_CONSUMER
     if not isinstance(answer, Sequence):
@@ -127,4 +127,4 @@ def _hold(ask: OpenCall, answer: Any) -> _Hold:
     _, _, idle, times = answer[0]
     if times == 0:
         return _Hold.NO_CONSUMER
-    return _Hold.DEAD if idle > (DEAD_SECONDS if ask.may_repeat else IN_DOUBT_SECONDS) * 1000 else _Hold.SOME_CONSUMER
+    return _Hold.DEAD if idle > (DEAD_SECONDS if call.may_repeat else IN_DOUBT_SECONDS) * 1000 else _Hold.SOME_CONSUMER

@@ -1,10 +1,10 @@
 """A bridge: a gRPC worker, in any language, that is fed from a queue. It is scaled by adding bridges.
 
-    gateway  --asks-->  Redis  --one of the bridges-->  worker
+    gateway  --calls-->  Redis  --one of the bridges-->  worker
     gateway  <--replies--  Redis  <--the same bridge--  worker
 
 A bridge stands in the queue as its worker describes itself; it is there while the worker is. What it does with what it
-takes: ``consumer``; how it asks the worker: ``relaying``.
+takes: ``consumer``; how it calls the worker: ``relaying``.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ class Bridge:
 
     @property
     def in_hand(self) -> int:
-        """Questions that the worker is asked now, and answers that wait to be written."""
+        """Questions that the worker is called now, and answers that wait to be written."""
         return self._consumer.in_hand
 
     async def run(self, stop: asyncio.Event) -> None:

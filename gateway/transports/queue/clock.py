@@ -1,6 +1,6 @@
 """Redis' clock, as seen from here: in it all who share a queue say their deadlines, whatever their own clocks show.
 
-Redis' TIME is asked now and then. Its answer was true at some moment between the question and the answer, so the
+Redis' TIME is called now and then. Its answer was true at some moment between the question and the answer, so the
 difference to our own clock is known to half the round trip; of the last few samples the quickest is believed. One that
 contradicts it, since both cannot be true, ends it: that is another server now, or its clock was set.
 """
@@ -33,14 +33,14 @@ class RedisClock:
 
     @property
     def is_known(self) -> bool:
-        """Whether Redis has been asked."""
+        """Whether Redis has been called."""
         return self._offset is not None
 
     def sample(self, sent: float, received: float, seconds: int, microseconds: int) -> None:
         """Redis has answered TIME.
 
         Args:
-            sent: when it was asked, by our own clock.
+            sent: when it was called, by our own clock.
             received: when its answer was there.
             seconds: what it said.
             microseconds: and this.

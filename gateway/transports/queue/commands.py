@@ -1,7 +1,7 @@
 """What a consumer says to Redis: one method for each thing that it wants.
 
 Every answer has a time limit. What goes wrong is raised, redis-py's exceptions or TimeoutError; then nobody knows what
-was done, and whoever asked connects anew.
+was done, and whoever called connects anew.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ class Commands:
 
     async def make_group(self, lane: str) -> None:
         """Make a lane's stream and group, unless they are there. Entries that are there already are for the group."""
-        name = self._names.asks(lane)
+        name = self._names.calls(lane)
         made, *_ = await self.run(
             [("XGROUP", "CREATE", name, GROUP, "0", "MKSTREAM"), ("EXPIRE", name, FORGOTTEN_SECONDS)]
         )
@@ -103,7 +103,7 @@ class Commands:
         command = ("XREADGROUP", "GROUP", GROUP, self._consumer, "COUNT", count, "BLOCK", block, "STREAMS")
         try:
             async with asyncio.timeout(BLOCK_SECONDS + self._seconds):
-                answer = await self._client.execute_command(*command, self._names.asks(lane), ">")
+                answer = await self._client.execute_command(*command, self._names.calls(lane), ">")
         except exceptions.ResponseError as error:
             _raise_no_group(error)
             raise
@@ -118,7 +118,7 @@ class Commands:
         """
         since = () if idle is None else ("IDLE", int(idle * 1000))
         whose = (self._consumer,) if idle is None else ()
-        answer = await self._one("XPENDING", self._names.asks(lane), GROUP, *since, "-", "+", count, *whose)
+        answer = await self._one("XPENDING", self._names.calls(lane), GROUP, *since, "-", "+", count, *whose)
         return [Pending(id=number, consumer=_text(name), times=times) for number, name, _, times in answer]
 
     async def claim(self, lane: str, pending: Sequence[Pending], *, idle: float = 0.0) -> list[Delivered]:
@@ -128,7 +128,7 @@ class Commands:
         """
         if not pending:
             return []
-        name = self._names.asks(lane)
+        name = self._names.calls(lane)
         numbers = [each.id for each in pending]
         answer = await self._one("XCLAIM", name, GROUP, self._consumer, int(idle * 1000), *numbers)
         # A deleted entry is nil in Redis 6.2, and left out later on.
@@ -140,7 +140,7 @@ class Commands:
             Delivered(
                 entry=PendingEntry(lane, each.id),
                 fields=_fields(claimed[each.id]),
-                # What was delivered to this very consumer, and never came into its hands, nobody has been asked.
+                # What was delivered to this very consumer, and never came into its hands, nobody has been called.
                 before=max(0, each.times - (each.consumer == self._consumer)),
             )
             for each in pending
@@ -161,7 +161,7 @@ class Commands:
         for each in delivered:
             options = ("IDLE", idle, "RETRYCOUNT", each.before, "JUSTID")
             commands.append(
-                ("XCLAIM", self._names.asks(each.entry.lane), GROUP, NO_CONSUMER, 0, each.entry.id, *options)
+                ("XCLAIM", self._names.calls(each.entry.lane), GROUP, NO_CONSUMER, 0, each.entry.id, *options)
             )
         if commands:
             await self.run(commands)
@@ -169,7 +169,7 @@ class Commands:
     def renewals(self, entries: Iterable[PendingEntry]) -> list[Command]:
         """Commands that keep entries from being claimed by others. (JUSTID: it is no delivery.)"""
         return [
-            ("XCLAIM", self._names.asks(lane), GROUP, self._consumer, 0, *numbers[start : start + _MOST_IDS], "JUSTID")
+            ("XCLAIM", self._names.calls(lane), GROUP, self._consumer, 0, *numbers[start : start + _MOST_IDS], "JUSTID")
             for lane, numbers in by_lane(entries).items()
             for start in range(0, len(numbers), _MOST_IDS)
         ]
@@ -180,8 +180,8 @@ class Commands:
             command
             for lane, numbers in by_lane(entries).items()
             for command in (
-                ("XACK", self._names.asks(lane), GROUP, *numbers),
-                ("XDEL", self._names.asks(lane), *numbers),
+                ("XACK", self._names.calls(lane), GROUP, *numbers),
+                ("XDEL", self._names.calls(lane), *numbers),
             )
         ]
 
@@ -191,7 +191,7 @@ class Commands:
         (Redis cannot do both at once: one that comes back at this very moment may lose what it is just being given. It
         has slept for a minute, and whatever it is given runs into its deadline.)
         """
-        name = self._names.asks(lane)
+        name = self._names.calls(lane)
         answer = await self._one("XINFO", "CONSUMERS", name, GROUP)
         for each in answer:
             seen = dict(zip(each[::2], each[1::2], strict=True))
@@ -203,7 +203,7 @@ class Commands:
     async def leave(self, lane: str) -> None:
         """Be no consumer of the lane any more, unless something of it is still pending: others are to claim that."""
         if not await self.pending(lane, 1):
-            await self.run([("XGROUP", "DELCONSUMER", self._names.asks(lane), GROUP, self._consumer)])
+            await self.run([("XGROUP", "DELCONSUMER", self._names.calls(lane), GROUP, self._consumer)])
 
     async def _one(self, *command: Any) -> Any:
         (answer,) = await self.run([command])

@@ -1,8 +1,8 @@
-"""One consumer of a queue: takes asks from its lane, has them judged, and answers them.
+"""One consumer of a queue: takes calls from its lane, has them judged, and answers them.
 
-* It takes from the lane of what its worker claims, as many as it has room for; nothing while nobody can be asked.
+* It takes from the lane of what its worker claims, as many as it has room for; nothing while nobody can be called.
 * What is in hand is renewed each second, and claimed by others if it is not (``heartbeat``). So whatever was taken is
-  answered by somebody, or its deadline passes: an ask is delivered **at least once**, and put to a worker twice at
+  answered by somebody, or its deadline passes: a call is delivered **at least once**, and put to a worker twice at
   most; one with side effects, once (``sorting``).
 * An answer and the end of its entry are one transaction (``answering``).
 * While Redis is away the worker goes on, and answers wait until their deadlines are over. What Redis has forgotten,
@@ -103,11 +103,11 @@ class Consumer:
 
     @property
     def in_hand(self) -> int:
-        """Questions that the worker is asked now, and answers that wait to be written."""
+        """Questions that the worker is called now, and answers that wait to be written."""
         return self._own.deliveries.in_hand
 
     def stop(self) -> None:
-        """Take no more. ``run`` returns when what is in hand is answered; each ask has its deadline, so that ends."""
+        """Take no more. ``run`` returns when what is in hand is answered; each call has its deadline, so that ends."""
         self._heartbeat.is_stopping = True
         self._changed()
         self._own.emptied.set()

@@ -66,7 +66,7 @@ class ConsumerCondition:
             _LOG.info("work is taken from the queue", stream=self._stream, consumer=self._consumer)
 
     def without_worker(self, why: str) -> None:
-        """The worker cannot be asked; ``why`` as far as anybody knows. If that lasts, the log warns of it, once."""
+        """The worker cannot be called; ``why`` as far as anybody knows. If that lasts, the log warns of it, once."""
         if self._without_since is None:
             self._without_since = monotonic()
         self.become(f"{_WITHOUT_WORKER}: {why}" if why else _WITHOUT_WORKER, expected=True)
@@ -95,7 +95,7 @@ class ConsumerContext(Struct, frozen=True, kw_only=True):
     monitor: asyncio.Event = field(default_factory=asyncio.Event)
     """There is something to say of itself at once."""
     takeable: asyncio.Event = field(default_factory=asyncio.Event)
-    """There may be room, or somebody to ask."""
+    """There may be room, or somebody to call."""
     writable: asyncio.Event = field(default_factory=asyncio.Event)
     """There is something to write."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)

@@ -5,7 +5,7 @@ is missing: who stops properly takes it away. Only while Redis has been back for
 before counts as still there, for nobody could say it.
 
 A bridge reads one lane. A question may go by any lane in which somebody holds its policy as it was described; of these
-by the one in which the fewest wait for each ask that can be worked on at once.
+by the one in which the fewest wait for each call that can be worked on at once.
 """
 
 from collections.abc import Mapping

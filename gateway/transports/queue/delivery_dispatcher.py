@@ -6,7 +6,7 @@ an entry                                                   becomes
 that comes when the worker is gone, or of another lane     given back, for other consumers
 that cannot be opened or read                              dropped, counted, logged once in a while
 whose deadline is over, by Redis' clock                    dropped, counted: nobody waits
-whose question is in hand, or has been answered lately     answered with that answer, without asking the worker
+whose question is in hand, or has been answered lately     answered with that answer, without calling the worker
 that was delivered before, to a policy with side effects   answered with an error: it may have had its effect
 that was delivered twice before                            answered with an error: it may be what ends consumers
 any other                                                  put to the worker
@@ -90,7 +90,7 @@ class DeliveryDispatcher:
             self._expected = max(float(largest), 0.9 * self._expected)
 
     async def close(self) -> None:
-        """Ask about no settings any more."""
+        """Call about no settings any more."""
         for task in self._validating:
             task.cancel()
         await asyncio.gather(*self._validating, return_exceptions=True)
@@ -128,8 +128,8 @@ class DeliveryDispatcher:
             own.deliveries.answer(key, _reply(key, said), monotonic())
             own.writable.set()
 
-        if request.WhichOneof("question") == "ask":
-            own.judging.judge(request.ask, answered, until=until, once=request.once)
+        if request.WhichOneof("request") == "call":
+            own.judging.judge(request.call, answered, until=until, once=request.once)
         else:
             task = asyncio.create_task(self._validate(request.validate_settings, answered))
             self._validating.add(task)

@@ -1,18 +1,18 @@
-"""Every way in which asking a worker through a queue can go wrong, as a Failure with its reason code; here and nowhere
+"""Every way in which calling a worker through a queue can go wrong, as a Failure with its reason code; here and nowhere
 else.
 
 ====================================================  ======================
 what happens                                          reason
 ====================================================  ======================
 the key file cannot be read                           CONFIGURATION
-Redis is away, or does not take the ask               WORKER_UNAVAILABLE
+Redis is away, or does not take the call               WORKER_UNAVAILABLE
 Redis is full                                         OVERLOADED
 no bridge is there, or none with that version or key  WORKER_UNAVAILABLE
 the last one is gone, and may have had an effect      WORKER_UNAVAILABLE
 the queue is too long, too large, or too slow         OVERLOADED
-too many asks are open, or they are too large         OVERLOADED
+too many calls are open, or they are too large         OVERLOADED
 the deadline passes                                   WORKER_TIMEOUT
-the bridge could not ask its worker                   what the bridge says
+the bridge could not call its worker                   what the bridge says
 an answer that says nothing                           INVALID_RESPONSE
 an exception of ours                                  INTERNAL
 ====================================================  ======================
@@ -59,16 +59,16 @@ class Failures:
         self._characters = characters
 
     def misconfigured(self, why: str) -> Failure:
-        """It cannot be asked before somebody changes something."""
+        """It cannot be called before somebody changes something."""
         return Failure(reason=Reason.CONFIGURATION, message=f"worker {self.name!r} cannot be asked: {why}")
 
     def redis_away(self, why: str) -> Failure:
-        """There is no Redis to put asks into."""
+        """There is no Redis to put calls into."""
         why = why or "it does not answer"
         return self._unavailable(f"Redis is away: {self._one_line(why)}; see whether it runs, and --queue-redis")
 
     def refused(self, error: BaseException) -> Failure:
-        """Redis did not take the ask."""
+        """Redis did not take the call."""
         why = self._one_line(reason_of(error))
         if isinstance(error, exceptions.OutOfMemoryError):
             return self._overloaded(f"Redis has no room: {why}; raise its maxmemory, or run more bridges")
@@ -82,7 +82,7 @@ class Failures:
         )
 
     def in_doubt(self) -> Failure:
-        """The bridge that had an ask with side effects is gone, and no other one is there."""
+        """The bridge that had a call with side effects is gone, and no other one is there."""
         return self._unavailable(
             "it was given to a bridge that is gone and has not answered, and may have had its effect: a policy with "
             "side effects is not asked twice; see why that bridge stopped"
@@ -100,7 +100,7 @@ class Failures:
         return self._unavailable("nobody who is there holds the policy as it was described; is it being updated?")
 
     def too_many(self, limit: int) -> Failure:
-        """One more ask than may be open."""
+        """One more call than may be open."""
         return self._overloaded(
             f"{limit} asks are open, which is the limit worker_in_flight; run more bridges, or raise the limit"
         )
@@ -113,7 +113,7 @@ class Failures:
         )
 
     def too_long(self, length: int, limit: int) -> Failure:
-        """More asks are in the queue than may be."""
+        """More calls are in the queue than may be."""
         return self._overloaded(
             f"{length} asks are in it, and the limit queue_length is {limit}; run more bridges, or raise the limit"
         )
@@ -125,7 +125,7 @@ class Failures:
         )
 
     def too_slow(self, backlog: StreamBacklog, left: float) -> Failure:
-        """What is before the ask takes longer than the ask has."""
+        """What is before the call takes longer than the call has."""
         return self._overloaded(
             f"{backlog.length} asks are in it, which take {backlog.seconds:.1f} s at the present pace, and this one "
             f"has {max(left, 0):.1f} s; run more bridges"

@@ -1,12 +1,12 @@
-"""A gRPC worker as a bridge asks it: asks as they came in, outcomes as the worker gave them.
+"""A gRPC worker as a bridge calls it: calls as they came in, outcomes as the worker gave them.
 
-The worker is asked as the gateway itself would ask it: round robin over its replicas, by stream, with health, circuit
+The worker is called as the gateway itself would call it: round robin over its replicas, by stream, with health, circuit
 breakers and retries. What it says is not looked into: whether a change applies, or a verdict means anything, is
 for the gateway to judge, which knows the policy. Only a failure is told from a verdict: then another replica may be
-asked.
+called.
 
 Which replicas: those that describe themselves as most do. An outcome that names no version is of "the version described
-on this connection", and of those that a bridge has, the gateway knows one: so only they are asked, and their version is
+on this connection", and of those that a bridge has, the gateway knows one: so only those are called; their version is
 written into the outcome.
 """
 
@@ -48,16 +48,16 @@ class _NoVerdict(Failure, frozen=True, kw_only=True):
     outcome: pb.Outcome
 
 
-def relayed(ask: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
+def relayed(call: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
     """An outcome as it is: a ``Reading`` for ``GrpcWorker``."""
-    del ask, characters, meaningless
+    del call, characters, meaningless
     if outcome.WhichOneof("verdict") in {None, "failure"}:
         return _NoVerdict(reason=Reason.WORKER_FAILURE, message="", outcome=outcome)
     return _Verdict(outcome=outcome)
 
 
 class GrpcForwarder:
-    """A Judging that asks a gRPC worker.
+    """A Judging that calls a gRPC worker.
 
     Args:
         worker: whose ``reading`` is ``relayed``.
@@ -70,7 +70,7 @@ class GrpcForwarder:
         self._listeners: list[Callable[[], object]] = []
         self._policies: dict[tuple[str, int, bytes], Policy] = {}
         self._document = Document(content=b"", digest=b"")
-        self._asked = 0
+        self._called = 0
         worker.listen(self._look)
 
     @property
@@ -105,62 +105,64 @@ class GrpcForwarder:
         for listener in self._listeners:
             listener()
 
-    # ------------------------------------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------------------------------------ calling
 
-    def judge(self, ask: pb.Ask, answered: Callable[[HandlerResult], None], *, until: float, once: bool) -> None:
+    def judge(
+        self, call: pb.PolicyCall, answered: Callable[[HandlerResult], None], *, until: float, once: bool
+    ) -> None:
         """See Judging."""
-        if ask.phase not in _PHASES:
-            error = q.Error(reason=Reason.WORKER_FAILURE, message=f"the ask is of phase {ask.phase}, which is unknown")
+        if call.phase not in _PHASES:
+            error = q.Error(reason=Reason.WORKER_FAILURE, message=f"the ask is of phase {call.phase}, which is unknown")
             asyncio.get_running_loop().call_soon(answered, error)
             return
         description = self._description
-        self._asked += 1
+        self._called += 1
         made = PolicyCall(
-            id=self._asked,
-            policy=self._policy(ask, until - monotonic()),
-            document=self._document_of(ask.document),
+            id=self._called,
+            policy=self._policy(call, until - monotonic()),
+            document=self._document_of(call.document),
             deadline=until,
-            uid=ask.uid,
+            uid=call.uid,
             cancellable=not once,
-            traceparent=ask.traceparent,
+            traceparent=call.traceparent,
         )
         # Without a description nobody fits, and the worker says why.
         fits = frozenset(() if description is None else (description,))
-        self._worker.ask(made, lambda _, answer: answered(self._said(made, answer, description)), fits)
+        self._worker.call(made, lambda _, answer: answered(self._said(made, answer, description)), fits)
 
     def _document_of(self, content: bytes) -> Document:
-        """Asks of one review come one after another; they go the same way, and there their document travels once."""
+        """Calls of one review come one after another; they go the same way, and there their document travels once."""
         if self._document.content != content:
             # Nobody looks for it in a cache, and its digest would cost more than all else.
             self._document = Document(content=content, digest=b"")
         return self._document
 
-    def _policy(self, ask: pb.Ask, left: float) -> Policy:
-        """The policy that an ask is about. Nobody says its time: the longest that any ask had left stands for it."""
-        key = ask.policy, ask.phase, ask.settings
+    def _policy(self, call: pb.PolicyCall, left: float) -> Policy:
+        """The policy that a call is about. Nobody says its time: the longest that any call had left stands for it."""
+        key = call.policy, call.phase, call.settings
         known = self._policies.get(key)
         if known is None or known.timeout < left:
             if len(self._policies) >= MOST_POLICIES:
                 self._policies.clear()
             known = self._policies[key] = Policy(
-                phase=_PHASES[ask.phase],
+                phase=_PHASES[call.phase],
                 configuration=self._worker.name,
                 index=0,
-                name=ask.policy,
+                name=call.policy,
                 worker=self._worker.name,
-                policy=ask.policy,
+                policy=call.policy,
                 rules=(),
                 timeout=math.ceil(left * 10) / 10,
-                settings=ask.settings,
+                settings=call.settings,
             )
         return known
 
-    def _said(self, ask: PolicyCall, answer: Answer, description: Description | None) -> HandlerResult:
+    def _said(self, call: PolicyCall, answer: Answer, description: Description | None) -> HandlerResult:
         if not isinstance(answer, _Verdict | _NoVerdict):
             assert isinstance(answer, Failure)  # noqa: S101 - every verdict was read by ``relayed``
             return q.Error(reason=answer.reason, message=answer.message)
         outcome = answer.outcome
-        described = None if description is None else description.version_of(ask.policy.policy)
+        described = None if description is None else description.version_of(call.policy.policy)
         if not outcome.version:
             # A copy: the same outcome may be told to others.
             outcome = pb.Outcome()

@@ -1,4 +1,4 @@
-"""What a consumer of a queue needs of whoever answers its asks."""
+"""What a consumer of a queue needs of whoever answers its calls."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -28,20 +28,22 @@ class Handler(Protocol):
 
     @property
     def consumer_description(self) -> ConsumerDescription | None:
-        """As whom it answers now; None: nobody can be asked, so nothing is to be taken."""
+        """As whom it answers now; None: nobody can be called, so nothing is to be taken."""
 
     @property
     def why(self) -> str:
-        """Why nobody can be asked, as far as anybody knows; it says nothing while somebody can."""
+        """Why nobody can be called, as far as anybody knows; it says nothing while somebody can."""
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever ``consumer_description`` may have changed."""
 
-    def judge(self, ask: pb.Ask, answered: Callable[[HandlerResult], None], *, until: float, once: bool) -> None:
-        """Have an ask judged. ``answered`` is called once, later, in this loop, never inside this call.
+    def judge(
+        self, call: pb.PolicyCall, answered: Callable[[HandlerResult], None], *, until: float, once: bool
+    ) -> None:
+        """Have a call judged. ``answered`` is called once, later, in this loop, never inside this call.
 
         Args:
-            ask: the question, its document inline.
+            call: the question, its document inline.
             answered: is told what is said.
             until: seconds of the monotonic clock at which nobody waits any more. ``answered`` is called by then, or
                 soon after.

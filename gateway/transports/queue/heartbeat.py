@@ -5,7 +5,7 @@ nobody has renewed for three seconds is claimed, also by a consumer that has all
 nobody ever has room, it would wait until its deadline. And now and then consumers are removed from the group that are
 gone for good.
 
-Nobody can be asked, or it is stopping: then its presence is removed at once, so that no gateway counts on it.
+Nobody can be called, or it is stopping: then its presence is removed at once, so that no gateway counts on it.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class Heartbeat:
             commands += [
                 ("HSET", own.names.workers, own.name, self._presence(consumer_description)),
                 ("EXPIRE", own.names.workers, FORGOTTEN_SECONDS),
-                ("EXPIRE", own.names.asks(consumer_description.lane), FORGOTTEN_SECONDS),
+                ("EXPIRE", own.names.calls(consumer_description.lane), FORGOTTEN_SECONDS),
             ]
         sent = monotonic()
         (time, said, *others) = await redis.run([*commands, *redis.renewals(own.deliveries.entries)])

@@ -1,7 +1,7 @@
-"""What a queue's things are called in Redis, and which lane an ask goes by.
+"""What a queue's things are called in Redis, and which lane a call goes by.
 
     {STREAM}:workers             hash: who is there, by consumer name
-    {STREAM}:asks:LANE           stream, with consumer group ``workers``: one entry for each ask
+    {STREAM}:calls:LANE          stream, with consumer group ``workers``: one entry for each call
     {STREAM}:replies:INSTANCE    stream: answers to one gateway process
 
 The braces make all of them one slot of a Redis Cluster, "only the substring between { and } is hashed" (Redis Cluster
@@ -9,7 +9,7 @@ specification), so that commands about several of them may be one transaction.
 
 A document holds what the policy claims to read. While a worker is updated, some of its replicas may claim more than
 others, and a question that was made for the claims of one must not be judged by the other, which would miss what it was
-not shown. So asks go by **lanes**: a digest of all that a worker claims. Versions are not in it: what answers, says in
+not shown. So calls go by **lanes**: a digest of all that a worker claims. Versions are not in it: what answers, says in
 which version.
 """
 
@@ -40,9 +40,9 @@ class Names:
         self._prefix = f"{{{stream}}}:"
         self.workers = f"{self._prefix}workers"
 
-    def asks(self, lane: str) -> str:
+    def calls(self, lane: str) -> str:
         """The stream of a lane."""
-        return f"{self._prefix}asks:{lane}"
+        return f"{self._prefix}calls:{lane}"
 
     def replies(self, instance: str) -> str:
         """The stream of a gateway's replies."""

@@ -1,6 +1,6 @@
 """Open questions of one gateway to one queue: those that are not answered, nor failed, nor given up.
 
-One that may be repeated keeps what it asks until it is answered: should Redis lose its data, it is put again under its
+One that may be repeated keeps what it calls until it is answered: should Redis lose its data, it is put again under its
 own id, and whoever has both answers one. One whose policy has side effects is put once: nobody knows whether what was
 lost has been worked on.
 """
@@ -84,7 +84,7 @@ class OpenCall(ABC):
 
     @abstractmethod
     def request(self, requests: Requests) -> bytes:
-        """What is asked, a Request."""
+        """What is called, a Request."""
 
     @abstractmethod
     def reported(self, reply: q.Reply) -> None:
@@ -117,12 +117,12 @@ class OpenCalls:
     def __iter__(self) -> Iterator[OpenCall]:
         return iter(tuple(self._by_number.values()))
 
-    def add(self, ask: OpenCall) -> None:
+    def add(self, call: OpenCall) -> None:
         """One more."""
         self._last += 1
-        ask.number = self._last.to_bytes(8, "big")
-        self._by_number[ask.number] = ask
-        self.bytes += ask.size
+        call.number = self._last.to_bytes(8, "big")
+        self._by_number[call.number] = call
+        self.bytes += call.size
         self.idle.clear()
 
     def answered(self, reply: q.Reply) -> OpenCall | None:
@@ -131,12 +131,12 @@ class OpenCalls:
         # One that waits to be put again may still be answered where it was put first.
         return found if found is not None and found.expiry and found.expiry == reply.deadline else None
 
-    def close(self, ask: OpenCall) -> None:
+    def close(self, call: OpenCall) -> None:
         """It has its answer, or nobody waits for it."""
-        ask.is_done = True
-        if self._by_number.get(ask.number) is ask:
-            del self._by_number[ask.number]
-            self.bytes -= ask.size
+        call.is_done = True
+        if self._by_number.get(call.number) is call:
+            del self._by_number[call.number]
+            self.bytes -= call.size
         if not self._by_number:
             self.idle.set()
 
@@ -150,7 +150,7 @@ class OpenReview(OpenCall):
     """A call of a policy.
 
     Args:
-        ask: the call.
+        call: the call.
         answered: told the answer, once, unless it is silenced.
         outcomes: reads it.
         failures: names what goes wrong.
@@ -159,11 +159,11 @@ class OpenReview(OpenCall):
         deadline: when it ends.
     """
 
-    __slots__ = ("_answered", "_ask", "_failures", "_outcomes", "is_silenced")
+    __slots__ = ("_answered", "_call", "_failures", "_outcomes", "is_silenced")
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
         self,
-        ask: PolicyCall,
+        call: PolicyCall,
         answered: Answered,
         *,
         outcomes: Outcomes,
@@ -172,9 +172,9 @@ class OpenReview(OpenCall):
         since: float,
         deadline: float,
     ) -> None:
-        size = len(ask.document.content) + len(ask.policy.settings)
-        super().__init__(fits=fits, size=size, since=since, deadline=deadline, may_repeat=ask.cancellable)
-        self._ask = ask
+        size = len(call.document.content) + len(call.policy.settings)
+        super().__init__(fits=fits, size=size, since=since, deadline=deadline, may_repeat=call.cancellable)
+        self._call = call
         self._answered = answered
         self._outcomes = outcomes
         self._failures = failures
@@ -182,13 +182,13 @@ class OpenReview(OpenCall):
 
     def request(self, requests: Requests) -> bytes:
         """See OpenCall."""
-        return requests.of(self._ask)
+        return requests.of(self._call)
 
     def reported(self, reply: q.Reply) -> None:
         """See OpenCall."""
         match reply.WhichOneof("outcome"):
             case "verdict":
-                self._report(self._outcomes.read(self._ask, reply.verdict))
+                self._report(self._outcomes.read(self._call, reply.verdict))
             case "error":
                 self._report(self._failures.said(reply.error))
             case _:
@@ -206,9 +206,9 @@ class OpenReview(OpenCall):
         if self.is_silenced:
             return
         try:
-            self._answered(self._ask, answer)
+            self._answered(self._call, answer)
         except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
-            _LOG.exception("telling an answer failed inside the gateway", uid=self._ask.uid)
+            _LOG.exception("telling an answer failed inside the gateway", uid=self._call.uid)
 
 
 class OpenSettings(OpenCall):

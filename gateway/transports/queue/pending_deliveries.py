@@ -1,15 +1,15 @@
 """What a consumer has in its hands: from the entry that was delivered until Redis has taken the answer. No I/O.
 
-    taken      the worker is asked; its entries are renewed, so that nobody claims them
+    taken      the worker is called; its entries are renewed, so that nobody claims them
     answered   the answer waits to be written; its entries are renewed still
     written    gone, but for the answer, which is remembered until the deadline
     dropped    nobody is to be answered; its entry is to be removed
 
 * Which question it is say gateway, id and deadline. The same question may stand in several entries: a gateway puts it
-  again after Redis has lost its data. Then the worker is asked once, and each entry is done with the same answer.
+  again after Redis has lost its data. Then the worker is called once, and each entry is done with the same answer.
 * What is in hand is bounded in number and in bytes: whoever has no room takes nothing, and other consumers do. What
   dead ones have left may come on top, up to twice the number: nobody else may have room for it, and its time runs.
-* What is remembered is bounded too. Of what is forgotten the worker is asked again, which is what the queue allows.
+* What is remembered is bounded too. Of what is forgotten the worker is called again, which is what the queue allows.
 """
 
 from collections import OrderedDict
@@ -22,7 +22,7 @@ from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 
 REMEMBERED: Final = 10_000
 """Answers that are remembered: those of half a minute, the longest deadline, at 300 a second. Only after a loss of data
-gateways ask again, and then within seconds."""
+gateways call again, and then within seconds."""
 
 REMEMBERED_BYTES: Final = 16_777_216
 """Bytes of them, 1.6 KB each."""
@@ -57,7 +57,7 @@ class PendingReply(Struct, kw_only=True, eq=False):
 
 
 class _Taken(Struct, kw_only=True, eq=False):
-    """A question that the worker is asked."""
+    """A question that the worker is called."""
 
     until: float
     size: int
@@ -85,12 +85,12 @@ class PendingDeliveries:
 
     @property
     def in_work(self) -> int:
-        """Questions that the worker is asked now."""
+        """Questions that the worker is called now."""
         return len(self._taken)
 
     @property
     def in_hand(self) -> int:
-        """Questions that the worker is asked, and answers that wait to be written."""
+        """Questions that the worker is called, and answers that wait to be written."""
         return len(self._taken) + len(self._answered)
 
     @property
@@ -131,7 +131,7 @@ class PendingDeliveries:
         return True
 
     def take(self, key: Key, entry: PendingEntry, *, until: float, size: int) -> None:
-        """The worker is asked it."""
+        """The worker is called it."""
         self._taken[key] = _Taken(until=until, size=size, entries=[entry])
         self._held[entry] = None
         self.bytes += size
@@ -145,7 +145,7 @@ class PendingDeliveries:
         self._remember(key, reply, size, taken.until, now)
 
     def put(self, key: Key, entry: PendingEntry, reply: q.Reply, until: float) -> None:
-        """PendingReply a question that the worker is not asked."""
+        """PendingReply a question that the worker is not called."""
         size = reply.ByteSize()
         self._held[entry] = None
         self.bytes += size

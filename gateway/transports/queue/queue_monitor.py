@@ -1,7 +1,7 @@
 """Once a second a gateway looks at its queue: what time it is there, who is there, how much waits, and for how long.
 
 It also says that it is there itself: its reply stream is forgotten by Redis when nobody has renewed it for a minute. If
-the stream is missing, Redis has lost its data, and the asks with them.
+the stream is missing, Redis has lost its data, and the calls with them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ REPLIES_MS: Final = 60_000
 """How long Redis keeps the replies to a gateway that says nothing: every deadline is over by then."""
 
 LANE_MS: Final = 600_000
-"""How long Redis keeps a lane in which nobody asks and from which nobody takes."""
+"""How long Redis keeps a lane in which nobody calls and from which nobody takes."""
 
 MOST_BRIDGES: Final = 1000
 """Bridges of one queue that are read: one for each core of a large cluster. Where there are more fields, nobody is
@@ -54,7 +54,7 @@ class QueueMonitor:
         ]
         self._first = len(self.commands)
         for lane in lanes:
-            stream = names.asks(lane)
+            stream = names.calls(lane)
             self.commands += [
                 ("XLEN", stream),
                 ("MEMORY", "USAGE", stream),

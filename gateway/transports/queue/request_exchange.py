@@ -1,4 +1,4 @@
-"""What goes on between one gateway process and one queue: asks out, answers in, and a look at the queue each second.
+"""What goes on between one gateway process and one queue: calls out, answers in, and a look at the queue each second.
 
     begin     Redis' time, who is there; whatever is open and may be repeated is put again
     write     all that has gathered, in one pipeline; then its answers
@@ -7,7 +7,7 @@
 
 The connection may break at any of these. Then everything written since is in doubt, and so is all that Redis held: it
 may be another server now, or the same without the last second. So each new session begins with putting again what is
-open and may be repeated. Bridges know an ask by its id, and answer it from memory or not at all.
+open and may be repeated. Bridges know a call by its id, and answer it from memory or not at all.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ HEARTBEAT_SECONDS: Final = 1.0
 """How often the queue is looked at: as often as bridges say that they are there."""
 
 SWEEP_SECONDS: Final = 0.1
-"""How often asks whose time is over are looked for. Whoever waits for one has given it up by itself."""
+"""How often calls whose time is over are looked for. Whoever waits for one has given it up by itself."""
 
 BLOCK_SECONDS: Final = 1.0
 """How long Redis waits for replies before it says that there are none: so a dead connection is noticed."""
@@ -53,8 +53,8 @@ READ: Final = 16
 """Entries of replies that are read at once; each is all that a bridge had ready at a time."""
 
 GATHER: Final = 16
-"""Turns of the loop in which a pipeline is made up while other asks are open: a pipeline costs some 200 µs, a turn a
-twentieth of that, and each turn brings answers that free the next asks. Who is asked alone does not wait."""
+"""Turns of the loop in which a pipeline is made up while other calls are open: a pipeline costs some 200 µs, a turn a
+twentieth of that, and each turn brings answers that free the next calls. Who is called alone does not wait."""
 
 COMPLAIN_SECONDS: Final = 60.0
 """How often the log says that something in the queue is no message of ours; the metric counts them all."""
@@ -77,8 +77,8 @@ class RequestExchange:
         failures: names what goes wrong.
         count: told what happens.
         changed: called when who is there, or why nobody is, may have changed.
-        homeless: called with an ask that was taken out of its lane, where nobody is any more.
-        reported: called each second with the number of asks in the queue, and since how many seconds the oldest is
+        homeless: called with a call that was taken out of its lane, where nobody is any more.
+        reported: called each second with the number of calls in the queue, and since how many seconds the oldest is
             there.
     """
 
@@ -133,45 +133,45 @@ class RequestExchange:
         )
         self.link.start()
 
-    # ---------------------------------------------------------------------------------------------- for asks
+    # ---------------------------------------------------------------------------------------------- for calls
 
-    def put(self, ask: OpenCall) -> None:
-        """Write an ask, whose lane is known."""
-        self.outbox.put(ask)
+    def put(self, call: OpenCall) -> None:
+        """Write a call, whose lane is known."""
+        self.outbox.put(call)
         self._something.set()
         self.watch()
 
     def watch(self) -> None:
-        """See to it that no ask stays open beyond its time."""
+        """See to it that no call stays open beyond its time."""
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
-    def fail(self, ask: OpenCall, failure: Failure) -> None:
+    def fail(self, call: OpenCall, failure: Failure) -> None:
         """It will not be answered."""
-        if not ask.is_done:
-            self._take_back(ask)
-            ask.failed(failure)
+        if not call.is_done:
+            self._take_back(call)
+            call.failed(failure)
 
-    def give_up(self, ask: OpenCall) -> None:
+    def give_up(self, call: OpenCall) -> None:
         """Nobody waits for it."""
-        if not ask.is_done:
-            self._take_back(ask)
+        if not call.is_done:
+            self._take_back(call)
 
     async def close(self) -> None:
         """Break off what is open, and leave nothing of this gateway in Redis, as far as that can be reached."""
         if self._sweeping is not None:
             self._sweeping.cancel()
-        for ask in self.open:
-            ask.broken_off()
-            if ask.may_repeat:
-                self.give_up(ask)
+        for call in self.open:
+            call.broken_off()
+            if call.may_repeat:
+                self.give_up(call)
             else:
-                self.open.close(ask)
+                self.open.close(call)
         await self.link.close(self._leave)
 
-    def _take_back(self, ask: OpenCall) -> None:
-        self.open.close(ask)
-        self.outbox.take_back(ask)
+    def _take_back(self, call: OpenCall) -> None:
+        self.open.close(call)
+        self.outbox.take_back(call)
         self._something.set()
 
     def _sweep(self) -> None:
@@ -180,12 +180,12 @@ class RequestExchange:
         # What has waited for Redis to come back is about to be written.
         expired_before = -inf if self.link.is_back(most) else now - most
         expired = 0
-        for ask in self.open:
-            if ask.deadline <= now:
+        for call in self.open:
+            if call.deadline <= now:
                 expired += 1
-                self.fail(ask, self._failures.late())
-            elif ask.since <= expired_before and not ask.was_taken and not ask.is_in_doubt:
-                self.fail(ask, self._failures.redis_away(self.link.why))
+                self.fail(call, self._failures.late())
+            elif call.since <= expired_before and not call.was_taken and not call.is_in_doubt:
+                self.fail(call, self._failures.redis_away(self.link.why))
         if expired:
             self._count(WorkerEvent.EXPIRED, expired)
         if len(self.open):
@@ -215,7 +215,7 @@ class RequestExchange:
         self._put_again()
 
     def _put_again(self) -> None:
-        again = [ask for ask in self.open if ask.is_sent and ask.may_repeat]
+        again = [call for call in self.open if call.is_sent and call.may_repeat]
         if again:
             self._count(WorkerEvent.RESENT, len(again))
             self.outbox.put_again(again)
@@ -255,8 +255,8 @@ class RequestExchange:
             return
         answers = await session.execute(batch.commands)
         refused, moved = self.outbox.written(batch, answers)
-        for ask, error in refused:
-            self.fail(ask, self._failures.refused(error))
+        for call, error in refused:
+            self.fail(call, self._failures.refused(error))
         if moved is not None:
             raise moved
 
@@ -280,13 +280,13 @@ class RequestExchange:
             return
         unsolicited_count = 0
         for reply in replies.replies:
-            ask = self.open.answered(reply)
-            if ask is None:
+            call = self.open.answered(reply)
+            if call is None:
                 unsolicited_count += 1
                 continue
-            self.open.close(ask)
-            self.outbox.answered(ask)
-            ask.reported(reply)
+            self.open.close(call)
+            self.outbox.answered(call)
+            call.reported(reply)
         if unsolicited_count or not replies.replies:
             self._count(WorkerEvent.UNSOLICITED, max(unsolicited_count, 1))
 
@@ -326,14 +326,14 @@ class RequestExchange:
         abandoned = self._abandoned.abandoned(self.outbox.lanes)
         if not abandoned:
             return
-        taken = await self._abandoned.taken_out(session, (ask for ask in self.open if ask.lane in abandoned))
-        for ask in (*taken.free, *taken.in_doubt):
-            ask.entry = None
-        for ask in taken.free:
-            if not ask.is_done:
-                self._homeless(ask)
-        for ask in taken.in_doubt:
-            self.fail(ask, self._failures.in_doubt())
+        taken = await self._abandoned.taken_out(session, (call for call in self.open if call.lane in abandoned))
+        for call in (*taken.free, *taken.in_doubt):
+            call.entry = None
+        for call in taken.free:
+            if not call.is_done:
+                self._homeless(call)
+        for call in taken.in_doubt:
+            self.fail(call, self._failures.in_doubt())
 
     async def _make_replies(self, session: Session) -> None:
         """There is no stream for our replies: Redis is new, or has lost its data."""
@@ -350,7 +350,7 @@ class RequestExchange:
         """Look at the lanes in which somebody is, or something of ours; forget others."""
         for name in lanes:
             self.outbox.lane(name)
-        ours = {ask.lane for ask in self.open}
+        ours = {call.lane for call in self.open}
         for name in tuple(self.outbox.lanes):
             if name not in lanes and name not in ours:
                 del self.outbox.lanes[name]

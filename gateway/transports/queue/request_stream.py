@@ -1,11 +1,11 @@
-"""How much waits in a lane, and whether one more ask can be answered in time.
+"""How much waits in a lane, and whether one more call can be answered in time.
 
 The length is what Redis said last, and what has not been written to it yet; whoever is answered is taken out, so it
 counts those that are worked on as well.
 
 How fast a lane goes is only known while everybody in it is busy: what is answered in an idle minute says how much was
-asked, not how much could be. So only those seconds count at whose ends at least as many were in it as can be worked on
-at once. An ask is refused if the backlog, at that pace, takes longer than the ask has; one answer is added to those
+called, not how much could be. So only those seconds count at whose ends at least as many were in it as can be worked on
+at once. A call is refused if the backlog, at that pace, takes longer than the call has; one answer is added to those
 seen, so that a second without any is not taken for the end.
 """
 
@@ -26,7 +26,7 @@ come has answered nothing yet, which says nothing of the next ten seconds; for s
 
 
 class StreamBacklog(Struct, frozen=True, kw_only=True):
-    """Why an ask would be late: so many are before it, and all of them take so many seconds."""
+    """Why a call would be late: so many are before it, and all of them take so many seconds."""
 
     length: int
     seconds: float

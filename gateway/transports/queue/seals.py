@@ -3,12 +3,12 @@
 ==========  ======================================  =====================  ===================
 purpose     place                                   authenticated beside   who seals
 ==========  ======================================  =====================  ===================
-ask         stream, lane, the gateway that asks     id, deadline           a gateway
-replies     stream, the gateway that asked                                 bridges
+call         stream, lane, the gateway that calls     id, deadline           a gateway
+replies     stream, the gateway that called                                 bridges
 presence    stream, the consumer's name                                    a bridge
 ==========  ======================================  =====================  ===================
 
-So a message opens at its own place only. What is authentic and is shown again there is an ask to which there may be two
+So a message opens at its own place only. What is authentic and is shown again there is a call to which there may be two
 answers, an answer to a question that is no longer open, or a presence that is out of date; the readers judge that by
 the moments in them.
 """
@@ -36,22 +36,22 @@ class QueueSeals(SealKeys):
         self._last = ("", "", b"")
         super().__init__(path, "queue key file", now)
 
-    def seal_ask(self, lane: str, gateway: str, identity: tuple[bytes, int], content: bytes) -> bytes:
+    def seal_call(self, lane: str, gateway: str, identity: tuple[bytes, int], content: bytes) -> bytes:
         """Seal a Request.
 
         Args:
             lane: by which it goes.
-            gateway: who asks.
+            gateway: who calls.
             identity: its id and deadline.
             content: the Request.
         """
         last = self._last
         if last[0] != lane or last[1] != gateway:
-            # A gateway seals thousands of asks in a row for one place.
+            # A gateway seals thousands of calls in a row for one place.
             last = self._last = lane, gateway, self._place(lane, gateway)
         return self.seal(Context(b"queue ask", last[2], _beside(*identity)), content)
 
-    def open_ask(self, lane: str, gateway: str, identity: tuple[bytes, int], sealed: bytes) -> bytes | None:
+    def open_call(self, lane: str, gateway: str, identity: tuple[bytes, int], sealed: bytes) -> bytes | None:
         """A Request; None if it is not what was sealed for just this."""
         return self.open(Context(b"queue ask", self._place(lane, gateway), _beside(*identity)), sealed)
 

@@ -47,7 +47,7 @@ class QueuedRequest(Struct, frozen=True, kw_only=True):
 
 
 class Requests:
-    """Makes the Requests of one gateway; keeps what all asks of a policy have in common."""
+    """Makes the Requests of one gateway; keeps what all calls of a policy have in common."""
 
     __slots__ = ("_beginnings", "_last")
 
@@ -55,19 +55,19 @@ class Requests:
         self._beginnings: dict[int, tuple[Policy, bytes]] = {}
         self._last: tuple[bytes, str, str, bytes] | None = None
 
-    def of(self, ask: PolicyCall) -> bytes:
-        """The Request that puts an ask. It is put together of parts that are serialized once: "parsing the
+    def of(self, call: PolicyCall) -> bytes:
+        """The Request that puts a call. It is put together of parts that are serialized once: "parsing the
         concatenation" of two messages is as merging them.
         """
         last = self._last
-        content, uid, traceparent = ask.document.content, ask.uid, ask.traceparent
+        content, uid, traceparent = call.document.content, call.uid, call.traceparent
         if last is None or last[0] is not content or last[1] != uid or last[2] != traceparent:
-            rest = bytes(pb.Ask(document=content, uid=uid, traceparent=traceparent).SerializeToString())
-            # Policies that are asked about one review have its document in common.
+            rest = bytes(pb.PolicyCall(document=content, uid=uid, traceparent=traceparent).SerializeToString())
+            # Policies that are called about one review have its document in common.
             last = self._last = content, uid, traceparent, rest
-        beginning = self._beginning(ask.policy)
-        head = _ASK_TAG + _varint(len(beginning) + len(last[3]))
-        return b"".join((head, beginning, last[3], b"" if ask.cancellable else _ONCE))
+        beginning = self._beginning(call.policy)
+        head = _CALL_TAG + _varint(len(beginning) + len(last[3]))
+        return b"".join((head, beginning, last[3], b"" if call.cancellable else _ONCE))
 
     def forget(self) -> None:
         """Keep no document any longer."""
@@ -79,34 +79,34 @@ class Requests:
             return known[1]
         if len(self._beginnings) >= MOST_POLICIES:
             self._beginnings.clear()
-        same = pb.Ask(policy=policy.policy, phase=PHASES[policy.phase], settings=policy.settings)
+        same = pb.PolicyCall(policy=policy.policy, phase=PHASES[policy.phase], settings=policy.settings)
         content = bytes(same.SerializeToString())
         self._beginnings[id(policy)] = policy, content
         return content
 
 
 def settings_request(policy: str, settings: bytes) -> bytes:
-    """The Request that asks about settings."""
-    asked = pb.ValidateSettingsRequest(policy=policy, settings=settings)
-    return bytes(q.Request(validate_settings=asked).SerializeToString())
+    """The Request that calls about settings."""
+    called = pb.ValidateSettingsRequest(policy=policy, settings=settings)
+    return bytes(q.Request(validate_settings=called).SerializeToString())
 
 
 def read_question(seals: QueueSeals, lane: str, fields: Mapping[bytes, bytes]) -> QueuedRequest | None:
-    """What an entry of a lane asks; None if it is no message of ours."""
+    """What an entry of a lane calls; None if it is no message of ours."""
     number, deadline_text = fields.get(b"i", b""), fields.get(b"d", b"")
     if len(number) != ID_BYTES or not deadline_text.isdigit() or len(deadline_text) > _DEADLINE_DIGITS:
         return None
     gateway, deadline = fields.get(b"g", b"").decode("ascii", "replace"), int(deadline_text)
     if not is_identifier(gateway):
         return None
-    content = seals.open_ask(lane, gateway, (number, deadline), fields.get(b"m", b""))
+    content = seals.open_call(lane, gateway, (number, deadline), fields.get(b"m", b""))
     if content is None:
         return None
     try:
         request = q.Request.FromString(content)
     except DecodeError:
         return None
-    if request.WhichOneof("question") is None:
+    if request.WhichOneof("request") is None:
         return None
     return QueuedRequest(gateway=gateway, id=number, deadline=deadline, request=request)
 
@@ -164,5 +164,5 @@ def _varint(number: int) -> bytes:
     return bytes(content)
 
 
-_ASK_TAG: Final = bytes([q.Request.ASK_FIELD_NUMBER << 3 | 2])
+_CALL_TAG: Final = bytes([q.Request.CALL_FIELD_NUMBER << 3 | 2])
 _ONCE: Final = bytes([q.Request.ONCE_FIELD_NUMBER << 3, 1])

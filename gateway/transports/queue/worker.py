@@ -1,14 +1,14 @@
-"""One worker behind a queue: what it is asked goes into Redis, bridges take it from there, and their answers come back.
+"""One worker behind a queue: its calls go into Redis, bridges read them there, and their answers come back.
 
-* An ask waits in Redis until its deadline, whoever dies meanwhile: a bridge, for another one claims what it had; Redis,
+* A call waits in Redis until its deadline, whoever dies meanwhile: a bridge, for another one claims what it had; Redis,
   for what may be repeated is put again when it is back. The first answer counts.
 * It is refused at once where it could only wait in vain: no bridge is there, Redis is away, too much is in the queue.
   When the last bridge of its lane goes, it goes by another lane, or fails (``desertion``).
-* An ask that Redis has not taken after ``queue_redis_seconds`` has failed, unless it has just come back.
+* A call that Redis has not taken after ``queue_redis_seconds`` has failed, unless it has just come back.
 * A policy with side effects is put once. If nobody knows what became of it, or whether Redis took it, it runs into
   its deadline; it fails earlier if the bridge that had it is known to be gone.
 
-Whom an ask is put to, nobody here chooses: any bridge of its lane may take it, and in a lane there may be several
+Whom a call is put to, nobody here chooses: any bridge of its lane may take it, and in a lane there may be several
 versions. That all of them claim the same is certain; that all of them accept the policy's settings is not.
 """
 
@@ -44,11 +44,11 @@ from gateway.transports.worker_channel import Answered, SettingsValidator, count
 _LOG: Final = structlog.get_logger(__name__)
 
 LONGEST_SECONDS: Final = EXPIRED_MS / 1000 - 1
-"""Whatever the deadline of an ask is, it is in the queue no longer: what is older is trimmed."""
+"""Whatever the deadline of a call is, it is in the queue no longer: what is older is trimmed."""
 
 
 class QueueWorker:
-    """Asks one worker.
+    """Calls one worker.
 
     Args:
         name: the Worker's name, for messages.
@@ -92,34 +92,34 @@ class QueueWorker:
             failures=self._failures,
             count=self._count,
             changed=self._look,
-            homeless=lambda ask: self._place(ask, monotonic()),
+            homeless=lambda call: self._place(call, monotonic()),
             reported=self._report_queue,
         )
 
-    # ---------------------------------------------------------------------------------------------- for asks
+    # ---------------------------------------------------------------------------------------------- for calls
 
-    def ask(
-        self, ask: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
+    def call(
+        self, call: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
-        """Put ``ask`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
+        """Put ``call`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
 
         Args:
-            ask: the question.
+            call: the question.
             answered: called with the answer.
             fits: descriptions of which somebody in the lane must have one; None: any.
 
         Returns:
-            What cancels the ask. Then ``answered`` is not called any more.
+            What cancels the call. Then ``answered`` is not called any more.
         """
         now = monotonic()
         made = OpenReview(
-            ask,
+            call,
             answered,
             outcomes=self._outcomes,
             failures=self._failures,
             fits=fits,
             since=now,
-            deadline=min(ask.deadline, now + LONGEST_SECONDS),
+            deadline=min(call.deadline, now + LONGEST_SECONDS),
         )
         self._put(made)
         return partial(self._cancel, made)
@@ -149,8 +149,8 @@ class QueueWorker:
     def _put(self, made: OpenCall) -> None:
         exchange = self._exchange
         refusal = self._refusal(made.size)
-        asks = exchange.open if refusal is None else self._refused
-        asks.add(made)
+        calls = exchange.open if refusal is None else self._refused
+        calls.add(made)
         if refusal is not None:
             self._refuse(made, refusal)
         elif not exchange.has_looked:
@@ -176,7 +176,7 @@ class QueueWorker:
             self._refuse(made, refusal)
 
     def _refuse(self, made: OpenCall, failure: Failure) -> None:
-        """Never inside the call that asks."""
+        """Never inside the call that calls."""
         asyncio.get_running_loop().call_soon(self._fail, made, failure)
 
     def _fail(self, made: OpenCall, failure: Failure) -> None:
@@ -201,7 +201,7 @@ class QueueWorker:
     # ---------------------------------------------------------------------------------------------- refusals
 
     def _refusal(self, size: int) -> Failure | None:
-        """Why an ask cannot be taken on, wherever it would go."""
+        """Why a call cannot be taken on, wherever it would go."""
         exchange, limits = self._exchange, self._limits
         if self._seals.why:
             return self._failures.misconfigured(self._seals.why)
@@ -217,7 +217,7 @@ class QueueWorker:
         return None
 
     def _lane_refusal(self, name: str, left: float) -> Failure | None:
-        """Why an ask cannot go by a lane."""
+        """Why a call cannot go by a lane."""
         lane, limits = self._exchange.outbox.lane(name), self._limits
         if lane.waiting >= limits.queue_length:
             self._count(WorkerEvent.QUEUE_LENGTH)
@@ -251,7 +251,7 @@ class QueueWorker:
 
     @property
     def why(self) -> str:
-        """Why it cannot be asked at all; empty if it can, or if nobody knows yet."""
+        """Why it cannot be called at all; empty if it can, or if nobody knows yet."""
         exchange = self._exchange
         if self._seals.why:
             return self._failures.misconfigured(self._seals.why).message
@@ -272,7 +272,7 @@ class QueueWorker:
         return self._exchange.registry.described()
 
     def all_with(self, description: Description) -> tuple[SettingsValidator, ...]:
-        """Whom to ask about settings: whoever in that lane takes the question."""
+        """Whom to call about settings: whoever in that lane takes the question."""
         return (_StreamSettingsValidator(self, description),) if description in self.live else ()
 
     def _look(self) -> None:
@@ -304,7 +304,7 @@ class QueueWorker:
     # --------------------------------------------------------------------------------------------------- end
 
     async def idle(self) -> None:
-        """Return when nothing is open. Each ask has its deadline, so this ends."""
+        """Return when nothing is open. Each call has its deadline, so this ends."""
         while len(self._refused) or len(self._exchange.open):
             await self._refused.idle.wait()
             await self._exchange.open.idle.wait()
@@ -321,7 +321,7 @@ class QueueWorker:
 
 
 class _StreamSettingsValidator:
-    """Asks those who are described so about settings; as a SettingsValidator does."""
+    """Calls those who are described so about settings; as a SettingsValidator does."""
 
     __slots__ = ("_fits", "_worker")
 

@@ -1,1 +1,1 @@
-"""How an existing admission webhook is asked: an HTTPS POST, as kube-apiserver sends it."""
+"""How an existing admission webhook is called: an HTTPS POST, as kube-apiserver sends it."""

@@ -1,11 +1,11 @@
-"""One ask put to a webhook: the call, and what may follow it within the same deadline, with the same bytes.
+"""One call put to a webhook: the call, and what may follow it within the same deadline, with the same bytes.
 
 * The status is 429 or 5xx with ``Retry-After: N``: again after N seconds, ``webhook_attempts`` calls at most. Where N
-  is more than the time left, the ask fails at once, with what the webhook said.
+  is more than the time left, the call fails at once, with what the webhook said.
 * The status is 307 or 308, to the same host and port: again there, ten times at most.
 * A connection that had been idle turns out to be closed, and nothing came back: again once, on another one.
 
-An ask with side effects is sent once. (A redirect says that it was not carried out, so it is followed all the same.)
+A call with side effects is sent once. (A redirect says that it was not carried out, so it is followed all the same.)
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from gateway.transports.limits import TransportLimits
 from gateway.transports.reviews import review_answer
 from gateway.transports.webhook.client import Client, Post, Received
 from gateway.transports.webhook.endpoint import WebhookEndpoint
-from gateway.transports.webhook.failures import CallError, Failures
+from gateway.transports.webhook.failures import AskError, Failures
 from gateway.transports.webhook.media import MediaTypeError, media_type
 from gateway.transports.webhook.statuses import SUCCESSES, status_words
 from gateway.transports.webhook.webhook_tls import WebhookTls
@@ -62,7 +62,7 @@ class Webhook(Protocol):
     async def answer(self, call: "WebhookCall") -> Answer:
         """What the webhook says to a call, or why it says nothing."""
 
-    def internal(self, ask: PolicyCall, error: Exception) -> Failure:
+    def internal(self, policy_call: PolicyCall, error: Exception) -> Failure:
         """A mistake of ours."""
 
     def left(self, call: "WebhookCall") -> None:
@@ -74,7 +74,7 @@ class WebhookCall:
 
     Args:
         webhook: the worker.
-        ask: the call.
+        call: the call.
         answered: told the answer once, unless it is cancelled.
         refusal: why the worker does not take it on; None: it does.
         version: of the AdmissionReview, without its group.
@@ -87,7 +87,7 @@ class WebhookCall:
     def __init__(  # noqa: PLR0913 - all but the first four by name
         self,
         webhook: Webhook,
-        ask: PolicyCall,
+        policy_call: PolicyCall,
         answered: Answered,
         refusal: Failure | None,
         *,
@@ -98,18 +98,18 @@ class WebhookCall:
         limits: TransportLimits,
     ) -> None:
         self._webhook = webhook
-        self.ask = ask
+        self.call = policy_call
         self._answered = answered
         self._refusal = refusal
         self._is_awaited = True
-        self._name = ask.policy.name
+        self._name = policy_call.policy.name
         self._endpoint = endpoint
         self._client = client
         self._failures = failures
         self._limits = limits
         self._uid = str(uuid4())
         self._version = version
-        self.url = endpoint.with_timeout(min(ask.deadline - monotonic(), ask.policy.timeout))
+        self.url = endpoint.with_timeout(min(policy_call.deadline - monotonic(), policy_call.policy.timeout))
         self._body = b""
         self._renewed = False
         self.again = 0
@@ -121,7 +121,7 @@ class WebhookCall:
     def cancel(self) -> None:
         """It is not waited for any more. A call with side effects goes on to its end."""
         self._is_awaited = False
-        if self.ask.cancellable:
+        if self.call.cancellable:
             self.task.cancel()
 
     def break_off(self) -> None:
@@ -133,22 +133,22 @@ class WebhookCall:
         try:
             answer = self._refusal or await self._webhook.answer(self)
         except Exception as error:  # noqa: BLE001 - logged; whatever it is, somebody waits for an answer
-            answer = self._webhook.internal(self.ask, error)
+            answer = self._webhook.internal(self.call, error)
         self._webhook.left(self)
         if not self._is_awaited:
             return
         try:
-            self._answered(self.ask, answer)
+            self._answered(self.call, answer)
         except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
-            _LOG.exception("telling an answer failed inside the gateway", uid=self.ask.uid)
+            _LOG.exception("telling an answer failed inside the gateway", uid=self.call.uid)
 
     async def answer(self, proof: WebhookTls) -> Answer:
         """What the webhook says. The caller sets the deadline.
 
         Raises:
-            CallError: it says nothing that can be followed.
+            AskError: it says nothing that can be followed.
         """
-        self._body = review_body(self.ask.document.content, self._uid, self._version)
+        self._body = review_body(self.call.document.content, self._uid, self._version)
         redirects = 0
         url = self.url
         while True:
@@ -159,27 +159,27 @@ class WebhookCall:
             if received.status in _FOLLOWED and location:
                 moved = self._endpoint.moved(url, location)
                 if moved is None:
-                    raise CallError(self._failures.redirected(self._name, url, received.status, location))
+                    raise AskError(self._failures.redirected(self._name, url, received.status, location))
                 redirects += 1
                 if redirects > REDIRECTS:
-                    raise CallError(self._failures.too_many_redirects(self._name, url, REDIRECTS))
+                    raise AskError(self._failures.too_many_redirects(self._name, url, REDIRECTS))
                 url = moved
                 continue
             if received.status in _NOT_FOLLOWED and location:
-                raise CallError(self._failures.redirected(self._name, url, received.status, location))
+                raise AskError(self._failures.redirected(self._name, url, received.status, location))
             seconds = self._retry_after(received)
             if seconds is None:
-                raise CallError(self._status(received))
+                raise AskError(self._status(received))
             await asyncio.sleep(seconds)
             self.again += 1
             url = self.url
 
     async def _called(self, url: str, proof: WebhookTls) -> Received:
-        post = Post(name=self._name, url=url, body=self._body, traceparent=self.ask.traceparent)
+        post = Post(name=self._name, url=url, body=self._body, traceparent=self.call.traceparent)
         try:
             return await self._client.post(post, proof)
-        except CallError as error:
-            if not error.untouched or not self.ask.cancellable or self._renewed:
+        except AskError as error:
+            if not error.untouched or not self.call.cancellable or self._renewed:
                 raise
         self._renewed = True
         self.again += 1
@@ -187,13 +187,13 @@ class WebhookCall:
 
     def _retry_after(self, received: Received) -> float | None:
         """In how many seconds to call again; None: not at all."""
-        is_asked_for = received.status == _TOO_MANY_REQUESTS or received.status >= _SERVER_ERROR
-        if not is_asked_for or not self.ask.cancellable or self.again + 1 >= self._limits.webhook_attempts:
+        is_called_for = received.status == _TOO_MANY_REQUESTS or received.status >= _SERVER_ERROR
+        if not is_called_for or not self.call.cancellable or self.again + 1 >= self._limits.webhook_attempts:
             return None
         if _SECONDS.fullmatch(received.retry_after) is None:
             return None
         seconds = max(int(received.retry_after), 0)
-        return seconds if monotonic() + seconds < self.ask.deadline else None
+        return seconds if monotonic() + seconds < self.call.deadline else None
 
     def _status(self, received: Received) -> Failure:
         words = status_words(received.status, received.content_type, received.body)
@@ -219,5 +219,5 @@ class WebhookCall:
             body,
             uid=self._uid,
             api_version=_GROUP + self._version,
-            phase=self.ask.policy.phase,
+            phase=self.call.policy.phase,
         )

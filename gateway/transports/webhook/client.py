@@ -24,7 +24,7 @@ from yarl import URL
 
 from gateway.transports.limits import TransportLimits
 from gateway.transports.webhook.content import GzipError, TooLargeError, read_content
-from gateway.transports.webhook.failures import CallError, Failures
+from gateway.transports.webhook.failures import AskError, Failures
 from gateway.transports.webhook.host_overrides import HostOverrides
 from gateway.transports.webhook.webhook_tls import WebhookTls
 
@@ -97,7 +97,7 @@ class Client:
         """Send it, and read all of the answer. The caller sets the deadline.
 
         Raises:
-            CallError: there is no answer, or none that can be read.
+            AskError: there is no answer, or none that can be read.
         """
         trip = SimpleNamespace(reused=False)
         try:
@@ -116,9 +116,9 @@ class Client:
             failure = self._failures.of(
                 post.name, post.url, error, shows_certificate=proof.shows_certificate, reused=trip.reused
             )
-            raise CallError(failure, untouched=trip.reused and _nothing_came(error)) from None
+            raise AskError(failure, untouched=trip.reused and _nothing_came(error)) from None
         except (ValueError, OverflowError) as error:
-            raise CallError(self._failures.unusable(post.name, self._failures.one_line(str(error)))) from None
+            raise AskError(self._failures.unusable(post.name, self._failures.one_line(str(error)))) from None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -144,7 +144,7 @@ class Client:
         is_gzip = coding.lower() == "gzip"
         if coding and not is_gzip and coding.lower() != "identity":
             response.close()
-            raise CallError(self._failures.packed(post.name, coding))
+            raise AskError(self._failures.packed(post.name, coding))
         pieces: list[bytes] = []
         held = 0
         limit = self._limits.webhook_answer_bytes
@@ -157,9 +157,9 @@ class Client:
                     pieces.append(piece)
             body = b"".join(pieces)
         except TooLargeError:
-            raise CallError(self._failures.too_large(post.name, limit)) from None
+            raise AskError(self._failures.too_large(post.name, limit)) from None
         except GzipError:
-            raise CallError(self._failures.broken_gzip(post.name)) from None
+            raise AskError(self._failures.broken_gzip(post.name)) from None
         finally:
             self._hold(-held)
             if not response.content.at_eof():

@@ -37,7 +37,7 @@ _ATTEMPTED: Final = "failed to call webhook"
 _RESET: Final = frozenset({errno.ECONNRESET, errno.EPIPE})
 
 
-class CallError(Exception):
+class AskError(Exception):
     """A call has failed. ``untouched``: it was sent on a connection that had been idle, and nothing came back."""
 
     def __init__(self, failure: Failure, *, untouched: bool = False) -> None:
@@ -229,7 +229,7 @@ class Failures:
         )
 
     def too_many(self, limit: int) -> Failure:
-        """One more ask than may be open."""
+        """One more call than may be open."""
         return Failure(
             reason=Reason.OVERLOADED,
             message=f"webhook {self._worker!r} has {limit} calls open, which is the limit worker_in_flight; is it too "

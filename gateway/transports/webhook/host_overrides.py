@@ -29,10 +29,10 @@ def read_places(texts: Iterable[str]) -> dict[HostPort, HostPort]:
         name, equals, place = text.partition("=")
         if not equals:
             raise AccessError(f"--resolve {text!r} is not {_FORM}")
-        asked, dialled = _host_port(name, text), _host_port(place, text)
-        if _is_address(asked[0]):
-            raise AccessError(f"--resolve {text!r}: {asked[0]} is an address, which nobody resolves; give a name")
-        key = asked[0].lower(), asked[1]
+        called, dialled = _host_port(name, text), _host_port(place, text)
+        if _is_address(called[0]):
+            raise AccessError(f"--resolve {text!r}: {called[0]} is an address, which nobody resolves; give a name")
+        key = called[0].lower(), called[1]
         if places.setdefault(key, dialled) != dialled:
             raise AccessError(f"--resolve {text!r}: {name} is resolved to another place before; keep one of the two")
     return places

@@ -2,7 +2,7 @@
 
 Relative files begin in the directory of the kubeconfig. What would have to be run or asked for a credential (exec,
 auth-provider) is refused at the start, and so is impersonation, which is for API servers: a webhook that was reached
-without them would be asked as somebody else than the operator means.
+without them would be called as somebody else than the operator means.
 """
 
 import base64

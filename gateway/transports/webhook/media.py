@@ -1,4 +1,4 @@
-"""The Content-Type of an answer: kube-apiserver only asks that it can be parsed (Go's mime.ParseMediaType).
+"""The Content-Type of an answer: kube-apiserver only calls that it can be parsed (Go's mime.ParseMediaType).
 
 Whatever it says, the body is read as JSON. None at all is JSON too.
 """

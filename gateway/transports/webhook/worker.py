@@ -1,7 +1,7 @@
-"""One existing webhook, asked as kube-apiserver asks it.
+"""One existing webhook, called as kube-apiserver calls it.
 
 It has connections for each set of credentials that it is called with: one, unless mutating and validating calls have
-different ones. A webhook that hangs holds its own connections and asks, which are bounded, and nobody else's.
+different ones. A webhook that hangs holds its own connections and calls, which are bounded, and nobody else's.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from gateway.transports.webhook.access import Credentials, WebhookAccess
 from gateway.transports.webhook.call import WebhookCall
 from gateway.transports.webhook.client import Client
 from gateway.transports.webhook.endpoint import WebhookEndpoint
-from gateway.transports.webhook.failures import CallError, Failures, timeout_failure
+from gateway.transports.webhook.failures import AskError, Failures, timeout_failure
 from gateway.transports.webhook.host_overrides import HostOverrides
 from gateway.transports.webhook.webhook_tls import WebhookTlsError, WebhookTlsLoader
 from gateway.transports.worker_channel import Answered, count_worker_event
@@ -36,7 +36,7 @@ SPOKEN: Final = ("v1", "v1beta1")
 
 
 class WebhookWorker:
-    """Asks one webhook (an ``Asked``).
+    """Calls one webhook (an ``Called``).
 
     Args:
         name: the Worker's name, for messages.
@@ -92,21 +92,21 @@ class WebhookWorker:
         self._idle.set()
         self._events.worker_added(name, WEBHOOK_EVENTS)
 
-    def ask(
+    def call(
         self,
-        ask: PolicyCall,
+        policy_call: PolicyCall,
         answered: Answered,
         fits: frozenset[Description] | None = None,  # noqa: ARG002 - a webhook describes nothing
     ) -> Callable[[], object]:
-        """See Asked."""
+        """See Called."""
         call = WebhookCall(
             self,
-            ask,
+            policy_call,
             answered,
-            self._refusal(ask),
+            self._refusal(policy_call),
             version=self._version,
             endpoint=self._endpoint,
-            client=self._line_of[ask.policy.phase].client,
+            client=self._line_of[policy_call.policy.phase].client,
             failures=self._failures,
             limits=self._limits,
         )
@@ -114,46 +114,46 @@ class WebhookWorker:
         self._idle.clear()
         return call.cancel
 
-    def _refusal(self, ask: PolicyCall) -> Failure | None:
+    def _refusal(self, policy_call: PolicyCall) -> Failure | None:
         """Why it cannot be taken on."""
         if not self._version:
-            return self._failures.no_version(ask.policy.name)
+            return self._failures.no_version(policy_call.policy.name)
         if self._is_closed:
-            return self._failures.closed(ask.policy.name)
+            return self._failures.closed(policy_call.policy.name)
         if len(self._open) >= self._limits.worker_in_flight:
             count_worker_event(self._events, self.name, WorkerEvent.IN_FLIGHT)
             return self._failures.too_many(self._limits.worker_in_flight)
-        if not self._backlog.has_room(len(ask.document.content)):
+        if not self._backlog.has_room(len(policy_call.document.content)):
             count_worker_event(self._events, self.name, WorkerEvent.BACKLOG)
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
         return None
 
     async def answer(self, call: WebhookCall) -> Answer:
         """What the webhook says to a call, or why it says nothing."""
-        ask = call.ask
-        prover = self._line_of[ask.policy.phase].prover
-        left = ask.deadline - monotonic()
+        policy_call = call.call
+        prover = self._line_of[policy_call.policy.phase].prover
+        left = policy_call.deadline - monotonic()
         if left <= 0:
-            return timeout_failure(ask.policy.name, call.url)
-        size = len(ask.document.content)
+            return timeout_failure(policy_call.policy.name, call.url)
+        size = len(policy_call.document.content)
         self._backlog.bytes += size
         try:
             async with asyncio.timeout(left):
                 return await call.answer(await prover.current())
         except TimeoutError:
-            return timeout_failure(ask.policy.name, call.url)
+            return timeout_failure(policy_call.policy.name, call.url)
         except WebhookTlsError as error:
-            return self._failures.unusable(ask.policy.name, str(error))
-        except CallError as error:
+            return self._failures.unusable(policy_call.policy.name, str(error))
+        except AskError as error:
             return error.failure
         finally:
             self._backlog.bytes -= size
             if call.again:
                 count_worker_event(self._events, self.name, WorkerEvent.RETRY, call.again)
 
-    def internal(self, ask: PolicyCall, error: Exception) -> Failure:
+    def internal(self, policy_call: PolicyCall, error: Exception) -> Failure:
         """A mistake of ours."""
-        _LOG.exception("calling a webhook failed inside the gateway", worker=self.name, uid=ask.uid)
+        _LOG.exception("calling a webhook failed inside the gateway", worker=self.name, uid=policy_call.uid)
         return self._failures.internal(error)
 
     def left(self, call: WebhookCall) -> None:
@@ -165,7 +165,7 @@ class WebhookWorker:
     def _hold(self, size: int) -> None:
         if size > 0 and not self._backlog.has_room(size):
             count_worker_event(self._events, self.name, WorkerEvent.BACKLOG)
-            raise CallError(self._failures.too_much(self._backlog.bytes, self._backlog.limit))
+            raise AskError(self._failures.too_much(self._backlog.bytes, self._backlog.limit))
         self._backlog.bytes += size
 
     def _connections_changed(self, change: int) -> None:
@@ -176,7 +176,7 @@ class WebhookWorker:
         count_worker_event(self._events, self.name, WorkerEvent.CONNECTED if change > 0 else WorkerEvent.DISCONNECTED)
 
     async def idle(self) -> None:
-        """Return when nothing is open. Each ask has its deadline, so this ends."""
+        """Return when nothing is open. Each call has its deadline, so this ends."""
         while self._open:
             await self._idle.wait()
 

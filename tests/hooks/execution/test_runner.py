@@ -285,10 +285,10 @@ async def test_too_many_waiting_calls_are_rejected_at_once(tmp_path):
 HANGING = "echo $$ > own.$$; exec sleep 1e6"
 
 
-async def hanging(runner, directory, asks, processes):
+async def hanging(runner, directory, calls, processes):
     """Calls of a hook that hangs, as soon as it has so many processes."""
     hook = bash_hook(directory, HANGING, name="hanging.sh")
-    tasks = [asyncio.create_task(answer_of(hook, runner=runner)) for _ in range(asks)]
+    tasks = [asyncio.create_task(answer_of(hook, runner=runner)) for _ in range(calls)]
     await until(lambda: len(list(directory.glob("own.*"))) == processes)
     return hook, tasks
 

@@ -198,7 +198,7 @@ async def test_a_binding_that_is_gone_is_a_failure(tmp_path):
         assert (await answer_of(worker, policy_call(VALIDATING, phase=Phase.MUTATING))).reason is Reason.CONFIGURATION
 
 
-# ----------------------------------------------------------------------------------------------------- its asks
+# ----------------------------------------------------------------------------------------------------- its calls
 
 
 async def test_a_binding_is_called_by_name_or_by_id(tmp_path):
@@ -262,7 +262,7 @@ async def test_a_cancelled_call_stops_its_process(tmp_path):
     """It has no answer."""
     answers = []
     async with hooked(bash_hook(tmp_path, "echo $$ > own; sleep 1e6")) as worker:
-        cancel = worker.ask(policy_call(), lambda _, answer: answers.append(answer))
+        cancel = worker.call(policy_call(), lambda _, answer: answers.append(answer))
         pid = await pid_in(tmp_path / "own")
         cancel()
         await worker.idle()
@@ -276,7 +276,7 @@ async def test_a_cancelled_call_with_side_effects_continues(tmp_path):
     async with hooked(
         bash_hook(tmp_path, "touch started; until test -e go; do sleep 0.01; done; touch done")
     ) as worker:
-        cancel = worker.ask(policy_call(cancellable=False), lambda _, answer: answers.append(answer))
+        cancel = worker.call(policy_call(cancellable=False), lambda _, answer: answers.append(answer))
         await until((tmp_path / "started").exists)
         cancel()
         (tmp_path / "go").touch()
@@ -289,8 +289,8 @@ async def test_a_call_with_side_effects_is_stopped_at_its_deadline(tmp_path):
     """Cancelled or not."""
     async with hooked(bash_hook(tmp_path, "echo $$ > own; sleep 1e6")) as worker:
         for seconds in longer_and_longer(1.0):
-            worker.ask(policy_call(cancellable=False, seconds=seconds), print)()
-            worker.ask(policy_call(cancellable=False, seconds=seconds), print)
+            worker.call(policy_call(cancellable=False, seconds=seconds), print)()
+            worker.call(policy_call(cancellable=False, seconds=seconds), print)
             await worker.idle()
             if (tmp_path / "own").exists():
                 break
@@ -303,7 +303,7 @@ async def test_closing_leaves_nothing(tmp_path):
     body = "echo $$ > own.$$; (setsid sh -c 'echo $$ > away.$$; exec sleep 1e6' &); sleep 1e6"
     async with hooked(bash_hook(tmp_path, body), hook_processes=4) as worker:
         for cancellable in (True, False):
-            worker.ask(policy_call(cancellable=cancellable), lambda _, answer: answers.append(answer))
+            worker.call(policy_call(cancellable=cancellable), lambda _, answer: answers.append(answer))
         files = await until(lambda: (found := [*tmp_path.glob("own.*"), *tmp_path.glob("away.*")])[3:] and found)
     for path in files:
         await gone(int(path.suffix[1:]))
@@ -317,7 +317,7 @@ async def test_waiting_calls_are_limited(tmp_path):
     async with hooked(hook, events=events, hook_processes=1, hook_waiting=1) as worker:
         first = asyncio.create_task(answer_of(worker))
         await until((tmp_path / "started").exists)
-        leave = worker.ask(policy_call(), print)
+        leave = worker.call(policy_call(), print)
         await asyncio.sleep(0)
         refused = await answer_of(worker)
         leave()

@@ -38,9 +38,9 @@ def policy_call(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=WAIT_SECO
     )
 
 
-async def answer_of(worker, ask=None):
+async def answer_of(worker, call=None):
     """The answer of a worker."""
     answer = asyncio.get_running_loop().create_future()
-    worker.ask(ask or policy_call(), lambda _, said: answer.set_result(said))
+    worker.call(call or policy_call(), lambda _, said: answer.set_result(said))
     async with asyncio.timeout(2 * WAIT_SECONDS):
         return await answer

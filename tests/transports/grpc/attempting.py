@@ -23,7 +23,7 @@ class Attempt:
 
     def __init__(self, about=JUDGE, *, document=DOCUMENT, deadline=FAR_AWAY, told=lambda: None, **fields):
         given = {"id": 1, "uid": "u1", "cancellable": True, "version": "1"} | fields
-        self.ask = PolicyCall(policy=about, document=document, deadline=deadline, **given)
+        self.call = PolicyCall(policy=about, document=document, deadline=deadline, **given)
         self.answer = self.failure = self.ending = None
         self._reported = told
 
@@ -61,7 +61,7 @@ def open_stream(channel, told, limits):
         limits=limits,
         backlog=told.backlog,
         failures=Failures("labels", "somewhere", 500),
-        read=lambda ask, outcome: outcome_answer(ask, outcome, characters=500),
+        read=lambda call, outcome: outcome_answer(call, outcome, characters=500),
         unsolicited=told.unsolicited,
         gone=told.gone.append,
     )

@@ -59,10 +59,10 @@ class Played:
         return self.behind
 
     @property
-    def can_be_asked(self):
+    def can_be_called(self):
         return self.state is State.READY and self.is_serving and not self.is_draining
 
-    def ask(self, call, *, alone):
+    def call(self, call, *, alone):
         attempt = PlayedAttempt(self, call)
         self.attempts.append(attempt)
         self.open.append(attempt)
@@ -99,17 +99,19 @@ class Dialled:
         return address
 
 
-class Asked:
-    """An ask to the worker. ``answers`` are those that came."""
+class Called:
+    """A call to the worker. ``answers`` are those that came."""
 
     def __init__(self, endpoints, about=None, *, cancellable=True, fits=None, told=lambda: None, **fields):
         self.answers = []
         self._reported = told
-        ask = question(about or judge(), **fields)
+        policy_call = question(about or judge(), **fields)
         if not cancellable:
-            ask = type(ask)(**{name: getattr(ask, name) for name in ask.__struct_fields__} | {"cancellable": False})
-        self.ask = ask
-        self.cancel = endpoints.worker.ask(ask, self._answered, fits)
+            policy_call = type(policy_call)(
+                **{name: getattr(policy_call, name) for name in policy_call.__struct_fields__} | {"cancellable": False}
+            )
+        self.call = policy_call
+        self.cancel = endpoints.worker.call(policy_call, self._answered, fits)
 
     def _answered(self, _call, answer):
         self.answers.append(answer)
@@ -135,7 +137,7 @@ class FleetPlayed:
         return self.worker._endpoints.connections()
 
     def attempts(self):
-        """All attempts, with who was asked, in no order."""
+        """All attempts, with who was called, in no order."""
         return [(place, attempt) for place in self.made for attempt in place.attempts]
 
 

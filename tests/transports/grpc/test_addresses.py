@@ -21,7 +21,7 @@ from gateway.transports.grpc.addresses import ResolveError, authority, chosen, i
     ],
 )
 async def test_addresses_that_are_said_in_the_target(target, addresses):
-    """They are known without asking anybody, each as a target of its own, once."""
+    """They are known without calling anybody, each as a target of its own, once."""
     assert is_fixed(target)
     assert await resolve(target) == addresses
 
@@ -47,12 +47,12 @@ class Names:
 
     def __init__(self, monkeypatch, *answers):
         self.answers = list(answers)
-        self.asked = []
+        self.called = []
         names = self
 
         class Loop:
             async def getaddrinfo(self, host, port, **fields):
-                names.asked.append((host, port))
+                names.called.append((host, port))
                 answer = names.answers.pop(0)
                 if isinstance(answer, Exception):
                     raise answer
@@ -71,7 +71,7 @@ async def test_a_name_has_an_address_for_each_pod(monkeypatch):
     names = Names(monkeypatch, found("10.0.0.2", "10.0.0.1", "fd00::1", "10.0.0.2"))
     expected = ("ipv4:10.0.0.1:50051", "ipv4:10.0.0.2:50051", "ipv6:[fd00::1]:50051")
     assert await resolve("dns:///labels.svc:50051") == expected
-    assert names.asked == [("labels.svc", 50051)]
+    assert names.called == [("labels.svc", 50051)]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ async def test_a_name_that_cannot_be_resolved_says_why(monkeypatch, answer, why)
 
 
 async def test_a_name_that_cannot_be_one():
-    """A label of more than 63 characters is refused before anybody is asked, and says so."""
+    """A label of more than 63 characters is refused before anybody is called, and says so."""
     with pytest.raises(ResolveError, match="cannot be resolved"):
         await resolve(f"{'n' * 64}.invalid:1")
 

@@ -9,7 +9,7 @@ from gateway.reasons import Reason
 from gateway.transports.grpc import retries as retries_module
 from gateway.transports.grpc.call_attempt import CallResult
 from tests.integration.running import until
-from tests.transports.grpc.fleets import Asked, played
+from tests.transports.grpc.fleets import Called, played
 from tests.transports.reaching import judge
 
 BROKEN = Failure(reason=Reason.WORKER_UNAVAILABLE, message="broken")
@@ -28,9 +28,9 @@ def is_closed(endpoints, place, about=None):
     return replica.is_closed((about or judge()).qualified_name)
 
 
-def lead(endpoints, asked, play):
+def lead(endpoints, called, play):
     """Let each attempt of a call go as ``play`` has it, until the call has its answer."""
-    while not asked.answers:
+    while not called.answers:
         (place,) = [place for place in endpoints.made if place.open]
         play(place)
 
@@ -48,7 +48,7 @@ async def test_failures_open_the_circuit(ending, cancellable):
                 place.open[0].answered(Allow())
 
         for _ in range(10):
-            lead(endpoints, Asked(endpoints, cancellable=cancellable), play)
+            lead(endpoints, Called(endpoints, cancellable=cancellable), play)
         a, b = endpoints.made
         assert not is_closed(endpoints, a)
         assert is_closed(endpoints, b)
@@ -56,7 +56,7 @@ async def test_failures_open_the_circuit(ending, cancellable):
         assert endpoints.events["circuit_opened"] == 1
         before = len(a.attempts)
         for _ in range(4):
-            Asked(endpoints)
+            Called(endpoints)
         assert len(a.attempts) == before
 
 
@@ -64,9 +64,9 @@ async def test_failures_that_workers_answer_never_open_the_last_circuit():
     """It may be the document: where all addresses fail alike, the last one is called on, and no call fails unasked."""
     async with played("a", "b", worker_circuit_calls=2) as endpoints:
         for _ in range(40):
-            asked = Asked(endpoints)
-            lead(endpoints, asked, lambda place: fail(place, CallResult.SAID))
-            assert asked.answer is FAILED
+            called = Called(endpoints)
+            lead(endpoints, called, lambda place: fail(place, CallResult.SAID))
+            assert called.answer is FAILED
         assert [is_closed(endpoints, place) for place in endpoints.made].count(True) == 1
 
 
@@ -74,7 +74,7 @@ async def test_a_failure_that_the_only_endpoint_answers_does_not_open_its_circui
     """It is called all the same: nothing is won by not doing so."""
     async with played("a", worker_circuit_calls=1) as endpoints:
         for _ in range(3):
-            Asked(endpoints)
+            Called(endpoints)
             fail(endpoints.made[0], CallResult.SAID)
         assert is_closed(endpoints, endpoints.made[0])
         assert len(endpoints.made[0].attempts) == 3
@@ -83,7 +83,7 @@ async def test_a_failure_that_the_only_endpoint_answers_does_not_open_its_circui
 async def test_what_never_left_says_nothing_of_the_endpoint():
     """No circuit opens for it."""
     async with played("a", worker_circuit_calls=1) as endpoints:
-        Asked(endpoints)
+        Called(endpoints)
         fail(endpoints.made[0], CallResult.UNSENT)
         assert is_closed(endpoints, endpoints.made[0])
 
@@ -96,19 +96,19 @@ async def test_being_late_opens_the_circuit(monkeypatch, how, seconds):
     """
     about = judge(timeout=seconds)
     async with played("a", worker_circuit_calls=1) as endpoints:
-        asked = Asked(endpoints, about, deadline=(begun := monotonic()) + 10.0)
+        called = Called(endpoints, about, deadline=(begun := monotonic()) + 10.0)
         monkeypatch.setattr(retries_module, "monotonic", lambda: begun + 10.0)
         if how == "late":
             fail(endpoints.made[0], CallResult.LATE)
         else:
-            asked.cancel()
+            called.cancel()
         assert not is_closed(endpoints, endpoints.made[0], about)
 
 
 async def test_an_answer_in_time_is_no_failure(monkeypatch):
     """However little of the time was left."""
     async with played("a", worker_circuit_calls=1) as endpoints:
-        Asked(endpoints, deadline=(begun := monotonic()) + 10.0)
+        Called(endpoints, deadline=(begun := monotonic()) + 10.0)
         monkeypatch.setattr(retries_module, "monotonic", lambda: begun + 9.9)
         endpoints.made[0].open[0].answered(Allow())
         assert is_closed(endpoints, endpoints.made[0])
@@ -118,7 +118,7 @@ async def test_a_review_that_has_no_time_left_says_little_of_the_endpoint(monkey
     """A tenth of the policy's time is not all of it: an endpoint that was called too late is not to blame."""
     about = judge(timeout=10.0)
     async with played("a", worker_circuit_calls=1) as endpoints:
-        Asked(endpoints, about, deadline=(begun := monotonic()) + 1.0)
+        Called(endpoints, about, deadline=(begun := monotonic()) + 1.0)
         monkeypatch.setattr(retries_module, "monotonic", lambda: begun + 1.0)
         fail(endpoints.made[0], CallResult.LATE)
         assert is_closed(endpoints, endpoints.made[0], about)
@@ -127,19 +127,19 @@ async def test_a_review_that_has_no_time_left_says_little_of_the_endpoint(monkey
 async def test_an_early_cancel_says_nothing():
     """A review that another policy decided is not the endpoint's doing."""
     async with played("a", worker_circuit_calls=1) as endpoints:
-        asked = Asked(endpoints)
-        asked.cancel()
+        called = Called(endpoints)
+        called.cancel()
         assert is_closed(endpoints, endpoints.made[0])
 
 
 async def test_open_circuits_everywhere_fail_at_once():
     """Waiting would cost every review its time; the failure says what happened."""
     async with played("a", worker_circuit_calls=1) as endpoints:
-        Asked(endpoints, cancellable=False)
+        Called(endpoints, cancellable=False)
         fail(endpoints.made[0], CallResult.LOST)
-        asked = Asked(endpoints)
-        await until(lambda: asked.answers)
-        assert asked.answer.reason is Reason.WORKER_UNAVAILABLE
-        assert "is not asked about policy 'judge' for 5 s" in asked.answer.message
-        assert Asked(endpoints, judge("other")).answers == []
+        called = Called(endpoints)
+        await until(lambda: called.answers)
+        assert called.answer.reason is Reason.WORKER_UNAVAILABLE
+        assert "is not asked about policy 'judge' for 5 s" in called.answer.message
+        assert Called(endpoints, judge("other")).answers == []
         assert len(endpoints.made[0].attempts) == 2

@@ -1,4 +1,4 @@
-"""A connection to a real server: what goes by stream and what by call, and what becomes of asks when streams break."""
+"""A connection to a real server: what goes by stream and what by call, and what becomes of calls when streams break."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ from tests.integration.conversations import Health, Streams, answering, for_ever
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 from tests.integration.workers import Gate, Hanging, always, answer, deny, description, scripted, status
-from tests.transports.reaching import Reply, asked, availability, configured, judge, question, working
+from tests.transports.reaching import Reply, availability, called, configured, judge, question, working
 
 CULPRIT, VICTIMS = judge("culprit"), [judge(f"victim-{number}", index=number) for number in range(1, 4)]
 
@@ -49,9 +49,9 @@ def has_stream(workers):
     return connection(workers)._stream is not None
 
 
-def changed(ask, **fields):
-    """The same ask, but for these fields."""
-    return type(ask)(**{name: getattr(ask, name) for name in ask.__struct_fields__} | fields)
+def changed(policy_call, **fields):
+    """The same call, but for these fields."""
+    return type(policy_call)(**{name: getattr(policy_call, name) for name in policy_call.__struct_fields__} | fields)
 
 
 async def put(workers, *policies, content=b"{}"):
@@ -65,13 +65,13 @@ async def put(workers, *policies, content=b"{}"):
 # --------------------------------------------------------------------------------------------- stream or call
 
 
-async def test_asks_go_by_stream():
+async def test_calls_go_by_stream():
     """Where the worker has one, nothing goes by call."""
     review, streams = Hanging(), Streams(answering(deny()))
     async with reached(judge(), review=review, stream=streams) as workers:
-        assert isinstance(await asked(workers, judge()), Deny)
+        assert isinstance(await called(workers, judge()), Deny)
     assert streams.policies == ["judge"]
-    assert not review.asked.is_set()
+    assert not review.called.is_set()
 
 
 async def test_a_large_document_goes_by_call():
@@ -80,9 +80,9 @@ async def test_a_large_document_goes_by_call():
     review.open.set()
     async with reached(judge(), review=review, stream=streams, limits={"worker_stream_bytes": 100}) as workers:
         for size in (100, 101):
-            await asked(workers, judge(), content=bytes(size))
+            await called(workers, judge(), content=bytes(size))
     assert [len(document) for document in streams.last.documents.values()] == [100]
-    assert [len(ask.document) for ask in review.asks] == [101]
+    assert [len(policy_call.document) for policy_call in review.calls] == [101]
 
 
 async def test_side_effects_go_by_call():
@@ -110,8 +110,8 @@ async def test_a_call_that_a_worker_cancels_at_its_deadline_is_late(monkeypatch,
         assert (await asyncio.wait_for(reply.first(), WAIT_SECONDS)).reason is reason
 
 
-async def test_a_worker_without_streams_is_asked_by_calls():
-    """From the first ask on, and nothing is lost: those that were on the stream before it said so are calls too."""
+async def test_a_worker_without_streams_is_called_by_calls():
+    """From the first call on, and nothing is lost: those that were on the stream before it said so are calls too."""
     review = Gate(deny())
     review.open.set()
 
@@ -122,11 +122,11 @@ async def test_a_worker_without_streams_is_asked_by_calls():
         await put(workers, *[judge()] * 20)
         await until(lambda: not has_stream(workers))
         await put(workers, *[judge()] * 20)
-    assert len(review.asks) == 40
+    assert len(review.calls) == 40
 
 
 async def test_what_was_put_to_a_stream_that_is_unimplemented_is_not_lost():
-    """Also those asks that were sent before the worker said so are judged, by call."""
+    """Also those calls that were sent before the worker said so are judged, by call."""
     review = Gate(deny())
     review.open.set()
 
@@ -139,7 +139,7 @@ async def test_what_was_put_to_a_stream_that_is_unimplemented_is_not_lost():
         assert all(isinstance(each, Deny) for each in await put(workers, *[judge()] * 20))
         assert not has_stream(workers)
         assert len(await put(workers, *[judge()] * 5)) == 5
-    assert len(review.asks) == 25
+    assert len(review.calls) == 25
 
 
 # ---------------------------------------------------------------------------------------------- broken streams
@@ -178,10 +178,10 @@ CULPRITS = {
 
 
 def culpable(review):
-    """A Review of which the culprit is asked this, and everybody else denies."""
+    """A Review of which the culprit is called this, and everybody else denies."""
 
     async def call(request, context):
-        if pb.ReviewRequest.FromString(request).ask.policy == "culprit":
+        if pb.ReviewRequest.FromString(request).call.policy == "culprit":
             return await review(request, context)
         return deny("a verdict")
 
@@ -190,7 +190,7 @@ def culpable(review):
 
 @pytest.mark.parametrize("name", CULPRITS)
 async def test_who_breaks_the_stream_fails_alone(name):
-    """Several policies' asks are open when one policy breaks the stream: that one has its failure, by name; the others
+    """Several policies' calls are open when one policy breaks the stream: that one has its failure, by name; the others
     are judged, by call.
     """
     part, review, reason = CULPRITS[name]
@@ -228,12 +228,12 @@ async def test_with_several_replicas_it_breaks_one_stream_only(name):
 
 
 async def test_a_broken_stream_is_opened_again():
-    """After a pause; meanwhile asks are calls."""
+    """After a pause; meanwhile calls are calls."""
     streams = Streams(answering(deny("by stream"), culprit=ends))
     async with reached(CULPRIT, judge(), stream=streams, review=always(deny("by call"))) as workers:
-        assert (await asked(workers, CULPRIT)).message == "by call"
+        assert (await called(workers, CULPRIT)).message == "by call"
         await until(lambda: len(streams.conversations) == 2)
-        assert (await asked(workers, judge())).message == "by stream"
+        assert (await called(workers, judge())).message == "by stream"
 
 
 async def test_streams_that_break_again_and_again_are_given_up_for_a_while(log):
@@ -246,7 +246,7 @@ async def test_streams_that_break_again_and_again_are_given_up_for_a_while(log):
     async with reached(judge(), stream=streams, review=always(deny("by call"))) as workers:
         await until(lambda: len(_broken(log)) == module.BREAKS + 1)
         assert not has_stream(workers)
-        assert (await asked(workers, judge())).message == "by call"
+        assert (await called(workers, judge())).message == "by call"
         assert connection(workers)._reopening is not None
     assert len(streams.conversations) == module.BREAKS + 1
     assert [entry["next"].split(",")[0] for entry in _broken(log)][-1] == "the next one in 60 s"
@@ -273,14 +273,14 @@ async def test_it_is_tried_again_after_that_while():
         await until(lambda: len(streams.conversations) > module.BREAKS + 3)
         calm.set()
         await asyncio.wait_for(holds.wait(), 30)
-        assert (await asked(workers, judge())).message == "by stream"
+        assert (await called(workers, judge())).message == "by stream"
 
 
 async def test_a_flood_is_given_up_at_once(log):
     """Whoever abuses a stream has none for a while."""
     streams = Streams(answering(culprit=with_a_flood))
     async with reached(CULPRIT, stream=streams, limits={"worker_unsolicited": 10}) as workers:
-        assert isinstance(await asked(workers, CULPRIT), Allow)
+        assert isinstance(await called(workers, CULPRIT), Allow)
         assert not has_stream(workers)
     (entry,) = _broken(log)
     assert entry["next"].startswith("the next one in 60 s")
@@ -289,12 +289,12 @@ async def test_a_flood_is_given_up_at_once(log):
 # -------------------------------------------------------------------------------------------------- bounds
 
 
-async def test_more_asks_than_may_be_open_are_refused_at_once():
+async def test_more_calls_than_may_be_open_are_refused_at_once():
     """One more than worker_in_flight is OVERLOADED; when one has ended, the next is taken."""
     streams = Streams(answering(judge=silence))
     async with reached(judge(), stream=streams, limits={"worker_in_flight": 2}) as workers:
         cancels = [workers.call(question(judge()), Reply()) for _ in range(2)]
-        refused = await asked(workers, judge())
+        refused = await called(workers, judge())
         assert refused.reason is Reason.OVERLOADED
         assert "has 2 asks open, which is the limit worker_in_flight" in refused.message
         cancels[0]()
@@ -306,7 +306,7 @@ async def test_more_asks_than_may_be_open_are_refused_at_once():
 
 @pytest.mark.parametrize("by", ["stream", "call"])
 async def test_a_worker_that_does_not_read_is_not_written_to_for_ever(by):
-    """What waits for it is bounded by worker_backlog_bytes, by stream and by call; then asks are OVERLOADED at once."""
+    """worker_backlog_bytes bounds what waits for it, by stream and by call; further calls fail with OVERLOADED."""
     size = 200_000
 
     async def deaf(context):
@@ -328,7 +328,7 @@ async def test_a_worker_that_does_not_read_is_not_written_to_for_ever(by):
 
 
 async def test_the_backlog_is_empty_again():
-    """Whatever became of the asks: answered, cancelled, failed, by stream and by call."""
+    """Whatever became of the calls: answered, cancelled, failed, by stream and by call."""
     streams = Streams(answering(judge=ends))
     limits = {"worker_stream_bytes": 100}
     async with reached(judge(), stream=streams, limits=limits) as workers:
@@ -342,8 +342,8 @@ async def test_the_backlog_is_empty_again():
 # -------------------------------------------------------------------------------------------------- health
 
 
-async def test_who_is_not_serving_is_not_asked():
-    """What is open is answered, its stream is half-closed, and asks fail by name until it serves again."""
+async def test_who_is_not_serving_is_not_called():
+    """What is open is answered, its stream is half-closed, and calls fail by name until it serves again."""
     health, gate = Health(), asyncio.Event()
 
     async def slowly(conversation, item):
@@ -358,25 +358,25 @@ async def test_who_is_not_serving_is_not_asked():
         await until(lambda: streams.conversations and streams.last.items)
         health.become(Health.NOT_SERVING)
         await until(lambda: not connection(workers).is_serving)
-        assert (await asked(workers, judge())).reason is Reason.WORKER_UNAVAILABLE
+        assert (await called(workers, judge())).reason is Reason.WORKER_UNAVAILABLE
         assert availability(workers) == "1"
         gate.set()
         assert (await asyncio.wait_for(reply.first(), WAIT_SECONDS)).message == "still"
         await until(lambda: streams.last.has_half_closed)
         health.become(Health.SERVING)
-        await until(lambda: connection(workers).can_be_asked)
-        assert (await asked(workers, judge())).message == "still"
+        await until(lambda: connection(workers).can_be_called)
+        assert (await called(workers, judge())).message == "still"
 
 
 async def test_a_worker_that_has_never_served_is_waited_for():
-    """It is described, and not asked until it says SERVING."""
+    """It is described, and not called until it says SERVING."""
     health = Health(Health.NOT_SERVING)
     async with reached(judge(), health=health, review=always(deny())) as workers:
         await until(lambda: not connection(workers).is_serving)
-        assert "NOT_SERVING" in (await asked(workers, judge())).message
+        assert "NOT_SERVING" in (await called(workers, judge())).message
         health.become(Health.SERVING)
-        await until(lambda: connection(workers).can_be_asked)
-        assert isinstance(await asked(workers, judge()), Deny)
+        await until(lambda: connection(workers).can_be_called)
+        assert isinstance(await called(workers, judge()), Deny)
 
 
 @pytest.mark.parametrize("says", [Health.SERVING, 3, 0, 77])
@@ -385,7 +385,7 @@ async def test_all_else_is_serving(says):
     health = Health(says)
     async with reached(judge(), health=health, review=always(deny())) as workers:
         await until(lambda: health.watchers)
-        assert isinstance(await asked(workers, judge()), Deny)
+        assert isinstance(await called(workers, judge()), Deny)
 
 
 async def test_a_watch_that_ends_or_is_garbage_is_begun_again():
@@ -400,7 +400,7 @@ async def test_a_watch_that_ends_or_is_garbage_is_begun_again():
 
     async with reached(judge(), health=watch, review=always(deny())) as workers:
         await until(lambda: len(met) > 4)
-        assert isinstance(await asked(workers, judge()), Deny)
+        assert isinstance(await called(workers, judge()), Deny)
 
 
 async def test_a_document_is_shared_on_the_wire():

@@ -14,7 +14,7 @@ from gateway.transports.grpc.endpoint import TURN_SECONDS, WAIT_SECONDS, Endpoin
 from gateway.transports.limits import TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
-from tests.transports.grpc.fleets import SAID, Asked, Played, played
+from tests.transports.grpc.fleets import SAID, Called, Played, played
 from tests.transports.reaching import judge
 
 OTHER = Descriptions().of(description("judge", version="2"))
@@ -60,7 +60,7 @@ def test_connections_take_turns():
     assert [picked.count(connection) for connection in world.made] == [3, 3, 3]
 
 
-def test_asks_of_one_moment_go_over_one_connection():
+def test_calls_of_one_moment_go_over_one_connection():
     """So that they travel together; the next moment is the next one's."""
     world = World(3)
     first = world.pick()
@@ -78,7 +78,7 @@ def test_a_connection_that_is_behind_loses_its_turn():
     assert world.replica.pick(None, world.now) is second
 
 
-def test_who_may_not_be_asked_is_not_picked():
+def test_who_may_not_be_called_is_not_picked():
     """Not described, not serving or on its way out."""
     world = World(3)
     first, second, third = world.made
@@ -87,12 +87,12 @@ def test_who_may_not_be_asked_is_not_picked():
     assert set(world.picks(4)) == {third}
     third.is_draining = True
     world.replica.look()
-    assert not world.replica.can_be_asked
+    assert not world.replica.can_be_called
     assert world.pick() is None
 
 
 def test_only_a_fitting_description_is_picked():
-    """While an address has two (behind it are several replicas), asks go where they fit; perhaps nowhere."""
+    """While an address has two (behind it are several replicas), calls go where they fit; perhaps nowhere."""
     world = World(2)
     world.made[0].description = OTHER
     assert set(world.picks(4, frozenset({SAID}))) == {world.made[1]}
@@ -100,7 +100,7 @@ def test_only_a_fitting_description_is_picked():
     assert world.pick(frozenset()) is None
 
 
-def test_an_old_connection_stays_until_its_successor_may_be_asked():
+def test_an_old_connection_stays_until_its_successor_may_be_called():
     """So that no moment is without one; then it is retired, and the new one is young."""
     world = World(1)
     now = monotonic()
@@ -199,22 +199,22 @@ async def test_addresses_take_turns():
     """Round robin over all of them."""
     async with played("a", "b", "c") as endpoints:
         for _ in range(9):
-            Asked(endpoints)
+            Called(endpoints)
         assert [len(place.attempts) for place in endpoints.made] == [3, 3, 3]
 
 
-async def test_asks_about_the_same_document_go_the_same_way():
+async def test_calls_about_the_same_document_go_the_same_way():
     """One after another they travel together; the next document goes to the next."""
     async with played("a", "b") as endpoints:
         for _ in range(2):
-            first = Asked(endpoints, judge("one"))
+            first = Called(endpoints, judge("one"))
             for name in ("two", "three"):
-                endpoints.worker.ask(_about(first.ask, name), lambda *_: None)
+                endpoints.worker.call(_about(first.call, name), lambda *_: None)
         assert [len(place.attempts) for place in endpoints.made] == [3, 3]
 
 
-def _about(ask, name):
-    return type(ask)(**{field: getattr(ask, field) for field in ask.__struct_fields__} | {"policy": judge(name)})
+def _about(call, name):
+    return type(call)(**{field: getattr(call, field) for field in call.__struct_fields__} | {"policy": judge(name)})
 
 
 async def test_few_addresses_have_several_connections_each():
@@ -228,10 +228,10 @@ class Names:
 
     def __init__(self, *addresses):
         self.now = addresses
-        self.asked = 0
+        self.called = 0
 
     async def __call__(self, target):
-        self.asked += 1
+        self.called += 1
         if isinstance(self.now, Exception):
             raise self.now
         return self.now
@@ -245,7 +245,7 @@ def quick(monkeypatch):
 
 
 async def test_addresses_come_and_go(quick):
-    """A new one is connected to; one that is gone is asked no more, and closed when its asks have ended."""
+    """A new one is connected to; one that is gone is called no more, and closed when its calls have ended."""
     names = Names("a", "b")
     async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as endpoints:
         kept = next(place for place in endpoints.made if place.address == "b")
@@ -257,7 +257,7 @@ async def test_addresses_come_and_go(quick):
         assert not kept.is_draining
         before = len(gone.attempts)
         for _ in range(4):
-            Asked(endpoints)
+            Called(endpoints)
         assert len(gone.attempts) == before
         assert endpoints.events.usable == 2
 
@@ -268,10 +268,10 @@ async def test_a_name_that_cannot_be_resolved_now_keeps_its_addresses(quick, log
     names = Names("a", "b")
     async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as endpoints:
         names.now = error
-        seen = names.asked
-        await until(lambda: names.asked > seen + 2)
+        seen = names.called
+        await until(lambda: names.called > seen + 2)
         assert len(endpoints.places) == 2
-        Asked(endpoints)
+        Called(endpoints)
         assert len(endpoints.attempts()) == 1
         names.now = ("a",)
         await until(lambda: len(endpoints.places) == 1)
@@ -283,14 +283,14 @@ async def test_a_lost_connection_looks_its_name_up_again(quick):
     """Whoever is lost may be somewhere else already."""
     names = Names("a")
     async with played("a", resolving=names, worker_resolve_seconds=1e6) as endpoints:
-        await until(lambda: names.asked == 1)
+        await until(lambda: names.called == 1)
         (place,) = endpoints.places
         place.state = State.CONNECTING
         endpoints.worker.changed(place)
-        await until(lambda: names.asked >= 2)
+        await until(lambda: names.called >= 2)
 
 
-async def test_asks_wait_for_a_name_that_is_being_resolved():
+async def test_calls_wait_for_a_name_that_is_being_resolved():
     """The first review of a gateway that has just started is judged."""
     resolved = asyncio.Event()
 
@@ -299,21 +299,21 @@ async def test_asks_wait_for_a_name_that_is_being_resolved():
         return ("a",)
 
     async with played(resolving=resolve) as endpoints:
-        asked = Asked(endpoints)
+        called = Called(endpoints)
         resolved.set()
         await until(endpoints.attempts)
-        assert asked.answers == []
+        assert called.answers == []
 
 
-async def test_asks_do_not_wait_for_a_name_that_is_unknown(quick):
+async def test_calls_do_not_wait_for_a_name_that_is_unknown(quick):
     """They fail at once, and say why."""
     names = Names()
     names.now = ResolveError("'labels.svc' cannot be resolved: no")
     async with played(resolving=names) as endpoints:
-        await until(lambda: names.asked)
-        asked = Asked(endpoints)
-        await until(lambda: asked.answers)
-        assert "'labels.svc' cannot be resolved: no" in asked.answer.message
+        await until(lambda: names.called)
+        called = Called(endpoints)
+        await until(lambda: called.answers)
+        assert "'labels.svc' cannot be resolved: no" in called.answer.message
 
 
 async def test_connections_are_made_anew_with_new_certificates(quick, log):
@@ -328,12 +328,12 @@ async def test_connections_are_made_anew_with_new_certificates(quick, log):
 
 
 async def test_certificates_that_cannot_be_used_yet_are_tried_again(quick, log):
-    """Until they can, asks fail by that name; then they are judged."""
+    """Until they can, calls fail by that name; then they are judged."""
     names = Names("a")
     async with played(resolving=names) as endpoints:
         endpoints.dialled.error = CredentialsError("tls.crt: no such file")
         await until(lambda: endpoints.worker.why == "tls.crt: no such file")
         endpoints.dialled.error = None
         await until(lambda: endpoints.places)
-        Asked(endpoints)
+        Called(endpoints)
         assert len(endpoints.attempts()) == 1

@@ -19,22 +19,22 @@ from tests.transports.reaching import judge
 # ------------------------------------------------------------------------------------------------------- out
 
 
-async def test_asks_of_one_turn_leave_in_one_message():
+async def test_calls_of_one_turn_leave_in_one_message():
     """All of them, in their order, and those of the next turn in the next one."""
     streams = Streams()
     async with streaming(streams) as stream:
         for turn in range(2):
-            numbers = [stream.ask(Attempt()) for _ in range(20)]
+            numbers = [stream.call(Attempt()) for _ in range(20)]
             await until(lambda turn=turn: streams.conversations and len(streams.last.batches) > turn)
             assert [item.id for item in streams.last.batches[turn].items] == numbers
 
 
-async def test_what_an_ask_says():
-    """Policy, phase, settings, uid and document are those of the ask."""
+async def test_what_an_call_says():
+    """Policy, phase, settings, uid and document are those of the call."""
     streams = Streams()
     about = judge(settings=b'{"a":1}')
     async with streaming(streams) as stream:
-        number = stream.ask(Attempt(about, document=hashed(b'{"x":1}'), uid="u7"))
+        number = stream.call(Attempt(about, document=hashed(b'{"x":1}'), uid="u7"))
         await until(lambda: streams.conversations and streams.last.items)
         said = streams.last.items[number]
         assert (said.policy, said.phase, said.settings, said.uid) == ("judge", pb.PHASE_VALIDATING, b'{"a":1}', "u7")
@@ -42,24 +42,24 @@ async def test_what_an_ask_says():
 
 
 async def test_a_shared_document_travels_once():
-    """Asks about the same document refer to it; another one is beside it."""
+    """Calls about the same document refer to it; another one is beside it."""
     streams = Streams()
     shared, other = hashed(b'{"shared":1}'), hashed(b'{"other":1}')
     async with streaming(streams) as stream:
         for document in (shared, other, shared):
-            stream.ask(Attempt(document=document))
+            stream.call(Attempt(document=document))
         await until(lambda: streams.conversations and streams.last.batches)
         (batch,) = streams.last.batches
         assert list(batch.documents) == [shared.content, other.content]
-        assert [item.ask.document_index for item in batch.items] == [0, 1, 0]
+        assert [item.call.document_index for item in batch.items] == [0, 1, 0]
 
 
 async def test_a_message_has_a_size():
-    """What is beyond worker_batch_bytes waits for the next one; one ask goes in any case."""
+    """What is beyond worker_batch_bytes waits for the next one; one call goes in any case."""
     streams = Streams()
     async with streaming(streams, worker_batch_bytes=1000) as stream:
         sizes = (300, 300, 300, 5000, 300)
-        numbers = [stream.ask(Attempt(document=hashed(bytes(size)))) for size in sizes]
+        numbers = [stream.call(Attempt(document=hashed(bytes(size)))) for size in sizes]
         await until(lambda: streams.conversations and len(streams.last.items) == len(sizes))
         assert [[item.id for item in batch.items] for batch in streams.last.batches] == [
             numbers[0:2],
@@ -69,12 +69,12 @@ async def test_a_message_has_a_size():
         ]
 
 
-async def test_each_ask_says_how_long_it_is_waited_for():
+async def test_each_call_says_how_long_it_is_waited_for():
     """The time that is left, never more, and never less than nothing."""
     streams = Streams()
     begun = monotonic()
     async with streaming(streams) as stream:
-        numbers = [stream.ask(Attempt(deadline=begun + seconds)) for seconds in (100.0, 200.5, -3.0)]
+        numbers = [stream.call(Attempt(deadline=begun + seconds)) for seconds in (100.0, 200.5, -3.0)]
         await until(lambda: streams.conversations and len(streams.last.items) == len(numbers))
         timeouts = [streams.last.items[number].timeout for number in numbers]
     elapsed = monotonic() - begun
@@ -85,10 +85,10 @@ async def test_each_ask_says_how_long_it_is_waited_for():
 
 
 async def test_what_is_cancelled_before_it_was_written_is_never_sent():
-    """Neither the ask nor a cancel."""
+    """Neither the call nor a cancel."""
     streams = Streams()
     async with streaming(streams) as stream:
-        gone, kept = stream.ask(Attempt()), stream.ask(Attempt())
+        gone, kept = stream.call(Attempt()), stream.call(Attempt())
         stream.cancel(gone)
         await until(lambda: streams.conversations and streams.last.items)
         assert list(streams.last.items) == [kept]
@@ -101,14 +101,14 @@ async def test_a_cancel_is_sent_once():
     """However often it is cancelled; who is answered or unknown is not cancelled at all."""
     streams = Streams(answering(quiet=lambda conversation, item: _go_on()))
     async with streaming(streams) as stream:
-        asked, loud = stream.ask(Attempt(judge("quiet"))), Attempt()
-        answered = stream.ask(loud)
+        called, loud = stream.call(Attempt(judge("quiet"))), Attempt()
+        answered = stream.call(loud)
         await until(lambda: loud.is_over)
-        for number in (answered, asked, asked, 77):
+        for number in (answered, called, called, 77):
             stream.cancel(number)
-        stream.ask(last := Attempt())
+        stream.call(last := Attempt())
         await until(lambda: last.is_over)
-        assert streams.last.cancels == [asked]
+        assert streams.last.cancels == [called]
 
 
 async def _go_on():
@@ -119,7 +119,7 @@ async def _go_on():
 
 
 async def test_answers_in_any_order_and_grouping():
-    """Each outcome finds its ask, whatever stands beside it."""
+    """Each outcome finds its call, whatever stands beside it."""
 
     async def backwards(conversation):
         while len(conversation.items) < 4:
@@ -133,23 +133,23 @@ async def test_answers_in_any_order_and_grouping():
     attempts = [Attempt() for _ in range(4)]
     async with streaming(Streams(backwards)) as stream:
         for attempt in attempts:
-            stream.ask(attempt)
+            stream.call(attempt)
         await until(lambda: all(attempt.is_over for attempt in attempts))
     assert [getattr(attempt.answer, "message", None) for attempt in attempts] == ["first", "second", None, "fourth"]
     assert isinstance(attempts[2].answer, Allow)
 
 
 async def test_an_answer_comes_after_the_question():
-    """Nobody is told anything inside the call that asks."""
+    """Nobody is told anything inside the call that calls."""
     attempt = Attempt()
     async with streaming(Streams(answering())) as stream:
-        stream.ask(attempt)
+        stream.call(attempt)
         assert not attempt.is_over
         await until(lambda: attempt.is_over)
 
 
-async def test_an_outcome_that_says_nothing_is_the_asks_failure():
-    """A named failure of this ask; the stream goes on."""
+async def test_an_outcome_that_says_nothing_is_the_calls_failure():
+    """A named failure of this call; the stream goes on."""
 
     async def says_nothing(conversation, item):
         await conversation.send(
@@ -160,15 +160,15 @@ async def test_an_outcome_that_says_nothing_is_the_asks_failure():
     empty, other = Attempt(judge("empty")), Attempt()
     async with streaming(Streams(answering(empty=says_nothing))) as stream:
         for attempt in (empty, other):
-            stream.ask(attempt)
+            stream.call(attempt)
         await until(lambda: empty.is_over and other.is_over)
     assert empty.answer.reason is Reason.INVALID_RESPONSE
     assert isinstance(other.answer, Allow)
 
 
 @pytest.mark.parametrize("unsolicited", [lambda _: 0, lambda own: own + 1, lambda own: own - 1, lambda _: 2**64 - 1])
-async def test_an_answer_that_nobody_asked_for_is_dropped_and_counted(unsolicited):
-    """Ids of nobody, of the past and of the future; the asks that are open are judged all the same."""
+async def test_an_answer_that_nobody_called_for_is_dropped_and_counted(unsolicited):
+    """Ids of nobody, of the past and of the future; the calls that are open are judged all the same."""
 
     async def unsolicited_count(conversation, item):
         await conversation.answer(unsolicited(item.id), content=deny("not yours"))
@@ -177,9 +177,9 @@ async def test_an_answer_that_nobody_asked_for_is_dropped_and_counted(unsolicite
 
     told, first, second = Told(), Attempt(), Attempt()
     async with streaming(Streams(answering(judge=unsolicited_count)), told=told) as stream:
-        stream.ask(first)
+        stream.call(first)
         await until(lambda: first.is_over)
-        stream.ask(second)
+        stream.call(second)
         await until(lambda: second.is_over)
     assert isinstance(first.answer, Allow)
     assert isinstance(second.answer, Allow)
@@ -196,12 +196,12 @@ async def test_a_second_answer_is_dropped():
 
     told, attempt = Told(), Attempt()
     async with streaming(Streams(answering(judge=twice)), told=told) as stream:
-        stream.ask(attempt)
+        stream.call(attempt)
         await until(lambda: told.unsolicited_count == 2)
     assert isinstance(attempt.answer, Deny)
 
 
-async def test_a_cancelled_ask_has_no_answer():
+async def test_a_cancelled_call_has_no_answer():
     """One that was under way already is a stray."""
     told, attempt = Told(), Attempt()
     gate = asyncio.Event()
@@ -213,7 +213,7 @@ async def test_a_cancelled_ask_has_no_answer():
 
     streams = Streams(answering(judge=late))
     async with streaming(streams, told=told) as stream:
-        number = stream.ask(attempt)
+        number = stream.call(attempt)
         await until(lambda: streams.conversations and streams.last.items)
         stream.cancel(number)
         gate.set()
@@ -222,21 +222,21 @@ async def test_a_cancelled_ask_has_no_answer():
 
 
 async def test_an_answer_to_what_has_not_been_sent_is_a_failure():
-    """Whoever guesses the next id has not judged: nothing of it is a verdict, and the ask is not sent any more."""
+    """Whoever guesses the next id has not judged: nothing of it is a verdict, and the call is not sent any more."""
     streams, told = Streams(), Told()
     async with streaming(streams, told=told) as stream:
         attempt = Attempt()
-        number = stream.ask(attempt)
+        number = stream.call(attempt)
         stream._received(response((number, ALLOW)))
         assert attempt.failure.reason is Reason.INVALID_RESPONSE
         assert "before it was sent" in attempt.failure.message
-        kept = stream.ask(Attempt())
+        kept = stream.call(Attempt())
         await until(lambda: streams.conversations and streams.last.items)
         assert list(streams.last.items) == [kept]
 
 
 async def test_a_flood_ends_the_stream():
-    """More than worker_unsolicited answers that nobody asked for: open asks fail by name, and the stream is abused."""
+    """More than worker_unsolicited answers that nobody asked for: open calls fail by name, and the stream is abused."""
 
     async def floods(conversation):
         await conversation.batch()
@@ -245,7 +245,7 @@ async def test_a_flood_ends_the_stream():
 
     told, attempt = Told(), Attempt()
     async with streaming(Streams(floods), told=told, worker_unsolicited=50) as stream:
-        stream.ask(attempt)
+        stream.call(attempt)
         await until(lambda: stream.has_ended)
         assert stream.is_abused
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
@@ -263,7 +263,7 @@ async def test_messages_without_answers_are_a_flood_too():
             await conversation.send(b"")
 
     async with streaming(Streams(floods), worker_unsolicited=50) as stream:
-        stream.ask(Attempt())
+        stream.call(Attempt())
         await until(lambda: stream.has_ended)
         assert stream.is_abused
 
@@ -279,7 +279,7 @@ async def test_a_flood_in_one_message_is_not_read_to_its_end():
     told, attempt = Told(), Attempt()
     options = (("grpc.max_receive_message_length", -1),)
     async with streaming(Streams(floods), told=told, options=options, worker_unsolicited=50) as stream:
-        stream.ask(attempt)
+        stream.call(attempt)
         await until(lambda: stream.has_ended)
         assert stream.is_abused
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
@@ -297,6 +297,6 @@ async def test_a_few_strays_among_many_answers_are_no_flood():
 
     async with streaming(Streams(answering(judge=unsolicited_count)), worker_unsolicited=2) as stream:
         for _ in range(100):
-            stream.ask(attempt := Attempt())
+            stream.call(attempt := Attempt())
             await until(lambda attempt=attempt: attempt.is_over)
         assert not stream.has_ended

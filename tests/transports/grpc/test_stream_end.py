@@ -32,10 +32,10 @@ async def test_finish_half_closes_when_nothing_is_open():
 
     told, attempt, streams = Told(), Attempt(), Streams(answering(judge=slowly))
     async with streaming(streams, told=told) as stream:
-        stream.ask(attempt)
+        stream.call(attempt)
         await until(lambda: streams.conversations and streams.last.items)
         stream.finish()
-        assert not stream.takes_asks
+        assert not stream.takes_calls
         assert not attempt.is_over
         gate.set()
         await until(lambda: told.gone)
@@ -44,11 +44,11 @@ async def test_finish_half_closes_when_nothing_is_open():
 
 
 async def test_finish_waits_for_nobody_who_is_gone():
-    """The last open ask may be cancelled, or late, instead of answered."""
+    """The last open call may be cancelled, or late, instead of answered."""
     for deadline in (monotonic() + 0.02, None):
         told, streams = Told(), Streams()
         async with streaming(streams, told=told) as stream:
-            number = stream.ask(Attempt(**({"deadline": deadline} if deadline else {})))
+            number = stream.call(Attempt(**({"deadline": deadline} if deadline else {})))
             await until(lambda streams=streams: streams.conversations and streams.last.items)
             stream.finish()
             if deadline is None:
@@ -89,7 +89,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-async def test_when_a_stream_ends_every_open_ask_is_told(name):
+async def test_when_a_stream_ends_every_open_call_is_told(name):
     """Once, why, and that nobody knows what became of it."""
     ends, reason, words = ENDS[name]
 
@@ -101,7 +101,7 @@ async def test_when_a_stream_ends_every_open_ask_is_told(name):
     options = (("grpc.max_receive_message_length", 10_000),)
     async with streaming(Streams(script), options=options) as stream:
         for attempt in attempts:
-            stream.ask(attempt)
+            stream.call(attempt)
         await until(lambda: stream.has_ended)
     for attempt in attempts:
         assert (attempt.failure.reason, attempt.ending) == (reason, CallResult.LOST)
@@ -109,12 +109,12 @@ async def test_when_a_stream_ends_every_open_ask_is_told(name):
         assert attempt.failure.message.isprintable()
 
 
-async def test_a_worker_without_streams_has_been_asked_nothing():
-    """UNIMPLEMENTED says that nobody has seen the asks: they may all be put again."""
+async def test_a_worker_without_streams_has_been_called_nothing():
+    """UNIMPLEMENTED says that nobody has seen the calls: they may all be put again."""
     attempts = [Attempt() for _ in range(3)]
     async with streaming(None) as stream:
         for attempt in attempts:
-            stream.ask(attempt)
+            stream.call(attempt)
         await until(lambda: stream.has_ended)
         # gRPC loses the worker's status where the first write is under way when it comes.
         assert stream.is_unimplemented or not stream.has_written
@@ -145,19 +145,19 @@ class LostStatus:
         pass
 
 
-async def test_a_stream_that_ends_while_its_first_message_is_written_was_asked_nothing():
+async def test_a_stream_that_ends_while_its_first_message_is_written_was_called_nothing():
     """gRPC tells of the failed write, in place of the worker's status: the calls may all be put again."""
     told, attempts = Told(), [Attempt() for _ in range(3)]
     stream = open_stream(LostStatus(), told, TransportLimits())
     for attempt in attempts:
-        stream.ask(attempt)
+        stream.call(attempt)
     await until(lambda: told.gone)
     await stream.close()
     assert [attempt.ending for attempt in attempts] == [CallResult.UNSENT] * 3
 
 
 async def test_what_was_not_written_when_the_stream_ended_has_never_left():
-    """Behind a worker that does not read, asks wait; at its end they are told from those that were sent."""
+    """Behind a worker that does not read, calls wait; at its end they are told from those that were sent."""
     opened = asyncio.Event()
 
     async def deaf(conversation):
@@ -168,7 +168,7 @@ async def test_what_was_not_written_when_the_stream_ended_has_never_left():
     attempts = [Attempt(document=document) for _ in range(400)]
     async with streaming(Streams(deaf), worker_batch_bytes=1) as stream:
         for attempt in attempts:
-            stream.ask(attempt)
+            stream.call(attempt)
         await until(lambda: stream._writing_since and len(stream._unsent) < len(attempts))
         opened.set()
         await until(lambda: stream.has_ended)
@@ -179,7 +179,7 @@ async def test_what_was_not_written_when_the_stream_ended_has_never_left():
 
 
 async def test_who_is_told_of_the_end_may_cancel_the_others():
-    """A review that fails by one ask cancels its others while the stream tells them all: nobody is told twice, and
+    """A review that fails by one call cancels its others while the stream tells them all: nobody is told twice, and
     nobody is forgotten.
     """
     told = Told()
@@ -187,13 +187,13 @@ async def test_who_is_told_of_the_end_may_cancel_the_others():
         first = Attempt(told=lambda: stream.cancel(2))
         attempts = [first, Attempt(), Attempt()]
         for attempt in attempts:
-            stream.ask(attempt)
+            stream.call(attempt)
         await until(lambda: told.gone)
     assert [attempt.is_over for attempt in attempts] == [True, False, True]
 
 
 async def test_a_mistake_of_ours_ends_the_stream_and_tells_everybody(log):
-    """If reading fails inside the gateway, open asks fail as INTERNAL instead of waiting for ever."""
+    """If reading fails inside the gateway, open calls fail as INTERNAL instead of waiting for ever."""
 
     class Mistaken(Told):
         def unsolicited(self, answers):
@@ -206,29 +206,29 @@ async def test_a_mistake_of_ours_ends_the_stream_and_tells_everybody(log):
     attempts = [Attempt(), Attempt()]
     async with streaming(Streams(answering(judge=unsolicited_count)), told=Mistaken()) as stream:
         for attempt in attempts:
-            stream.ask(attempt)
+            stream.call(attempt)
         await until(lambda: all(attempt.is_over for attempt in attempts))
     assert [attempt.failure.reason for attempt in attempts] == [Reason.INTERNAL] * 2
     assert [entry["log_level"] for entry in log] == ["error"]
 
 
-async def test_an_ask_that_cannot_be_written_ends_the_stream(log, monkeypatch):
+async def test_an_call_that_cannot_be_written_ends_the_stream(log, monkeypatch):
     """Whoever waits for what cannot be made a message of does not wait for ever either."""
     monkeypatch.setattr(module, "PHASES", {})
     attempt = Attempt()
     async with streaming(Streams(answering())) as stream:
-        stream.ask(attempt)
+        stream.call(attempt)
         await until(lambda: attempt.is_over)
     assert attempt.ending is CallResult.UNSENT
     assert [entry["log_level"] for entry in log] == ["error"]
 
 
 async def test_closing_breaks_off_what_is_open():
-    """Open asks are told; the worker sees its stream end."""
+    """Open calls are told; the worker sees its stream end."""
     streams, attempts = Streams(), [Attempt(), Attempt()]
     async with streaming(streams) as stream:
         for attempt in attempts:
-            stream.ask(attempt)
+            stream.call(attempt)
         await until(lambda: streams.conversations and streams.last.items)
         await stream.close()
         await until(lambda: streams.last.is_over)
@@ -239,7 +239,7 @@ async def test_a_stream_that_is_closed_at_once():
     """Before anything was written, nothing has left."""
     attempt = Attempt()
     async with streaming(Streams()) as stream:
-        stream.ask(attempt)
+        stream.call(attempt)
         await stream.close()
     assert attempt.ending is CallResult.UNSENT
 
@@ -247,12 +247,12 @@ async def test_a_stream_that_is_closed_at_once():
 # ---------------------------------------------------------------------------------------------------- bounds
 
 
-async def test_asks_whose_deadline_is_over_are_swept():
+async def test_calls_whose_deadline_is_over_are_swept():
     """They are late, the worker is told that nobody waits, and the others stay."""
     streams, late, kept = Streams(), Attempt(deadline=monotonic() + 0.01), Attempt()
     async with streaming(streams) as stream:
-        number = stream.ask(late)
-        stream.ask(kept)
+        number = stream.call(late)
+        stream.call(kept)
         await until(lambda: late.is_over)
         await until(lambda: streams.last.cancels == [number])
         assert not kept.is_over
@@ -260,12 +260,12 @@ async def test_asks_whose_deadline_is_over_are_swept():
 
 
 async def test_the_backlog_is_what_has_not_been_written():
-    """It grows with each ask, and shrinks when one is written, cancelled or over."""
+    """It grows with each call, and shrinks when one is written, cancelled or over."""
     told, streams = Told(), Streams()
     document = hashed(bytes(1000))
     size = len(document.content) + len(judge().settings)
     async with streaming(streams, told=told) as stream:
-        numbers = [stream.ask(Attempt(document=document)) for _ in range(3)]
+        numbers = [stream.call(Attempt(document=document)) for _ in range(3)]
         assert told.backlog.bytes == 3 * size
         stream.cancel(numbers[0])
         assert told.backlog.bytes == 2 * size

@@ -54,11 +54,11 @@ def consumer_description(described=DESCRIBED):
     return ConsumerDescription(description=described.SerializeToString(deterministic=True), lane=lane_of(described))
 
 
-class Asked:
-    """One ask that a judge was given."""
+class Called:
+    """One call that a judge was given."""
 
-    def __init__(self, ask, answered, until, once):
-        self.ask, self.until, self.once = ask, until, once
+    def __init__(self, call, answered, until, once):
+        self.call, self.until, self.once = call, until, once
         self._answered = answered
 
     def answer(self, outcome=ALLOW):
@@ -66,11 +66,11 @@ class Asked:
 
 
 class Judge:
-    """A Judging. It answers at once, unless it ``holds``; ``asked`` is all that it was asked."""
+    """A Judging. It answers at once, unless it ``holds``; ``called`` is all that it was called."""
 
     def __init__(self, *, holds=False):
         self.holds = holds
-        self.asked = []
+        self.called = []
         self.consumer_description = consumer_description()
         self.why = ""
         self.settings = pb.ValidateSettingsResponse()
@@ -84,18 +84,18 @@ class Judge:
         for listener in self._listeners:
             listener()
 
-    def judge(self, ask, answered, *, until, once):
-        self.asked.append(Asked(ask, answered, until, once))
+    def judge(self, call, answered, *, until, once):
+        self.called.append(Called(call, answered, until, once))
         if not self.holds:
             asyncio.get_running_loop().call_soon(answered, ALLOW)
 
     async def validate_settings(self, request):
-        self.asked.append(request)
+        self.called.append(request)
         return self.settings
 
     @property
     def documents(self):
-        return [each.ask.document for each in self.asked]
+        return [each.call.document for each in self.called]
 
 
 class Queue:
@@ -123,10 +123,10 @@ class Queue:
         return self
 
     async def put(self, document=b"{}", *, number=None, deadline=None, seconds=60.0, once=False, **changed):
-        """Put an ask; its id. ``deadline`` in Redis' milliseconds; ``changed`` are fields of the entry, changed."""
-        ask = pb.Ask(policy="p", phase=pb.PHASE_VALIDATING, settings=b"{}", document=document, uid="u")
+        """Put a call; its id. ``deadline`` in Redis' milliseconds; ``changed`` are fields of the entry, changed."""
+        call = pb.PolicyCall(policy="p", phase=pb.PHASE_VALIDATING, settings=b"{}", document=document, uid="u")
         return await self.put_request(
-            q.Request(ask=ask, once=once), number=number, deadline=deadline, seconds=seconds, **changed
+            q.Request(call=call, once=once), number=number, deadline=deadline, seconds=seconds, **changed
         )
 
     async def put_request(
@@ -136,10 +136,10 @@ class Queue:
         now = await self.now()
         deadline = deadline or now + int(seconds * 1000)
         content = request if isinstance(request, bytes) else request.SerializeToString()
-        sealed = (seals or self.seals).seal_ask(lane, self.gateway, (number, deadline), content)
+        sealed = (seals or self.seals).seal_call(lane, self.gateway, (number, deadline), content)
         fields = {"d": deadline, "g": self.gateway, "i": number, "m": sealed} | changed
         await self.client.xadd(
-            self.names.asks(to), {name: value for name, value in fields.items() if value is not None}
+            self.names.calls(to), {name: value for name, value in fields.items() if value is not None}
         )
         return number
 
@@ -168,17 +168,17 @@ class Queue:
 
     async def is_empty(self, lane=LANE):
         """Whether nothing is in the lane, and nothing pending."""
-        name = self.names.asks(lane)
+        name = self.names.calls(lane)
         pending = await self.client.xpending(name, GROUP)
         return await self.client.xlen(name) == 0 and pending["pending"] == 0
 
     async def consumers(self, lane=LANE):
         """The names in the group."""
-        return {each["name"].decode() for each in await self.client.xinfo_consumers(self.names.asks(lane), GROUP)}
+        return {each["name"].decode() for each in await self.client.xinfo_consumers(self.names.calls(lane), GROUP)}
 
     async def pending(self, lane=LANE):
         """Entries that are delivered and not done."""
-        return await self.client.xpending_range(self.names.asks(lane), GROUP, "-", "+", 100)
+        return await self.client.xpending_range(self.names.calls(lane), GROUP, "-", "+", 100)
 
 
 class Running:

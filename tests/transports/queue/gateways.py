@@ -38,7 +38,7 @@ class Gateway:
     def put(self, document=b"{}", *, seconds=30.0, once=False, fits=None, about=POLICY):
         """Put a question; who waits for its answer."""
         self._ids += 1
-        ask = PolicyCall(
+        call = PolicyCall(
             id=self._ids,
             policy=about,
             document=hashed(document),
@@ -47,9 +47,9 @@ class Gateway:
             cancellable=not once,
             version="1",
         )
-        return Waiting(self.worker, ask, fits)
+        return Waiting(self.worker, call, fits)
 
-    async def ask(self, document=b"{}", **fields):
+    async def call(self, document=b"{}", **fields):
         """The answer to a question."""
         return await self.put(document, **fields).answer()
 
@@ -57,10 +57,10 @@ class Gateway:
 class Waiting:
     """Who waits for an answer. ``answers`` are those that came."""
 
-    def __init__(self, worker, ask, fits):
+    def __init__(self, worker, call, fits):
         self.answers = []
         self._came = asyncio.Event()
-        self.cancel = worker.ask(ask, self._answered, fits)
+        self.cancel = worker.call(call, self._answered, fits)
         assert not self.answers
 
     def _answered(self, _call, answer):

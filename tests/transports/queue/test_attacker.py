@@ -50,10 +50,10 @@ async def test_who_reads_redis_learns_nothing(redis, queue, key_file):
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put(b'{"object":{"data":"%s"}}' % SECRET)
-        await until(lambda: judge.asked)
+        await until(lambda: judge.called)
         seen = await everything(queue.client)
         answer = pb.Outcome(allow=pb.Allow(json_patch=b"[]"), warnings=[SECRET.decode()], version="1")
-        judge.asked[0].answer(answer)
+        judge.called[0].answer(answer)
         await waiting.answer()
         seen += await everything(queue.client)
     for word in (SECRET, b"uid-1", b"labels", b"object", DESCRIBED.SerializeToString(), b"password"):
@@ -61,13 +61,13 @@ async def test_who_reads_redis_learns_nothing(redis, queue, key_file):
     assert len(seen) > 1000
 
 
-async def test_a_forged_ask_is_not_put_to_a_worker(redis, queue, key_file, forged_keys):
+async def test_a_forged_call_is_not_put_to_a_worker(redis, queue, key_file, forged_keys):
     """Sealed with another key, or with none: the worker hears nothing of it, and the entry is gone."""
     async with consuming(queue) as consumer:
-        await queue.put_request(q.Request(ask=pb.Ask(policy="p")), seals=QueueSeals(STREAM, forged_keys))
-        await queue.put(m=pb.Ask(policy="p").SerializeToString())
+        await queue.put_request(q.Request(call=pb.PolicyCall(policy="p")), seals=QueueSeals(STREAM, forged_keys))
+        await queue.put(m=pb.PolicyCall(policy="p").SerializeToString())
         await until(queue.is_empty)
-        assert consumer.judge.asked == []
+        assert consumer.judge.called == []
 
 
 async def test_a_forged_answer_is_no_answer(redis, queue, key_file, forged_keys):
@@ -76,9 +76,9 @@ async def test_a_forged_answer_is_no_answer(redis, queue, key_file, forged_keys)
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put()
-        await until(lambda: judge.asked)
+        await until(lambda: judge.called)
         exchange = made.worker._exchange
-        entry = (await queue.client.xrange(queue.names.asks(LANE)))[0][1]
+        entry = (await queue.client.xrange(queue.names.calls(LANE)))[0][1]
         reply = q.Reply(id=entry[b"i"], deadline=int(entry[b"d"]), verdict=ALLOW)
         replies, now = queue.names.replies(exchange.instance), await queue.now()
         forgeries = [
@@ -97,31 +97,31 @@ async def test_a_forged_answer_is_no_answer(redis, queue, key_file, forged_keys)
         await queue.client.xadd(replies, {"x": forgeries[0]})
         await until(lambda: made.events["unreadable"] == len(forgeries) + 1)
         assert waiting.answers == []
-        judge.asked[0].answer(pb.Outcome(deny=pb.Deny(message="no"), version="1"))
+        judge.called[0].answer(pb.Outcome(deny=pb.Deny(message="no"), version="1"))
         assert (await waiting.answer()).message == "no"
 
 
 async def test_an_answer_that_is_shown_again_answers_nothing_else(redis, queue, key_file):
-    """An allow that was seen cannot be had for another ask, nor for the same one twice."""
+    """An allow that was seen cannot be had for another call, nor for the same one twice."""
     judge = Judge(holds=True)
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         first = made.put(b'{"first":1}')
-        await until(lambda: judge.asked)
+        await until(lambda: judge.called)
         replies = queue.names.replies(made.worker._exchange.instance)
         last = (await queue.client.xinfo_stream(replies))["last-generated-id"]
         recorded = asyncio.create_task(queue.client.xread({replies: last}, block=10_000))
         await until(lambda: queue.client.connection_pool._in_use_connections)
-        judge.asked.pop().answer()
+        judge.called.pop().answer()
         assert isinstance(await first.answer(), Allow)
         ((_, ((_, seen),)),) = await recorded
         second = made.put(b'{"second":2}')
-        await until(lambda: judge.asked)
+        await until(lambda: judge.called)
         for _ in range(3):
             await queue.client.xadd(replies, seen)
         await until(lambda: made.events["unsolicited"] == 3)
         assert second.answers == []
-        judge.asked.pop().answer(pb.Outcome(deny=pb.Deny(), version="1"))
+        judge.called.pop().answer(pb.Outcome(deny=pb.Deny(), version="1"))
         assert not isinstance(await second.answer(), Allow)
         assert first.answers == [Allow(version="1")]
 
@@ -132,8 +132,8 @@ async def test_answers_to_another_deadline_or_id_answer_nothing(redis, queue, ke
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put()
-        await until(lambda: judge.asked)
-        entry = (await queue.client.xrange(queue.names.asks(LANE)))[0][1]
+        await until(lambda: judge.called)
+        entry = (await queue.client.xrange(queue.names.calls(LANE)))[0][1]
         instance, now = made.worker._exchange.instance, await queue.now()
         wrong = [
             q.Reply(id=entry[b"i"], deadline=int(entry[b"d"]) + 1, verdict=ALLOW),
@@ -154,41 +154,41 @@ async def test_answers_to_another_deadline_or_id_answer_nothing(redis, queue, ke
         assert (await waiting.answer()).reason is Reason.INVALID_RESPONSE
 
 
-async def test_an_ask_that_is_moved_or_altered_is_not_put_to_a_worker(redis, queue, key_file):
+async def test_an_call_that_is_moved_or_altered_is_not_put_to_a_worker(redis, queue, key_file):
     """An authentic entry in another gateway's name, with more time, under another id, or in another queue."""
     other = Queue(redis.url, key_file, stream="other")
     judge = Judge(holds=True)
     async with gateway(redis, key_file) as made, consuming(queue, judge), consuming(other) as elsewhere:
         await made.met()
         waiting = made.put()
-        await until(lambda: judge.asked)
-        entry = (await queue.client.xrange(queue.names.asks(LANE)))[0][1]
+        await until(lambda: judge.called)
+        entry = (await queue.client.xrange(queue.names.calls(LANE)))[0][1]
         for changed in ({b"g": b"0" * 32}, {b"d": b"%d" % (int(entry[b"d"]) + 1)}, {b"i": b"87654321"}):
-            await queue.client.xadd(queue.names.asks(LANE), entry | changed)
-        await queue.client.xadd(Names("other").asks(LANE), entry)
+            await queue.client.xadd(queue.names.calls(LANE), entry | changed)
+        await queue.client.xadd(Names("other").calls(LANE), entry)
         await until(other.is_empty)
-        assert elsewhere.judge.asked == []
-        assert len(judge.asked) == 1
-        judge.asked[0].answer()
+        assert elsewhere.judge.called == []
+        assert len(judge.called) == 1
+        judge.called[0].answer()
         await waiting.answer()
         await until(queue.is_empty)
-        assert len(judge.asked) == 1
+        assert len(judge.called) == 1
     await other.client.aclose()
 
 
-async def test_an_ask_that_is_shown_again_has_one_answer(redis, queue, key_file):
-    """A copy of an authentic entry is the same ask: answered from memory, and no second answer is believed."""
+async def test_an_call_that_is_shown_again_has_one_answer(redis, queue, key_file):
+    """A copy of an authentic entry is the same call: answered from memory, and no second answer is believed."""
     async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put(once=True)
-        await until(lambda: consumer.judge.asked)
-        entry = (await queue.client.xrange(queue.names.asks(LANE)))[0][1]
-        consumer.judge.asked[0].answer()
+        await until(lambda: consumer.judge.called)
+        entry = (await queue.client.xrange(queue.names.calls(LANE)))[0][1]
+        consumer.judge.called[0].answer()
         assert isinstance(await waiting.answer(), Allow)
-        await queue.client.xadd(queue.names.asks(LANE), entry)
+        await queue.client.xadd(queue.names.calls(LANE), entry)
         await until(lambda: made.events["unsolicited"] == 1)
         await until(queue.is_empty)
-        assert len(consumer.judge.asked) == 1
+        assert len(consumer.judge.called) == 1
         assert len(waiting.answers) == 1
 
 
@@ -238,13 +238,13 @@ async def test_an_old_presence_is_nobody(redis, queue, key_file):
 
 @pytest.mark.parametrize("what", ["workers", "replies", "lane"])
 async def test_a_name_of_another_type_breaks_nothing_for_good(redis, queue, key_file, what):
-    """A string where a hash or a stream should be: asks fail by a named failure, and go through when it is gone."""
+    """A string where a hash or a stream should be: calls fail by a named failure, and go through when it is gone."""
     async with consuming(queue), gateway(redis, key_file, queue_redis_seconds=0.5) as made:
         await made.met()
         name = {
             "workers": queue.names.workers,
             "replies": queue.names.replies(made.worker._exchange.instance),
-            "lane": queue.names.asks(LANE),
+            "lane": queue.names.calls(LANE),
         }[what]
         await queue.client.set(name, "x")
         waiting = made.put(seconds=2.0)
@@ -253,6 +253,6 @@ async def test_a_name_of_another_type_breaks_nothing_for_good(redis, queue, key_
         await queue.client.delete(name)
 
         async def works():
-            return isinstance(await made.ask(seconds=2.0), Allow)
+            return isinstance(await made.call(seconds=2.0), Allow)
 
         await until(works)

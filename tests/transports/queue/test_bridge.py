@@ -47,7 +47,7 @@ async def test_two_words_to_stop_at_once_are_one(queue, monkeypatch):
     gate = Gate(answer(allow=ALLOW.allow))
     async with scripted("p", review=gate) as target, bridging(queue, target) as (stop, running):
         number = await _put(queue)
-        await until(lambda: gate.asks)
+        await until(lambda: gate.calls)
         stop.set()
         await until(lambda: is_gone(queue))
         stop.set()
@@ -62,7 +62,7 @@ async def test_a_later_word_to_stop_ends_it_at_once(queue, monkeypatch):
     gate = Gate()
     async with scripted("p", review=gate) as target, bridging(queue, target) as (stop, running):
         await _put(queue)
-        await until(lambda: gate.asks)
+        await until(lambda: gate.calls)
         stop.set()
         await until(lambda: is_gone(queue))
         # Whenever it is counted from.
@@ -71,7 +71,7 @@ async def test_a_later_word_to_stop_ends_it_at_once(queue, monkeypatch):
 
 
 async def _put(queue):
-    """Put an ask where the only bridge takes from."""
+    """Put a call where the only bridge takes from."""
     (presence,) = (await queue.present()).values()
-    ask = pb.Ask(policy="p", phase=pb.PHASE_VALIDATING, settings=b"{}", document=b"{}", uid="u")
-    return await queue.put_request(q.Request(ask=ask), lane=presence.lane, to=presence.lane)
+    call = pb.PolicyCall(policy="p", phase=pb.PHASE_VALIDATING, settings=b"{}", document=b"{}", uid="u")
+    return await queue.put_request(q.Request(call=call), lane=presence.lane, to=presence.lane)

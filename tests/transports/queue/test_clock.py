@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from gateway.transports.queue.clock import RedisClock
 
 
-def asked(clock, *, at, there, took, share=0.5):
-    """TIME was asked at ``at``, when it was ``there``, answered after ``took``; ``share`` of it was the way there."""
+def called(clock, *, at, there, took, share=0.5):
+    """TIME was called at ``at``, when it was ``there``, answered after ``took``; ``share`` of it was the way there."""
     said = there + took * share
     clock.sample(at, at + took, int(said), int(said % 1 * 1e6))
 
@@ -23,7 +23,7 @@ def test_it_is_wrong_by_half_of_the_quickest_round_trip_at_most(trips, ahead):
     clock = RedisClock(lambda: 2000.0)
     for number, (took, share) in enumerate(trips):
         at = 2_000_000.0 + number
-        asked(clock, at=at, there=at + ahead, took=took, share=share)
+        called(clock, at=at, there=at + ahead, took=took, share=share)
     kept = trips[-8:]
     error = abs(clock.at(3_000_000.0) / 1000 - (3_000_000.0 + ahead))
     assert error <= min(took for took, _ in kept) / 2 + 0.003
@@ -32,15 +32,15 @@ def test_it_is_wrong_by_half_of_the_quickest_round_trip_at_most(trips, ahead):
 def test_a_clock_that_was_set_is_believed_at_once():
     """Samples that cannot both be true: another server answers now."""
     clock = RedisClock(lambda: 0.0)
-    asked(clock, at=0.0, there=1000.0, took=0.001)
-    asked(clock, at=1.0, there=901.0, took=0.2)
+    called(clock, at=0.0, there=1000.0, took=0.001)
+    called(clock, at=1.0, there=901.0, took=0.2)
     assert abs(clock.at(1.0) - 901_000) <= 100
 
 
 def test_moments_there_are_moments_here():
     """``until`` undoes ``at``."""
     clock = RedisClock(lambda: 5.0)
-    asked(clock, at=1.0, there=1_700_000_000.0, took=0.0)
+    called(clock, at=1.0, there=1_700_000_000.0, took=0.0)
     assert clock.now() == 1_700_000_004_000
     assert abs(clock.until(clock.at(7.25)) - 7.25) < 0.002
 
@@ -48,12 +48,12 @@ def test_moments_there_are_moments_here():
 def test_a_moment_beyond_all_time_is_the_end_of_it():
     """A deadline that never comes is a number all the same."""
     clock = RedisClock(lambda: 0.0)
-    asked(clock, at=0.0, there=1000.0, took=0.0)
+    called(clock, at=0.0, there=1000.0, took=0.0)
     assert clock.at(float("inf")) == 2**52
     assert clock.at(-1e12) == 0
 
 
-def test_it_is_not_known_before_it_was_asked():
+def test_it_is_not_known_before_it_was_called():
     """Nobody guesses."""
     clock = RedisClock()
     assert not clock.is_known

@@ -45,14 +45,14 @@ def quick(monkeypatch):
 # --------------------------------------------------------------------------------------------------- answers
 
 
-async def test_an_ask_is_judged_and_answered(queue):
-    """The judge is given the ask as it was put, and its outcome comes back as it was given."""
+async def test_an_call_is_judged_and_answered(queue):
+    """The judge is given the call as it was put, and its outcome comes back as it was given."""
     async with consuming(queue, Judge(holds=True)) as running:
         number = await queue.put(b'{"a":1}')
-        (asked,) = await until(lambda: running.judge.asked)
-        assert (asked.ask.policy, asked.ask.document, asked.ask.uid, asked.once) == ("p", b'{"a":1}', "u", False)
+        (called,) = await until(lambda: running.judge.called)
+        assert (called.call.policy, called.call.document, called.call.uid, called.once) == ("p", b'{"a":1}', "u", False)
         outcome = pb.Outcome(deny=pb.Deny(message="no"), warnings=["w"], audit_annotations={"k": "v"}, version="7")
-        asked.answer(outcome)
+        called.answer(outcome)
         assert (await queue.reply(number)).verdict == outcome
         await until(queue.is_empty)
 
@@ -65,9 +65,9 @@ async def test_a_judge_is_told_until_when_somebody_waits(queue, monkeypatch):
     before = await queue.now()
     async with consuming(queue, Judge(holds=True)) as running:
         await queue.put(deadline=before + 60_000)
-        (asked,) = await until(lambda: running.judge.asked)
+        (called,) = await until(lambda: running.judge.called)
         after = await queue.now()
-    assert now + 60 - (after - before + 1) / 1000 <= asked.until <= now + 60.001
+    assert now + 60 - (after - before + 1) / 1000 <= called.until <= now + 60.001
 
 
 async def test_settings_are_judged(queue):
@@ -77,10 +77,10 @@ async def test_settings_are_judged(queue):
         request = pb.ValidateSettingsRequest(policy="p", settings=b'{"a":1}')
         number = await queue.put_request(q.Request(validate_settings=request))
         assert (await queue.reply(number)).settings == running.judge.settings
-        assert running.judge.asked == [request]
+        assert running.judge.called == [request]
 
 
-async def test_a_thousand_asks(queue):
+async def test_a_thousand_calls(queue):
     """All of them are answered, each once, and nothing is left."""
     async with consuming(queue) as running:
         numbers = {await queue.put(b"%d" % index) for index in range(1000)}
@@ -100,10 +100,10 @@ async def test_answers_of_one_moment_are_one_transaction(queue):
     async with consuming(queue, Judge(holds=True)) as running:
         for _ in range(50):
             await queue.put()
-        await until(lambda: len(running.judge.asked) == 50)
+        await until(lambda: len(running.judge.called) == 50)
         await queue.client.config_resetstat()
-        for asked in running.judge.asked:
-            asked.answer()
+        for called in running.judge.called:
+            called.answer()
         await until(queue.is_empty)
         stats = await queue.client.info("commandstats")
         assert stats["cmdstat_exec"]["calls"] == 1
@@ -111,7 +111,7 @@ async def test_answers_of_one_moment_are_one_transaction(queue):
         assert len(await queue.replies()) == 50
 
 
-async def test_asks_that_were_there_before_the_first_consumer(queue):
+async def test_calls_that_were_there_before_the_first_consumer(queue):
     """They wait for it."""
     number = await queue.put()
     async with consuming(queue):
@@ -122,7 +122,7 @@ async def test_asks_that_were_there_before_the_first_consumer(queue):
 
 
 async def test_expired_work_is_dropped(queue):
-    """Nobody is asked about what nobody waits for."""
+    """Nobody is called about what nobody waits for."""
     await queue.put(b"late", deadline=await queue.now() - 1)
     number = await queue.put(b"timely")
     async with consuming(queue) as running:
@@ -169,7 +169,7 @@ async def test_an_entry_that_is_no_message(queue, log, name):
 
 
 async def test_messages_that_are_no_questions(queue):
-    """Sealed as they should be, and still nothing that can be asked."""
+    """Sealed as they should be, and still nothing that can be called."""
     for content in (b"", b"\xff" * 20, q.Request(once=True)):
         await queue.put_request(content)
     number = await queue.put()
@@ -179,7 +179,7 @@ async def test_messages_that_are_no_questions(queue):
         assert running.events["unreadable"] == 3
 
 
-async def test_an_ask_of_another_key_or_lane(queue, tmp_path):
+async def test_an_call_of_another_key_or_lane(queue, tmp_path):
     """What was sealed with another key, or for another lane, is no message here."""
     await queue.put(b"strange", seals=strangers_seals(tmp_path))
     await queue.put(b"astray", lane="0" * 32)
@@ -193,28 +193,28 @@ async def test_an_ask_of_another_key_or_lane(queue, tmp_path):
 async def test_many_entries_that_are_no_messages_are_one_line(queue, log):
     """Whoever writes them cannot fill the log."""
     for _ in range(200):
-        await queue.client.xadd(queue.names.asks(LANE), {"x": "y"})
+        await queue.client.xadd(queue.names.calls(LANE), {"x": "y"})
     async with consuming(queue) as running:
         await until(lambda: running.events["unreadable"] == 200)
         await until(queue.is_empty)
     assert sum("no messages" in entry["event"] for entry in log) == 1
 
 
-async def test_an_ask_that_comes_twice_at_once(queue):
-    """The judge is asked once; both entries are done with its answer."""
+async def test_an_call_that_comes_twice_at_once(queue):
+    """The judge is called once; both entries are done with its answer."""
     async with consuming(queue, Judge(holds=True)) as running:
         deadline = await queue.now() + 30_000
         number = await queue.put(deadline=deadline)
-        await until(lambda: running.judge.asked)
+        await until(lambda: running.judge.called)
         await queue.put(number=number, deadline=deadline)
         await until(lambda: running.events["repeated"])
-        running.judge.asked[0].answer()
+        running.judge.called[0].answer()
         await queue.reply(number)
         await until(queue.is_empty)
-        assert len(running.judge.asked) == 1
+        assert len(running.judge.called) == 1
 
 
-async def test_an_ask_that_comes_again(queue):
+async def test_an_call_that_comes_again(queue):
     """What was answered lately is answered again from memory."""
     async with consuming(queue) as running:
         deadline = await queue.now() + 30_000
@@ -223,10 +223,10 @@ async def test_an_ask_that_comes_again(queue):
         await queue.put(number=number, deadline=deadline)
         await queue.reply(number, 2)
         await until(queue.is_empty)
-        assert len(running.judge.asked) == 1
+        assert len(running.judge.called) == 1
 
 
-async def test_another_deadline_is_another_ask(queue):
+async def test_another_deadline_is_another_call(queue):
     """What is answered again is exactly the question that was answered."""
     async with consuming(queue) as running:
         number = await queue.put(b"1")
@@ -244,24 +244,24 @@ async def test_no_more_is_taken_than_there_is_room_for(queue):
     async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight=3)) as running:
         for index in range(8):
             await queue.put(b"%d" % index)
-        await until(lambda: len(running.judge.asked) == 3)
+        await until(lambda: len(running.judge.called) == 3)
         async with consuming(queue) as other:
-            await until(lambda: len(other.judge.asked) == 5)
-        assert len(running.judge.asked) == 3
-        running.judge.asked[0].answer()
+            await until(lambda: len(other.judge.called) == 5)
+        assert len(running.judge.called) == 3
+        running.judge.called[0].answer()
         await queue.put(b"8")
-        await until(lambda: len(running.judge.asked) == 4)
+        await until(lambda: len(running.judge.called) == 4)
 
 
-async def test_large_asks_are_taken_one_by_one(queue):
+async def test_large_calls_are_taken_one_by_one(queue):
     """Bytes are bounded too: beyond the bound nothing is taken, whatever the number."""
     async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight_bytes=100_000)) as running:
         for _ in range(4):
             await queue.put(b"x" * 80_000)
         for taken in range(1, 5):
-            await until(lambda taken=taken: len(running.judge.asked) >= taken)
+            await until(lambda taken=taken: len(running.judge.called) >= taken)
             assert running.consumer.in_hand <= 2
-            running.judge.asked[taken - 1].answer()
+            running.judge.called[taken - 1].answer()
         await until(queue.is_empty)
 
 
@@ -270,9 +270,9 @@ async def test_large_answers_are_several_messages(queue):
     large = pb.Outcome(allow=pb.Allow(object=b"x" * 600_000), version="1")
     async with consuming(queue, Judge(holds=True)) as running:
         numbers = [await queue.put() for _ in range(3)]
-        await until(lambda: len(running.judge.asked) == 3)
-        for asked in running.judge.asked:
-            asked.answer(large)
+        await until(lambda: len(running.judge.called) == 3)
+        for called in running.judge.called:
+            called.answer(large)
         for number in numbers:
             assert (await queue.reply(number)).verdict == large
         assert await queue.client.xlen(queue.names.replies(queue.gateway)) == 3
@@ -309,7 +309,7 @@ async def test_presence(queue):
     """A consumer says what its worker says of itself, which lane it reads, and how it is doing."""
     async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight=7)) as running:
         await queue.put()
-        await until(lambda: running.judge.asked)
+        await until(lambda: running.judge.called)
 
         async def said():
             presence = (await queue.present())[running.name]
@@ -319,7 +319,7 @@ async def test_presence(queue):
         assert pb.DescribeResponse.FromString(presence.description) == DESCRIBED
         assert (presence.lane, presence.capacity, presence.in_flight, presence.answered) == (LANE, 7, 1, 0)
         assert abs(await queue.now() - presence.at) < 30_000
-        running.judge.asked[0].answer()
+        running.judge.called[0].answer()
 
         async def answered():
             return (await queue.present())[running.name].answered == 1
@@ -349,33 +349,33 @@ async def test_a_worker_that_claims_something_else_now(queue):
     lane = consumer_description(other).lane
     async with consuming(queue, Judge(holds=True)) as running:
         old = await queue.put(b"old")
-        await until(lambda: running.judge.asked)
+        await until(lambda: running.judge.called)
         running.judge.become(consumer_description(other))
 
         async def moved():
             return (await queue.present())[running.name].lane == lane
 
         await until(moved)
-        running.judge.asked[0].answer()
+        running.judge.called[0].answer()
         await queue.reply(old)
         await until(queue.is_empty)
-        await until(lambda: queue.client.exists(queue.names.asks(lane)))
+        await until(lambda: queue.client.exists(queue.names.calls(lane)))
 
 
 async def test_what_comes_when_the_worker_has_just_gone(queue, quick):
     """A read that was under way may bring something still; another consumer answers it, side effects or not."""
     async with consuming(queue) as running:
-        await until(lambda: queue.client.exists(queue.names.asks(LANE)))
+        await until(lambda: queue.client.exists(queue.names.calls(LANE)))
         running.judge.consumer_description = None
         async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight=1)) as other:
             numbers = [await queue.put(once=True) for _ in range(4)]
             other.judge.holds = False
-            for asked in other.judge.asked:
-                asked.answer()
+            for called in other.judge.called:
+                called.answer()
             for number in numbers:
                 assert (await queue.reply(number)).verdict == ALLOW
             await until(queue.is_empty)
-        assert running.judge.asked == []
+        assert running.judge.called == []
 
 
 async def test_keys_are_read_again(queue, quick):
@@ -389,7 +389,7 @@ async def test_keys_are_read_again(queue, quick):
         assert (await queue.reply(number)).verdict == ALLOW
 
 
-async def test_why_nobody_can_be_asked(queue, quick, log, monkeypatch):
+async def test_why_nobody_can_be_called(queue, quick, log, monkeypatch):
     """It is why no work is taken, whatever it is by now; each time that it lasts, one warning says so."""
     monkeypatch.setattr(consuming_module, "REPORT_SECONDS", 0.0)
     judge = Judge()

@@ -39,7 +39,7 @@ def quick(monkeypatch):
 async def dead(queue, *times):
     """Entries are given to a consumer that does nothing with them; their ids. So often as ``times`` says, each."""
     for number, often in enumerate(times):
-        name = queue.names.asks(LANE)
+        name = queue.names.calls(LANE)
         consumer = f"dead-{number}"
         answer = await queue.client.execute_command(
             "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", 1, "STREAMS", name, ">"
@@ -51,7 +51,7 @@ async def dead(queue, *times):
 
 async def group(queue):
     """Make the lane's group, as a consumer before did."""
-    await queue.client.xgroup_create(queue.names.asks(LANE), GROUP, "0", mkstream=True)
+    await queue.client.xgroup_create(queue.names.calls(LANE), GROUP, "0", mkstream=True)
 
 
 async def test_work_of_a_dead_consumer_is_claimed(queue, quick):
@@ -75,18 +75,18 @@ async def test_a_busy_consumer_takes_over_from_the_dead(queue, quick):
     limits = ConsumerLimits(in_flight=3, answer_seconds=ANSWER_SECONDS)
     async with consuming(queue, Judge(holds=True), limits=limits) as busy:
         fresh = [await queue.put(b"fresh %d" % number) for number in range(9)]
-        await until(lambda: len(busy.judge.asked) == 6)
+        await until(lambda: len(busy.judge.called) == 6)
         for _ in range(20):
             beats = await queue.client.hget(queue.names.workers, busy.name)
             await until(lambda beats=beats: beaten(queue, busy, beats))
-        assert len(busy.judge.asked) == 6
+        assert len(busy.judge.called) == 6
         busy.judge.holds = False
-        for asked in tuple(busy.judge.asked):
-            asked.answer()
+        for called in tuple(busy.judge.called):
+            called.answer()
         for number in (*left, *fresh):
             assert (await queue.reply(number)).verdict == ALLOW
         await until(queue.is_empty)
-        assert len(busy.judge.asked) == 14
+        assert len(busy.judge.called) == 14
 
 
 async def beaten(queue, consumer, before):
@@ -95,7 +95,7 @@ async def beaten(queue, consumer, before):
 
 
 async def test_side_effects_are_not_had_twice(queue, quick):
-    """An ask of a policy with side effects that was given to a consumer that died is not put again."""
+    """A call of a policy with side effects that was given to a consumer that died is not put again."""
     await group(queue)
     number = await queue.put(once=True)
     await dead(queue, 1)
@@ -103,11 +103,11 @@ async def test_side_effects_are_not_had_twice(queue, quick):
         error = (await queue.reply(number)).error
         assert error.reason == "WORKER_UNAVAILABLE"
         assert "may have had its effect" in error.message
-        assert running.judge.asked == []
+        assert running.judge.called == []
         await until(queue.is_empty)
 
 
-async def test_an_ask_that_ends_its_consumers(queue, quick):
+async def test_an_call_that_ends_its_consumers(queue, quick):
     """After two of them nobody is given it any more; one that only one has died of is put once more."""
     await group(queue)
     first, second = await queue.put(b"poison"), await queue.put(b"unlucky")
@@ -128,7 +128,7 @@ async def test_expired_work_of_a_dead_consumer(queue, quick):
     async with consuming(queue) as running:
         await until(lambda: running.events["expired"])
         await until(queue.is_empty)
-        assert running.judge.asked == []
+        assert running.judge.called == []
 
 
 async def test_cancelled_work_of_a_dead_consumer(queue, quick):
@@ -136,13 +136,13 @@ async def test_cancelled_work_of_a_dead_consumer(queue, quick):
     await group(queue)
     await queue.put()
     await dead(queue, 1)
-    name = queue.names.asks(LANE)
+    name = queue.names.calls(LANE)
     ((entry, _),) = await queue.client.xrange(name)
     await queue.client.xdel(name, entry)
     assert len(await queue.pending()) == 1
     async with consuming(queue) as running:
         await until(queue.is_empty)
-        assert running.judge.asked == []
+        assert running.judge.called == []
 
 
 async def test_what_is_in_hand_is_renewed(queue, monkeypatch):
@@ -150,7 +150,7 @@ async def test_what_is_in_hand_is_renewed(queue, monkeypatch):
     monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.02)
     async with consuming(queue, Judge(holds=True)) as running:
         number = await queue.put()
-        await until(lambda: running.judge.asked)
+        await until(lambda: running.judge.called)
         idle = []
 
         async def renewed():
@@ -160,24 +160,24 @@ async def test_what_is_in_hand_is_renewed(queue, monkeypatch):
             return sum(later < before for before, later in pairwise(idle)) >= 3
 
         await until(renewed)
-        running.judge.asked[0].answer()
+        running.judge.called[0].answer()
         await queue.reply(number)
 
 
 async def test_a_read_whose_answer_was_lost(queue):
-    """What was delivered to this very consumer, and never came into its hands, nobody has been asked: it is put once,
+    """What was delivered to this very consumer, and never came into its hands, nobody has been called: it is put once,
     side effects or not.
     """
     await group(queue)
     numbers = [await queue.put(once=True), await queue.put()]
     running = Running(queue, Judge(), PATIENT)
-    name = queue.names.asks(LANE)
+    name = queue.names.calls(LANE)
     await queue.client.execute_command("XREADGROUP", "GROUP", GROUP, running.name, "STREAMS", name, ">")
     running.start()
     for number in numbers:
         assert (await queue.reply(number)).verdict == ALLOW
     await until(queue.is_empty)
-    assert len(running.judge.asked) == 2
+    assert len(running.judge.called) == 2
     await running.stop()
 
 
@@ -188,7 +188,7 @@ async def test_consumers_that_are_gone_for_good(queue, quick, monkeypatch):
     monkeypatch.setattr(heartbeat, "DEAD_SECONDS", 1000.0)
     await group(queue)
     for name in ("gone", NO_CONSUMER):
-        await queue.client.xgroup_createconsumer(queue.names.asks(LANE), GROUP, name)
+        await queue.client.xgroup_createconsumer(queue.names.calls(LANE), GROUP, name)
     await queue.put()
     await dead(queue, 1)
     async with consuming(queue) as running:
@@ -211,7 +211,7 @@ async def test_stopping_answers_what_was_taken(queue):
     """It ends when that is written, takes nothing more, and leaves nothing of its own behind."""
     async with consuming(queue, Judge(holds=True)) as running:
         number = await queue.put(b"taken")
-        await until(lambda: running.judge.asked)
+        await until(lambda: running.judge.called)
         running.consumer.stop()
 
         async def reads_no_more():
@@ -220,13 +220,13 @@ async def test_stopping_answers_what_was_taken(queue):
         await until(reads_no_more)
         await queue.put(b"after")
         assert not running.task.done()
-        running.judge.asked[0].answer()
+        running.judge.called[0].answer()
         await asyncio.wait_for(running.task, 30)
         assert (await queue.reply(number)).verdict == ALLOW
         assert await queue.consumers() == set()
         assert await queue.pending() == []
         assert running.judge.documents == [b"taken"]
-        assert await queue.client.xlen(queue.names.asks(LANE)) == 1
+        assert await queue.client.xlen(queue.names.calls(LANE)) == 1
 
 
 async def test_stopping_while_nothing_is_there(queue):
@@ -247,7 +247,7 @@ async def test_a_consumer_that_is_broken_off_while_redis_fails(queue, monkeypatc
 
     monkeypatch.setattr(heartbeat.Heartbeat, "keep", keep)
     async with consuming(queue) as running:
-        await until(lambda: queue.client.exists(queue.names.asks(LANE)))
+        await until(lambda: queue.client.exists(queue.names.calls(LANE)))
         running.task.cancel()
         done, _ = await asyncio.wait([running.task], timeout=10)
         running.task.cancel()
@@ -258,10 +258,10 @@ async def test_what_is_in_hand_when_it_is_killed(queue, quick):
     """Another consumer answers all of it: nothing is lost."""
     async with consuming(queue, Judge(holds=True)) as first:
         numbers = [await queue.put(b"%d" % index) for index in range(20)]
-        await until(lambda: len(first.judge.asked) == 20)
+        await until(lambda: len(first.judge.called) == 20)
         await first.die()
         async with consuming(queue) as second:
             for number in numbers:
                 assert (await queue.reply(number)).verdict == ALLOW
             await until(queue.is_empty)
-            assert len(second.judge.asked) == 20
+            assert len(second.judge.called) == 20

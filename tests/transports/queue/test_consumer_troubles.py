@@ -35,7 +35,7 @@ async def queue(queue):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """By what an answer is late: it stands still, and the test moves it to the end of an ask's time."""
+    """By what an answer is late: it stands still, and the test moves it to the end of a call's time."""
     stopped = SimpleNamespace(now=0.0)
     monkeypatch.setattr(answering, "monotonic", lambda: stopped.now)
     return stopped
@@ -73,10 +73,10 @@ async def test_a_restart_with_its_data(queue, redis):
     limits = ConsumerLimits(in_flight=1, answer_seconds=ANSWER_SECONDS)
     async with consuming(queue, Judge(holds=True), limits=limits) as running:
         numbers = [await queue.put(b"in hand"), await queue.put(b"waiting", once=True)]
-        await until(lambda: running.judge.asked)
+        await until(lambda: running.judge.called)
         await asyncio.to_thread(redis.kill)
         await away(running)
-        running.judge.asked[0].answer()
+        running.judge.called[0].answer()
         running.judge.holds = False
         await asyncio.to_thread(redis.start)
         for number in numbers:
@@ -86,19 +86,19 @@ async def test_a_restart_with_its_data(queue, redis):
 
 
 async def test_a_restart_without_its_data(queue, redis):
-    """Group and presence are made again; what is asked again is answered from what is in hand."""
+    """Group and presence are made again; what is called again is answered from what is in hand."""
     async with consuming(queue, Judge(holds=True)) as running:
         deadline = await queue.now() + 60_000
         number = await queue.put(deadline=deadline)
-        await until(lambda: running.judge.asked)
+        await until(lambda: running.judge.called)
         await restart(redis, empty=True)
         await queue.listen()
         await queue.put(number=number, deadline=deadline)
         await until(lambda: running.events["repeated"])
-        running.judge.asked[0].answer()
+        running.judge.called[0].answer()
         assert (await queue.reply(number)).verdict == ALLOW
         await until(queue.is_empty)
-        assert len(running.judge.asked) == 1
+        assert len(running.judge.called) == 1
 
         async def present():
             return running.name in await queue.present()
@@ -121,9 +121,9 @@ async def test_a_redis_that_hangs(queue, redis):
     limits = ConsumerLimits(answer_seconds=0.2)
     async with consuming(queue, Judge(holds=True), limits=limits) as running:
         number = await queue.put(seconds=60)
-        await until(lambda: running.judge.asked)
+        await until(lambda: running.judge.called)
         redis.pause()
-        running.judge.asked[0].answer()
+        running.judge.called[0].answer()
         await away(running)
         redis.resume()
         assert (await queue.reply(number)).verdict == ALLOW
@@ -134,11 +134,11 @@ async def test_an_answer_that_is_late_when_redis_is_back(queue, redis, clock):
     """Nobody waits for it: it is dropped, and its entry is done."""
     async with consuming(queue, Judge(holds=True)) as running:
         await queue.put()
-        (asked,) = await until(lambda: running.judge.asked)
+        (called,) = await until(lambda: running.judge.called)
         await asyncio.to_thread(redis.kill)
         await away(running)
-        asked.answer()
-        clock.now = asked.until
+        called.answer()
+        clock.now = called.until
         await until(lambda: running.events["late"] == 1)
         assert running.consumer.in_hand == 0
         await asyncio.to_thread(redis.start)
@@ -150,15 +150,15 @@ async def test_stopping_while_redis_is_away(queue, redis, clock):
     """It waits for Redis as long as somebody waits for an answer, and no longer."""
     async with consuming(queue, Judge(holds=True)) as running:
         await queue.put()
-        (asked,) = await until(lambda: running.judge.asked)
+        (called,) = await until(lambda: running.judge.called)
         await asyncio.to_thread(redis.kill)
         await away(running)
         running.consumer.stop()
-        asked.answer()
+        called.answer()
         tried = running.events["redis_lost"]
         await until(lambda: running.events["redis_lost"] > tried + 2)
         assert not running.task.done()
-        clock.now = asked.until
+        clock.now = called.until
         async with asyncio.timeout(WAIT_SECONDS):
             await running.task
 
@@ -168,14 +168,14 @@ async def test_a_full_redis(queue, redis, monkeypatch, clock):
     monkeypatch.setattr(answering, "FULL_SECONDS", 0.02)
     async with consuming(queue, Judge(holds=True)) as running:
         late, number = await queue.put(b"late", seconds=50), await queue.put(b"timely", seconds=60)
-        await until(lambda: len(running.judge.asked) == 2)
+        await until(lambda: len(running.judge.called) == 2)
         await queue.client.config_set("maxmemory", 1)
-        for asked in running.judge.asked:
-            asked.answer()
+        for called in running.judge.called:
+            called.answer()
         await until(lambda: "full" in running.consumer.why)
-        clock.now = running.judge.asked[0].until
+        clock.now = running.judge.called[0].until
         await until(lambda: running.events["late"] == 1)
-        assert await queue.client.xlen(queue.names.asks(LANE)) == 1
+        assert await queue.client.xlen(queue.names.calls(LANE)) == 1
         assert not running.task.done()
         await queue.client.config_set("maxmemory", 0)
         assert (await queue.reply(number)).verdict == ALLOW
@@ -186,10 +186,10 @@ async def test_a_full_redis(queue, redis, monkeypatch, clock):
 
 async def test_something_else_where_the_queue_should_be(queue, log):
     """The log says so, and when it is gone the consumer works."""
-    await queue.client.set(queue.names.asks(LANE), "something else")
+    await queue.client.set(queue.names.calls(LANE), "something else")
     async with consuming(queue, ready=False) as running:
         await until(lambda: running.events["redis_lost"] > 2)
-        await queue.client.delete(queue.names.asks(LANE))
+        await queue.client.delete(queue.names.calls(LANE))
         assert (await queue.reply(await queue.put())).verdict == ALLOW
     assert sum(entry["log_level"] == "error" for entry in log) == 0
 
@@ -207,8 +207,8 @@ async def test_a_user_with_no_more_rights_than_documented(queue, redis, monkeypa
     limited = _Elsewhere(queue, redis.url.replace("redis://", "redis://bridge:secret@"))
     first = Running(limited, Judge(holds=True), PATIENT).start()
     number = await queue.put()
-    await until(lambda: first.judge.asked)
-    await queue.client.xgroup_createconsumer(queue.names.asks(LANE), "workers", "gone")
+    await until(lambda: first.judge.called)
+    await queue.client.xgroup_createconsumer(queue.names.calls(LANE), "workers", "gone")
     await first.die()
     second = Running(limited, Judge(), PATIENT).start()
     assert (await queue.reply(number)).verdict == ALLOW
@@ -258,10 +258,10 @@ async def test_a_failover(tmp_path, key_file):
         try:
             await running.ready()
             number = await queue.put(seconds=60)
-            await until(lambda: running.judge.asked)
+            await until(lambda: running.judge.called)
             await queue.client.execute_command("WAIT", 1, 10_000)
             await asyncio.to_thread(master.kill)
-            running.judge.asked[0].answer()
+            running.judge.called[0].answer()
 
             async def promoted():
                 return (await after.client.info("replication"))["role"] == "master"
@@ -269,7 +269,7 @@ async def test_a_failover(tmp_path, key_file):
             await until(promoted)
             assert (await after.reply(number)).verdict == ALLOW
             await until(after.is_empty)
-            assert len(running.judge.asked) == 1
+            assert len(running.judge.called) == 1
         finally:
             await running.die()
             await queue.client.aclose()

@@ -1,4 +1,4 @@
-"""The last bridge of a lane goes: nobody waits for a whole deadline, and whoever still works on an ask answers it."""
+"""The last bridge of a lane goes: nobody waits for a whole deadline, and whoever still works on a call answers it."""
 
 import pytest
 
@@ -29,7 +29,7 @@ OTHER_CLAIMS = pb.DescribeResponse(
 
 @pytest.fixture
 def quick(monkeypatch):
-    """What a gateway does each second it does all the time, and it waits for nobody as long; but nobody who has an ask
+    """What a gateway does each second it does all the time, and it waits for nobody as long; but nobody who has a call
     in hand is taken for dead because this machine has stood still.
     """
     monkeypatch.setattr(exchange, "HEARTBEAT_SECONDS", 0.05)
@@ -47,16 +47,16 @@ async def die(consumer, monkeypatch):
 
 
 async def waiting_behind(made, consumer, number, **fields):
-    """One ask that a consumer has in hand, and so many that wait in Redis."""
+    """One call that a consumer has in hand, and so many that wait in Redis."""
     in_hand = made.put(b'{"in":"hand"}', **fields)
-    await until(lambda: consumer.judge.asked)
+    await until(lambda: consumer.judge.called)
     others = [made.put(b'{"number":%d}' % each, **fields) for each in range(number)]
-    await until(lambda: made.worker._exchange.outbox.unsent == 0 and all(ask.entry for ask in opened(made)))
+    await until(lambda: made.worker._exchange.outbox.unsent == 0 and all(call.entry for call in opened(made)))
     return in_hand, others
 
 
 async def is_read(queue):
-    """Whether a bridge waits for asks."""
+    """Whether a bridge waits for calls."""
     return any(each["cmd"] == "xreadgroup" and "b" in each["flags"] for each in await queue.client.client_list())
 
 
@@ -65,7 +65,7 @@ def opened(made):
 
 
 def forever():
-    """A judge that never answers by itself, in front of whom asks wait one by one."""
+    """A judge that never answers by itself, in front of whom calls wait one by one."""
     return Judge(holds=True)
 
 
@@ -82,8 +82,8 @@ async def test_a_bridge_that_is_told_to_stop_was_the_last(redis, queue, key_file
             assert "no bridge takes asks" in failure.message
         await until(lambda: made.worker._exchange.outbox.unsent == 0)
         assert in_hand.answers == []
-        assert await queue.client.xlen(queue.names.asks(LANE)) == 1
-        consumer.judge.asked[0].answer()
+        assert await queue.client.xlen(queue.names.calls(LANE)) == 1
+        consumer.judge.called[0].answer()
         assert isinstance(await in_hand.answer(), Allow)
         assert consumer.judge.documents == [b'{"in":"hand"}']
 
@@ -101,7 +101,7 @@ async def test_the_last_bridge_is_killed(redis, queue, key_file, quick, monkeypa
 
 
 async def test_side_effects_that_a_killed_bridge_may_have_had(redis, queue, key_file, quick, monkeypatch):
-    """It fails, and says so; what nobody was given fails as such. Nothing is left, and nobody is asked again."""
+    """It fails, and says so; what nobody was given fails as such. Nothing is left, and nobody is called again."""
     async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
         await made.met()
         in_hand, others = await waiting_behind(made, consumer, 2, once=True)
@@ -115,7 +115,7 @@ async def test_side_effects_that_a_killed_bridge_may_have_had(redis, queue, key_
         monkeypatch.undo()
         async with consuming(queue) as second:
             await made.met()
-            assert isinstance(await made.ask(b'{"next":1}', once=True), Allow)
+            assert isinstance(await made.call(b'{"next":1}', once=True), Allow)
             assert second.judge.documents == [b'{"next":1}']
 
 
@@ -130,8 +130,8 @@ async def test_the_worker_behind_the_last_bridge_is_gone(redis, queue, key_file,
 
 
 @pytest.mark.parametrize("once", [False, True], ids=["repeatable", "with side effects"])
-async def test_asks_go_by_another_lane_that_fits(redis, queue, key_file, quick, once):
-    """The last bridge of a lane goes over to another one, where the same policy is held: each ask is judged once."""
+async def test_calls_go_by_another_lane_that_fits(redis, queue, key_file, quick, once):
+    """The last bridge of a lane goes over to another one, where the same policy is held: each call is judged once."""
     async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
         await made.met()
         in_hand, others = await waiting_behind(made, consumer, 3, once=once)
@@ -139,14 +139,14 @@ async def test_asks_go_by_another_lane_that_fits(redis, queue, key_file, quick, 
         consumer.judge.holds = False
         # It takes no more before it has room again.
         await until(lambda: [each.message.version for each in made.worker.live] == ["2"])
-        consumer.judge.asked[0].answer()
+        consumer.judge.called[0].answer()
         for each in (in_hand, *others):
             assert isinstance(await each.answer(), Allow)
         assert len(consumer.judge.documents) == 4
         await until(queue.is_empty)
 
 
-async def test_asks_that_fit_no_other_lane(redis, queue, key_file, quick):
+async def test_calls_that_fit_no_other_lane(redis, queue, key_file, quick):
     """They fail: nobody holds their policy as it was described."""
     async with consuming(queue, forever(), limits=ONE_AT_A_TIME) as consumer, gateway(redis, key_file) as made:
         await made.met()
@@ -166,7 +166,7 @@ async def test_a_bridge_that_comes_back_in_time(redis, queue, key_file, monkeypa
         await made.met()
         in_hand, others = await waiting_behind(made, consumer, 3)
         consumer.consumer.stop()
-        consumer.judge.asked[0].answer()
+        consumer.judge.called[0].answer()
         assert isinstance(await in_hand.answer(), Allow)
         await until(lambda: made.events.usable == 0)
         async with consuming(queue):
@@ -187,11 +187,11 @@ async def test_what_was_given_back_waits_for_nobody(redis, queue, key_file, quic
         await until(queue.pending)
         consumer.judge.become(None)
         assert (await waiting.answer()).reason is Reason.WORKER_UNAVAILABLE
-        assert consumer.judge.asked == []
+        assert consumer.judge.called == []
 
 
 async def test_a_redis_that_forbids_to_look(redis, queue, key_file, quick):
-    """Then asks wait for their deadlines, and nothing else breaks."""
+    """Then calls wait for their deadlines, and nothing else breaks."""
     rights = "+@all -xpending"
     await queue.client.execute_command("ACL", "SETUSER", "gate", "on", ">secret", "~{test}:*", *rights.split())
     url = f"redis://gate:secret@127.0.0.1:{redis.port}"

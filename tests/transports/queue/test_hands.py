@@ -27,7 +27,7 @@ class Played:
 
     def __init__(self):
         self.deliveries = PendingDeliveries(1000, 1000)
-        self.came, self.done, self.asked, self.open = 0, [], [], []
+        self.came, self.done, self.called, self.open = 0, [], [], []
 
     def _entry(self):
         self.came += 1
@@ -37,7 +37,7 @@ class Played:
         entry = self._entry()
         if not self.deliveries.again(key(number), entry, 0.0):
             self.deliveries.take(key(number), entry, until=10.0, size=7)
-            self.asked.append(number)
+            self.called.append(number)
             self.open.append(number)
 
     def refuse(self, number):
@@ -72,7 +72,7 @@ class Played:
 @given(STEPS)
 def test_every_entry_is_done_once(steps):
     """Each entry that came is in hand until it is written or removed, and then is not; the bytes come out even; no
-    question is asked twice.
+    question is called twice.
     """
     played = Played()
     for step, number in steps:
@@ -81,12 +81,12 @@ def test_every_entry_is_done_once(steps):
         assert played.deliveries.in_work == len(played.open)
     played.end()
     assert sorted(played.done) == sorted(PendingEntry("lane", b"%d" % index) for index in range(played.came))
-    assert len(played.asked) == len(set(played.asked))
+    assert len(played.called) == len(set(played.called))
     assert (played.deliveries.bytes, played.deliveries.in_hand, played.deliveries.is_empty) == (0, 0, True)
 
 
 def test_room():
-    """It is bounded in number and in bytes, of what is asked and of what is not written yet."""
+    """It is bounded in number and in bytes, of what is called and of what is not written yet."""
     deliveries = PendingDeliveries(3, 100)
     assert deliveries.room == 3
     deliveries.take(key(1), PendingEntry("l", b"1"), until=1.0, size=10)

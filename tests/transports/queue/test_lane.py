@@ -25,7 +25,7 @@ def busy(lane, *, seconds, a_second, length=100):
 
 
 def test_a_backlog_that_takes_longer_than_there_is_time_is_told():
-    """100 asks at 10 a second take ten seconds, about: enough for some, and not for others."""
+    """100 calls at 10 a second take ten seconds, about: enough for some, and not for others."""
     lane = RequestStream()
     busy(lane, seconds=10, a_second=10)
     backlog = lane.backlog(5.0)
@@ -35,7 +35,7 @@ def test_a_backlog_that_takes_longer_than_there_is_time_is_told():
 
 
 def test_the_pace_of_an_idle_minute_says_nothing():
-    """One a second is all that was asked; then a hundred come at once, which is no reason to refuse any."""
+    """One a second is all that was called; then a hundred come at once, which is no reason to refuse any."""
     lane = RequestStream()
     for second in range(10):
         lane.length = 1
@@ -122,7 +122,7 @@ def test_a_presence_from_the_future_is_none():
 
 
 def test_lanes_are_those_of_the_descriptions_that_fit():
-    """An ask that was made for one description goes where somebody has it."""
+    """A call that was made for one description goes where somebody has it."""
     registry = ConsumerRegistry()
     found = {
         "b": bridge(at=100_000),

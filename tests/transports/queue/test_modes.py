@@ -49,7 +49,7 @@ async def test_tls(redis, queue, key_file, tmp_path):
         url = f"rediss://localhost:{port}?ssl_ca_certs={ca}"
         async with consuming(queue), gateway(url, key_file) as made:
             await made.met()
-            assert isinstance(await made.ask(), Allow)
+            assert isinstance(await made.call(), Allow)
 
 
 async def test_a_user_who_may_do_no_more_than_is_needed(redis, queue, key_file, monkeypatch):
@@ -61,10 +61,10 @@ async def test_a_user_who_may_do_no_more_than_is_needed(redis, queue, key_file, 
         limits = ConsumerLimits(in_flight=1, answer_seconds=ANSWER_SECONDS)
         async with consuming(queue, Judge(), limits=limits) as consumer, gateway(url, key_file) as made:
             await made.met()
-            assert isinstance(await made.ask(), Allow)
+            assert isinstance(await made.call(), Allow)
             consumer.judge.holds = True
             made.put()
-            await until(lambda: len(consumer.judge.asked) == 2)
+            await until(lambda: len(consumer.judge.called) == 2)
             waiting = made.put()
             cancelled = made.put()
             await until(lambda: made.worker._exchange.outbox.unsent == 0)
@@ -76,7 +76,7 @@ async def test_a_user_who_may_do_no_more_than_is_needed(redis, queue, key_file, 
         await queue.client.execute_command("ACL", "DELUSER", "gate")
 
 
-async def test_a_user_who_may_not_ask_is_told(redis, queue, key_file):
+async def test_a_user_who_may_not_call_is_told(redis, queue, key_file):
     """Without XADD: a named failure, and no word of Redis' own about it."""
     rights = [each for each in NEEDED if each != "+xadd"]
     await queue.client.execute_command("ACL", "SETUSER", "gate", "on", ">secret", "~{test}:*", *rights)
@@ -96,9 +96,9 @@ async def test_what_a_killed_gateway_leaves_is_forgotten(redis, queue, key_file)
         consumer = await stack.enter_async_context(consuming(queue))
         made = await stack.enter_async_context(gateway(redis, key_file))
         await made.met()
-        await made.ask()
+        await made.call()
         replies = queue.names.replies(made.worker._exchange.instance)
         assert 0 < await queue.client.pttl(replies) <= 60_000
         await consumer.stop()
-        (lane,) = [name async for name in queue.client.scan_iter("{test}:asks:*")]
+        (lane,) = [name async for name in queue.client.scan_iter("{test}:calls:*")]
         assert 0 < await queue.client.pttl(lane) <= 600_000

@@ -11,8 +11,8 @@ from gateway.transports.queue.seals import QueueSeals
 from tests.transports.queue.consumers import LANE, STREAM
 
 
-class Asking(OpenCall):
-    """An ask of nothing."""
+class Calling(OpenCall):
+    """A call of nothing."""
 
     def request(self, requests):
         return b""
@@ -41,14 +41,14 @@ def outbox(clock, key_file):
 
 
 @pytest.fixture
-def asks():
+def calls():
     return OpenCalls()
 
 
-def opened(asks, outbox):
-    """An ask that waits to be written."""
-    made = Asking(fits=None, size=1, since=0.0, deadline=10.0, may_repeat=True)
-    asks.add(made)
+def opened(calls, outbox):
+    """A call that waits to be written."""
+    made = Calling(fits=None, size=1, since=0.0, deadline=10.0, may_repeat=True)
+    calls.add(made)
     made.lane = LANE
     outbox.put(made)
     return made
@@ -60,45 +60,45 @@ def written(outbox):
     outbox.written(batch, [b"1-1"] * len(batch.commands))
 
 
-def test_nothing_is_kept_of_an_ask_that_is_done(outbox, asks):
-    """While Redis is away asks fail; their documents are not kept until it is back."""
-    made = [opened(asks, outbox) for _ in range(10)]
-    for ask in made[1:]:
-        asks.close(ask)
-        outbox.take_back(ask)
+def test_nothing_is_kept_of_an_call_that_is_done(outbox, calls):
+    """While Redis is away calls fail; their documents are not kept until it is back."""
+    made = [opened(calls, outbox) for _ in range(10)]
+    for call in made[1:]:
+        calls.close(call)
+        outbox.take_back(call)
     assert list(outbox._unsent) == made[:1]
     assert (outbox.unsent, outbox.lane(LANE).unsent) == (1, 1)
 
 
-def test_an_answer_to_what_is_to_be_put_again_counts(outbox, asks):
+def test_an_answer_to_what_is_to_be_put_again_counts(outbox, calls):
     """Between the decision to put it again and the pipeline that does so, the first one may be answered: it is over."""
-    ask = opened(asks, outbox)
-    assert asks.answered(q.Reply(id=ask.number)) is None
+    call = opened(calls, outbox)
+    assert calls.answered(q.Reply(id=call.number)) is None
     written(outbox)
-    outbox.put_again([ask])
-    assert asks.answered(q.Reply(id=ask.number, deadline=ask.expiry)) is ask
-    asks.close(ask)
-    outbox.answered(ask)
-    assert outbox.batch().asks == []
+    outbox.put_again([call])
+    assert calls.answered(q.Reply(id=call.number, deadline=call.expiry)) is call
+    calls.close(call)
+    outbox.answered(call)
+    assert outbox.batch().calls == []
 
 
-def test_what_is_put_again_comes_first_and_keeps_its_deadline(outbox, asks, clock):
-    """By its deadline bridges know it; a clock that is reckoned a little better makes it no other ask."""
-    first = opened(asks, outbox)
+def test_what_is_put_again_comes_first_and_keeps_its_deadline(outbox, calls, clock):
+    """By its deadline bridges know it; a clock that is reckoned a little better makes it no other call."""
+    first = opened(calls, outbox)
     written(outbox)
-    second = opened(asks, outbox)
+    second = opened(calls, outbox)
     clock.sample(0.0, 0.0, 1000, 3000)
     outbox.put_again([first])
-    assert [ask for _, ask in outbox.batch().asks] == [first, second]
+    assert [call for _, call in outbox.batch().calls] == [first, second]
     assert first.expiry == 1_010_000
 
 
 @pytest.mark.parametrize("seconds", [500, 1500, 100_000])
-def test_what_is_put_to_a_server_with_another_clock_has_as_much_time_as_before(outbox, asks, clock, seconds):
+def test_what_is_put_to_a_server_with_another_clock_has_as_much_time_as_before(outbox, calls, clock, seconds):
     """Else it would have expired there, or would not expire when it should."""
-    ask = opened(asks, outbox)
+    call = opened(calls, outbox)
     written(outbox)
     clock.sample(0.0, 0.0, seconds, 0)
-    outbox.put_again([ask])
+    outbox.put_again([call])
     outbox.batch()
-    assert ask.expiry == (seconds + 10) * 1000
+    assert call.expiry == (seconds + 10) * 1000

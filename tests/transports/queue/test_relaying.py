@@ -1,4 +1,4 @@
-"""How a bridge asks its worker: as a gateway would, and its outcomes come out as the worker gave them."""
+"""How a bridge calls its worker: as a gateway would, and its outcomes come out as the worker gave them."""
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,7 +20,7 @@ from tests.transports.queue.consumers import until
 LIMITS = TransportLimits(worker_connections=1)
 
 
-class Asking:
+class Calling:
     """A GrpcForwarder in front of one or more addresses."""
 
     def __init__(self, *targets, limits=LIMITS):
@@ -33,11 +33,11 @@ class Asking:
     async def consumer_description(self):
         return await until(lambda: self.relaying.consumer_description)
 
-    async def ask(self, document=b"{}", *, policy="p", once=False, seconds=30.0, phase=pb.PHASE_VALIDATING, **fields):
-        """What is said to an ask."""
+    async def call(self, document=b"{}", *, policy="p", once=False, seconds=30.0, phase=pb.PHASE_VALIDATING, **fields):
+        """What is said to a call."""
         said = asyncio.get_running_loop().create_future()
-        asked = pb.Ask(policy=policy, phase=phase, settings=b"{}", document=document, uid="u", **fields)
-        self.relaying.judge(asked, said.set_result, until=monotonic() + seconds, once=once)
+        called = pb.PolicyCall(policy=policy, phase=phase, settings=b"{}", document=document, uid="u", **fields)
+        self.relaying.judge(called, said.set_result, until=monotonic() + seconds, once=once)
         assert not said.done()
         return await asyncio.wait_for(said, 60)
 
@@ -47,11 +47,11 @@ async def relaying(*workers, limits=LIMITS):
     """Of scripted workers, each given as keyword arguments of ``scripted``."""
     async with AsyncExitStack() as stack:
         targets = [await stack.enter_async_context(scripted("p", **worker)) for worker in workers]
-        asking = Asking(*targets, limits=limits)
+        calling = Calling(*targets, limits=limits)
         try:
-            yield asking
+            yield calling
         finally:
-            await asking.worker.close()
+            await calling.worker.close()
 
 
 def outcome(content):
@@ -74,21 +74,21 @@ async def test_an_outcome_comes_out_as_it_was_given(by):
         answer(failure=pb.Failure(message="sorry", reason=pb.FAILURE_REASON_UNKNOWN_POLICY), version="1"),
     ):
         ways = {"review": always(content)} | ({"stream": Streams(answering(content))} if by == "stream" else {})
-        async with relaying(ways) as asking:
-            await asking.consumer_description()
-            assert await asking.ask() == outcome(content)
+        async with relaying(ways) as calling:
+            await calling.consumer_description()
+            assert await calling.call() == outcome(content)
 
 
-async def test_an_ask_goes_out_as_it_came_in():
+async def test_an_call_goes_out_as_it_came_in():
     """Policy, phase, settings, document and uid; the time that is left is the call's deadline."""
     gate = Gate()
     gate.open.set()
-    async with relaying({"review": gate}) as asking:
-        await asking.consumer_description()
-        await asking.ask(b'{"a":1}', phase=pb.PHASE_MUTATING, traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01")
-        (asked,) = gate.asks
-        assert (asked.policy, asked.phase, asked.settings) == ("p", pb.PHASE_MUTATING, b"{}")
-        assert (asked.document, asked.uid) == (b'{"a":1}', "u")
+    async with relaying({"review": gate}) as calling:
+        await calling.consumer_description()
+        await calling.call(b'{"a":1}', phase=pb.PHASE_MUTATING, traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01")
+        (called,) = gate.calls
+        assert (called.policy, called.phase, called.settings) == ("p", pb.PHASE_MUTATING, b"{}")
+        assert (called.document, called.uid) == (b'{"a":1}', "u")
 
 
 async def test_a_version_that_is_not_named_is_the_described_one():
@@ -97,34 +97,34 @@ async def test_a_version_that_is_not_named_is_the_described_one():
         {"review": always(answer(allow=pb.Allow())), "describe": always(description("p", version="7"))}
     ) as a:
         await a.consumer_description()
-        assert (await a.ask()).version == "7"
+        assert (await a.call()).version == "7"
 
 
-async def test_it_stands_for_what_most_say_and_asks_only_those():
-    """Of three replicas two say the same: the third is not asked, and is what is stood for when it is alone."""
+async def test_it_stands_for_what_most_say_and_calls_only_those():
+    """Of three replicas two say the same: the third is not called, and is what is stood for when it is alone."""
     old = {"describe": always(description("p", version="old")), "review": always(answer(deny=pb.Deny()))}
     new = {"describe": always(description("p", version="new")), "review": always(answer(allow=pb.Allow()))}
-    async with relaying(new, old, new) as asking:
-        await until(lambda: sum(asking.worker.described().values()) == 3)
-        consumer_description = asking.relaying.consumer_description
+    async with relaying(new, old, new) as calling:
+        await until(lambda: sum(calling.worker.described().values()) == 3)
+        consumer_description = calling.relaying.consumer_description
         described = pb.DescribeResponse.FromString(consumer_description.description)
         assert described.version == "new"
         assert consumer_description.lane == lane_of(described)
-        assert {(await asking.ask()).version for _ in range(12)} == {"new"}
+        assert {(await calling.call()).version for _ in range(12)} == {"new"}
 
 
 async def test_a_worker_that_is_not_there():
-    """Nobody stands in the queue; an ask that comes all the same fails with the transport's own reason."""
-    asking = Asking("127.0.0.1:1")
+    """Nobody stands in the queue; a call that comes all the same fails with the transport's own reason."""
+    calling = Calling("127.0.0.1:1")
     try:
-        assert asking.relaying.consumer_description is None
-        said = await asking.ask(seconds=5)
+        assert calling.relaying.consumer_description is None
+        said = await calling.call(seconds=5)
         assert isinstance(said, q.Error)
         assert said.reason in {"WORKER_UNAVAILABLE", "WORKER_TIMEOUT"}
         assert "'queue'" in said.message
-        await until(lambda: "127.0.0.1:1 cannot be reached" in asking.relaying.why)
+        await until(lambda: "127.0.0.1:1 cannot be reached" in calling.relaying.why)
     finally:
-        await asking.worker.close()
+        await calling.worker.close()
 
 
 async def test_a_worker_that_goes(log):
@@ -133,23 +133,23 @@ async def test_a_worker_that_goes(log):
     async with AsyncExitStack() as stack:
         serving = scripted("p")
         target = await serving.__aenter__()
-        asking = Asking(target)
-        stack.push_async_callback(asking.worker.close)
-        asking.relaying.listen(lambda: heard.append(asking.relaying.consumer_description))
-        await asking.consumer_description()
+        calling = Calling(target)
+        stack.push_async_callback(calling.worker.close)
+        calling.relaying.listen(lambda: heard.append(calling.relaying.consumer_description))
+        await calling.consumer_description()
         await serving.__aexit__(None, None, None)
-        await until(lambda: asking.relaying.consumer_description is None)
+        await until(lambda: calling.relaying.consumer_description is None)
         assert [each is None for each in heard] == [False, True]
 
 
-async def test_a_failure_may_be_asked_elsewhere():
-    """A replica that fails does not fail the ask, where another one judges."""
+async def test_a_failure_may_be_called_elsewhere():
+    """A replica that fails does not fail the call, where another one judges."""
     sorry, allow = answer(failure=pb.Failure(message="sorry")), answer(allow=pb.Allow())
     failing, well = ({"stream": Streams(answering(said)), "review": always(said)} for said in (sorry, allow))
-    async with relaying(failing, well) as asking:
-        await until(lambda: sum(asking.worker.described().values()) == 2)
+    async with relaying(failing, well) as calling:
+        await until(lambda: sum(calling.worker.described().values()) == 2)
         for _ in range(6):
-            assert (await asking.ask()).WhichOneof("verdict") == "allow"
+            assert (await calling.call()).WhichOneof("verdict") == "allow"
 
 
 async def test_side_effects_are_had_once():
@@ -160,12 +160,12 @@ async def test_side_effects_are_had_once():
         counted.append(request)
         await context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
 
-    async with relaying({"review": lost}, {"review": lost}) as asking:
-        await until(lambda: sum(asking.worker.described().values()) == 2)
-        said = await asking.ask(once=True)
+    async with relaying({"review": lost}, {"review": lost}) as calling:
+        await until(lambda: sum(calling.worker.described().values()) == 2)
+        said = await calling.call(once=True)
         assert (said.reason, len(counted)) == ("WORKER_UNAVAILABLE", 1)
         counted.clear()
-        said = await asking.ask()
+        said = await calling.call()
         assert (said.reason, len(counted)) == ("WORKER_UNAVAILABLE", 2)
 
 
@@ -181,9 +181,9 @@ async def test_side_effects_are_had_once():
 )
 async def test_what_goes_wrong_keeps_its_reason(review, seconds, reason):
     """The gateway is told what it would have found itself."""
-    async with relaying({"review": review}) as asking:
-        await asking.consumer_description()
-        said = await asking.ask(seconds=seconds)
+    async with relaying({"review": review}) as calling:
+        await calling.consumer_description()
+        said = await calling.call(seconds=seconds)
         assert isinstance(said, q.Error)
         assert said.reason == reason
 
@@ -191,28 +191,28 @@ async def test_what_goes_wrong_keeps_its_reason(review, seconds, reason):
 async def test_settings():
     """They are put to a worker of the description that is stood for; without one the answer says why not."""
     refusal = pb.ValidateSettingsResponse(errors=[pb.SettingsError(message="wrong")])
-    async with relaying({"validate": always(refusal.SerializeToString())}) as asking:
-        await asking.consumer_description()
+    async with relaying({"validate": always(refusal.SerializeToString())}) as calling:
+        await calling.consumer_description()
         request = pb.ValidateSettingsRequest(policy="p", settings=b'{"a":1}')
-        assert await asking.relaying.validate_settings(request) == refusal
-    async with relaying({"validate": status(grpc.StatusCode.INTERNAL, "oops")}) as asking:
-        await asking.consumer_description()
-        said = await asking.relaying.validate_settings(request)
+        assert await calling.relaying.validate_settings(request) == refusal
+    async with relaying({"validate": status(grpc.StatusCode.INTERNAL, "oops")}) as calling:
+        await calling.consumer_description()
+        said = await calling.relaying.validate_settings(request)
         assert "oops" in said.message
-    no_consumer = Asking("127.0.0.1:1")
+    no_consumer = Calling("127.0.0.1:1")
     assert isinstance(await no_consumer.relaying.validate_settings(request), q.Error)
     await no_consumer.worker.close()
 
 
 async def test_a_phase_that_nobody_knows():
     """It is not guessed."""
-    async with relaying({}) as asking:
-        await asking.consumer_description()
-        said = await asking.ask(phase=pb.PHASE_UNSPECIFIED)
+    async with relaying({}) as calling:
+        await calling.consumer_description()
+        said = await calling.call(phase=pb.PHASE_UNSPECIFIED)
         assert "phase 0" in said.message
 
 
-async def test_another_version_in_an_answer_asks_for_a_new_description():
+async def test_another_version_in_an_answer_calls_for_a_new_description():
     """The worker is described again: it may have been updated behind its address."""
     versions = ["1"]
 
@@ -222,9 +222,9 @@ async def test_another_version_in_an_answer_asks_for_a_new_description():
     async def review(request, context):
         return answer(allow=pb.Allow(), version=versions[-1])
 
-    async with relaying({"describe": describe, "review": review}) as asking:
-        before = await asking.consumer_description()
+    async with relaying({"describe": describe, "review": review}) as calling:
+        before = await calling.consumer_description()
         versions.append("2")
-        assert (await asking.ask()).version == "2"
-        await until(lambda: asking.relaying.consumer_description != before)
-        assert pb.DescribeResponse.FromString(asking.relaying.consumer_description.description).version == "2"
+        assert (await calling.call()).version == "2"
+        await until(lambda: calling.relaying.consumer_description != before)
+        assert pb.DescribeResponse.FromString(calling.relaying.consumer_description.description).version == "2"

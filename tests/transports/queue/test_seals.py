@@ -25,27 +25,27 @@ def seals(tmp_path_factory):
 
 @pytest.mark.property
 @given(content=st.binary(max_size=200), place=st.tuples(STREAMS, LANES, GATEWAYS, IDENTITIES))
-def test_an_ask_opens_where_it_was_sealed(seals, content, place):
+def test_an_call_opens_where_it_was_sealed(seals, content, place):
     """What goes in comes out."""
     stream, lane, gateway, identity = place
-    sealed = seals[stream].seal_ask(lane, gateway, identity, content)
-    assert seals[stream].open_ask(lane, gateway, identity, sealed) == content
+    sealed = seals[stream].seal_call(lane, gateway, identity, content)
+    assert seals[stream].open_call(lane, gateway, identity, sealed) == content
 
 
 @pytest.mark.property
 @given(
     places=st.tuples(st.tuples(STREAMS, LANES, GATEWAYS, IDENTITIES), st.tuples(STREAMS, LANES, GATEWAYS, IDENTITIES)),
 )
-def test_an_ask_that_is_moved_does_not_open(seals, places):
+def test_an_call_that_is_moved_does_not_open(seals, places):
     """Another stream, lane, gateway, id or deadline: any one of them is enough."""
     (stream, lane, gateway, identity), there = places
-    sealed = seals[stream].seal_ask(lane, gateway, identity, b"x")
-    opened = seals[there[0]].open_ask(*there[1:], sealed)
+    sealed = seals[stream].seal_call(lane, gateway, identity, b"x")
+    opened = seals[there[0]].open_call(*there[1:], sealed)
     assert (opened is not None) == (places[0] == there)
 
 
 def test_what_goes_one_way_cannot_be_shown_as_what_goes_another(seals):
-    """Asks, replies and presences have keys of their own, even under equal names."""
+    """Calls, replies and presences have keys of their own, even under equal names."""
     one = seals["one"]
     replies, presence = one.seal_replies("c" * 32, b"x"), one.seal_presence("c" * 32, b"x")
     assert one.open_presence("c" * 32, replies) is None

@@ -25,8 +25,8 @@ def patient(monkeypatch):
 
 
 async def is_answered(made):
-    """Whether an ask is: where Redis has little time, one may still fail because this machine has stood still."""
-    return isinstance(await made.ask(), Allow)
+    """Whether a call is: where Redis has little time, one may still fail because this machine has stood still."""
+    return isinstance(await made.call(), Allow)
 
 
 async def in_thread(work, *arguments):
@@ -43,29 +43,29 @@ async def restart(server, *, empty):
 
 
 @pytest.mark.parametrize("empty", [False, True], ids=["with its data", "empty"])
-async def test_open_asks_outlive_a_restart(redis, queue, key_file, empty):
-    """Asks that are open when Redis is killed are answered after it is back; what is asked afterwards, too."""
+async def test_open_calls_outlive_a_restart(redis, queue, key_file, empty):
+    """Calls that are open when Redis is killed are answered after it is back; what is called afterwards, too."""
     judge = Judge(holds=True)
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         waiting = [made.put(b'{"number":%d}' % number) for number in range(20)]
-        await until(lambda: len(judge.asked) == 20)
+        await until(lambda: len(judge.called) == 20)
         await restart(redis, empty=empty)
         judge.holds = False
-        for asked in tuple(judge.asked):
-            asked.answer()
+        for called in tuple(judge.called):
+            called.answer()
         assert {type(await each.answer()) for each in waiting} == {Allow}
         await until(lambda: made.worker.why == "")
-        assert isinstance(await made.ask(), Allow)
+        assert isinstance(await made.call(), Allow)
         await until(queue.is_empty)
         assert made.events["redis_lost"]
-    # Whoever answered: the worker was asked once about each, for its bridge remembers.
+    # Whoever answered: the worker was called once about each, for its bridge remembers.
     documents = [each for each in judge.documents if each != b"{}"]
     assert sorted(documents) == sorted(b'{"number":%d}' % number for number in range(20))
 
 
 async def test_what_nobody_had_taken_is_put_again_when_redis_comes_back_empty(redis, queue, key_file):
-    """An ask that waits in a lane outlives the loss of all data, under its own id."""
+    """A call that waits in a lane outlives the loss of all data, under its own id."""
     async with consuming(queue) as consumer, gateway(redis, key_file) as made:
         await made.met()
         await consumer.die()
@@ -105,7 +105,7 @@ async def test_a_server_that_numbers_replies_lower(redis, queue, key_file):
             pipeline.client_kill_filter(_type="normal", skipme=True)
             await pipeline.execute()
         await until(lambda: made.events["redis_lost"])
-        assert isinstance(await made.ask(), Allow)
+        assert isinstance(await made.call(), Allow)
 
 
 async def test_a_policy_with_side_effects_is_never_put_twice(redis, queue, key_file):
@@ -125,15 +125,15 @@ async def test_a_policy_with_side_effects_is_never_put_twice(redis, queue, key_f
 
 
 async def test_a_redis_that_is_gone_is_unavailable_at_once(redis, queue, key_file):
-    """After ``queue_redis_seconds`` asks fail at once and say so; before it they wait as long, and no longer."""
+    """After ``queue_redis_seconds`` calls fail at once and say so; before it they wait as long, and no longer."""
     async with consuming(queue), gateway(redis, key_file, queue_redis_seconds=0.3) as made:
         await made.met()
         redis.kill()
-        failure = await made.ask(seconds=3600)
+        failure = await made.call(seconds=3600)
         assert failure.reason is Reason.WORKER_UNAVAILABLE
         assert "Redis is away" in failure.message
         await until(lambda: made.worker._exchange.link.is_away(0.3))
-        await made.ask(seconds=3600)
+        await made.call(seconds=3600)
         assert "Redis is away" in made.worker.why
         await in_thread(redis.start)
         await until(lambda: made.worker.why == "")
@@ -141,7 +141,7 @@ async def test_a_redis_that_is_gone_is_unavailable_at_once(redis, queue, key_fil
         await until(lambda: is_answered(made))
 
 
-async def test_asks_that_redis_comes_back_for(redis, queue, key_file):
+async def test_calls_that_redis_comes_back_for(redis, queue, key_file):
     """The session is new, and what has waited for it is not written yet: it does not fail because it has waited."""
     async with consuming(queue), gateway(redis, key_file) as made:
         await made.met()
@@ -149,18 +149,18 @@ async def test_asks_that_redis_comes_back_for(redis, queue, key_file):
         redis.kill()
         await until(lambda: not talks.link.is_up)
         waiting = made.put()
-        (ask,) = talks.open
+        (call,) = talks.open
         # So that it is not yet late while Redis is started, however long that takes.
-        ask.since += 3600
+        call.since += 3600
         await in_thread(redis.start)
         await until(lambda: talks.link.is_up or waiting.answers)
-        ask.since -= 7200
+        call.since -= 7200
         talks._sweep()
         assert isinstance(await waiting.answer(), Allow)
 
 
 async def test_a_redis_that_was_never_there(key_file):
-    """A gateway that starts before its Redis says so, and asks as soon as both are there."""
+    """A gateway that starts before its Redis says so, and calls as soon as both are there."""
     async with gateway(f"redis://127.0.0.1:{servers.free_port()}", key_file, queue_redis_seconds=0.3) as made:
         waiting = made.put(seconds=3600)
         failure = await waiting.answer()
@@ -170,12 +170,12 @@ async def test_a_redis_that_was_never_there(key_file):
 
 
 async def test_a_paused_redis_costs_no_more_than_its_time(redis, queue, key_file):
-    """One that keeps connections and says nothing: asks fail after ``queue_redis_seconds``; later ones go through."""
+    """One that keeps connections and says nothing: calls fail after ``queue_redis_seconds``; later ones go through."""
     async with consuming(queue), gateway(redis, key_file, queue_redis_seconds=0.5) as made:
         await made.met()
         redis.pause()
         try:
-            failure = await made.ask(seconds=3600)
+            failure = await made.call(seconds=3600)
             assert failure.reason is Reason.WORKER_UNAVAILABLE
         finally:
             redis.resume()
@@ -184,7 +184,7 @@ async def test_a_paused_redis_costs_no_more_than_its_time(redis, queue, key_file
 
 
 async def test_side_effects_of_which_nobody_knows_whether_redis_took_them(redis, queue, key_file, monkeypatch):
-    """The answer to the write was lost, and Redis is away for longer than asks wait for it: the effect may still come,
+    """The answer to the write was lost, and Redis is away for longer than calls wait for it: the effect may still come,
     so its answer is waited for.
     """
     # Behind a look that Redis does not answer, it would not be written at all.
@@ -204,21 +204,21 @@ async def test_side_effects_of_which_nobody_knows_whether_redis_took_them(redis,
 
 
 async def test_a_full_redis_is_overload(redis, queue, key_file):
-    """OVERLOADED, and what to do; with room again, asks go through."""
+    """OVERLOADED, and what to do; with room again, calls go through."""
     async with consuming(queue), gateway(redis, key_file) as made:
         await made.met()
         await queue.client.config_set("maxmemory", 1)
         try:
-            failure = await made.ask()
+            failure = await made.call()
         finally:
             await queue.client.config_set("maxmemory", 0)
         assert failure.reason is Reason.OVERLOADED
         assert "Redis has no room" in failure.message
-        assert isinstance(await made.ask(), Allow)
+        assert isinstance(await made.call(), Allow)
 
 
 async def test_a_failover_loses_nothing_that_may_be_repeated(tmp_path, key_file):
-    """The master dies, Sentinels make its replica the master: open asks are put to it, and answered."""
+    """The master dies, Sentinels make its replica the master: open calls are put to it, and answered."""
     with servers.sentinels(tmp_path) as (master, _replica, watchers):
         hosts = ",".join(f"127.0.0.1:{watcher.port}" for watcher in watchers)
         url = f"redis+sentinel://{hosts}/main"
@@ -228,10 +228,10 @@ async def test_a_failover_loses_nothing_that_may_be_repeated(tmp_path, key_file)
         async with consuming(queue, judge), gateway(url, key_file) as made:
             await made.met()
             waiting = [made.put(b'{"number":%d}' % number, seconds=55.0) for number in range(5)]
-            await until(lambda: len(judge.asked) == 5)
+            await until(lambda: len(judge.called) == 5)
             master.kill()
             judge.holds = False
-            for asked in tuple(judge.asked):
-                asked.answer()
+            for called in tuple(judge.called):
+                called.answer()
             assert {type(await each.answer()) for each in waiting} == {Allow}
         await queue.client.aclose()

@@ -38,8 +38,8 @@ def seals(tmp_path_factory):
 
 
 def entry(seals, content, *, deadline=NOW, **changed):
-    """The fields of an ask's entry."""
-    sealed = seals.seal_ask(LANE, GATEWAY, (ID, deadline), content)
+    """The fields of a call's entry."""
+    sealed = seals.seal_call(LANE, GATEWAY, (ID, deadline), content)
     return {b"d": b"%d" % deadline, b"g": GATEWAY.encode(), b"i": ID, b"m": sealed} | changed
 
 
@@ -50,11 +50,11 @@ def entry(seals, content, *, deadline=NOW, **changed):
     names=st.tuples(st.text(max_size=300), st.text(max_size=50), st.text(max_size=60)),
     cancellable=st.booleans(),
 )
-def test_a_request_is_what_was_asked(seals, document, settings, names, cancellable):
+def test_a_request_is_what_was_called(seals, document, settings, names, cancellable):
     """Put together of parts, it is the message that protobuf would have made."""
     name, uid, traceparent = names
     about = policy("one", phase=Phase.MUTATING, policy=name, settings=settings)
-    asked = PolicyCall(
+    called = PolicyCall(
         id=1,
         policy=about,
         document=hashed(document),
@@ -63,11 +63,11 @@ def test_a_request_is_what_was_asked(seals, document, settings, names, cancellab
         cancellable=cancellable,
         traceparent=traceparent,
     )
-    question = read_question(seals, LANE, entry(seals, Requests().of(asked)))
-    expected = pb.Ask(
+    question = read_question(seals, LANE, entry(seals, Requests().of(called)))
+    expected = pb.PolicyCall(
         policy=name, phase=pb.PHASE_MUTATING, settings=settings, document=document, uid=uid, traceparent=traceparent
     )
-    assert question.request == q.Request(ask=expected, once=not cancellable)
+    assert question.request == q.Request(call=expected, once=not cancellable)
     assert (question.gateway, question.id, question.deadline) == (GATEWAY, ID, NOW)
 
 
@@ -80,8 +80,8 @@ def test_policies_of_one_review_and_reviews_of_one_policy_are_not_mixed_up():
         for document in documents:
             for about in policies:
                 for uid in ("u", "v"):
-                    asked = PolicyCall(id=1, policy=about, document=document, deadline=1.0, uid=uid, cancellable=True)
-                    found = q.Request.FromString(requests.of(asked)).ask
+                    called = PolicyCall(id=1, policy=about, document=document, deadline=1.0, uid=uid, cancellable=True)
+                    found = q.Request.FromString(requests.of(called)).call
                     assert (found.policy, found.document, found.uid) == (about.policy, document.content, uid)
 
 
@@ -90,7 +90,7 @@ def test_policies_of_one_review_and_reviews_of_one_policy_are_not_mixed_up():
     changed=st.dictionaries(st.sampled_from([b"d", b"g", b"i", b"m"]), st.binary(max_size=40), min_size=1),
     missing=st.sets(st.sampled_from([b"d", b"g", b"i", b"m"])),
 )
-def test_an_entry_that_somebody_changed_asks_nothing(seals, changed, missing):
+def test_an_entry_that_somebody_changed_calls_nothing(seals, changed, missing):
     """Whatever is put in the place of a field, or left out."""
     good = entry(seals, settings_request("p", b"{}"))
     fields = {name: value for name, value in (good | changed).items() if name not in missing}
@@ -99,7 +99,7 @@ def test_an_entry_that_somebody_changed_asks_nothing(seals, changed, missing):
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", q.Request(once=True).SerializeToString()])
-def test_a_sealed_entry_without_a_question_asks_nothing(seals, content):
+def test_a_sealed_entry_without_a_question_calls_nothing(seals, content):
     """Who has the key may be of another version."""
     assert read_question(seals, LANE, entry(seals, content)) is None
 
@@ -173,6 +173,6 @@ def test_claims_part_lanes():
 def test_all_names_of_a_queue_are_in_one_slot_of_a_cluster():
     """The part in braces is hashed, and it is the same in all of them."""
     names = Names("team-a:labels")
-    for name in (names.workers, names.asks(LANE), names.replies(GATEWAY)):
+    for name in (names.workers, names.calls(LANE), names.replies(GATEWAY)):
         assert name.startswith("{team-a:labels}:")
         assert name.count("{") == name.count("}") == 1

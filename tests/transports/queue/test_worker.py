@@ -1,4 +1,4 @@
-"""A worker behind a queue is asked as every other one is, by way of Redis and whoever takes from there."""
+"""A worker behind a queue is called as every other one is, by way of Redis and whoever takes from there."""
 
 import asyncio
 
@@ -27,8 +27,8 @@ def described(version="2", **fields):
 READS_LABELS = pb.Claim(pointers=pb.Claim.Pointers(pointers=["/object/metadata/labels"]))
 
 
-async def test_asks_are_answered_and_leave_nothing_behind(redis, queue, key_file):
-    """A hundred asks at once all have their answer; then nothing is in the lane, pending, or among the replies."""
+async def test_calls_are_answered_and_leave_nothing_behind(redis, queue, key_file):
+    """A hundred calls at once all have their answer; then nothing is in the lane, pending, or among the replies."""
     async with consuming(queue) as consumer, gateway(redis, key_file) as made:
         await made.met()
         waiting = [made.put(b'{"number":%d}' % number) for number in range(100)]
@@ -37,7 +37,7 @@ async def test_asks_are_answered_and_leave_nothing_behind(redis, queue, key_file
         await until(queue.is_empty)
         replies = [name async for name in queue.client.scan_iter("{test}:replies:*")]
         assert len(replies) == 1
-        await made.ask()
+        await made.call()
 
         async def trimmed():
             return await queue.client.xlen(replies[0]) == 0
@@ -77,7 +77,7 @@ async def test_settings_are_judged_by_somebody_of_the_lane(redis, queue, key_fil
         (lane,) = made.worker.all_with(made.worker.live[0])
         said = await lane.validate_settings("p", b'{"a":1}')
         assert said.errors[0].message == "no"
-        assert judge.asked[-1].settings == b'{"a":1}'
+        assert judge.called[-1].settings == b'{"a":1}'
         judge.settings = q.Error(reason="WORKER_UNAVAILABLE", message="it is away")
         with pytest.raises(WorkerError, match="it is away"):
             await lane.validate_settings("p", b"{}")
@@ -91,8 +91,8 @@ async def test_a_question_goes_to_those_who_claim_what_it_was_made_for(redis, qu
         await made.met(2)
         fits = {each.message.version: frozenset((each,)) for each in made.worker.live}
         for number in range(10):
-            await made.ask(b'{"old":%d}' % number, fits=fits["1"])
-            await made.ask(b'{"new":%d}' % number, fits=fits["2"])
+            await made.call(b'{"old":%d}' % number, fits=fits["1"])
+            await made.call(b'{"new":%d}' % number, fits=fits["2"])
         assert all(b"old" in each for each in old.documents)
         assert all(b"new" in each for each in new.documents)
         assert (len(old.documents), len(new.documents)) == (10, 10)
@@ -105,7 +105,7 @@ async def test_nobody_with_that_version_is_a_failure_at_once(redis, queue, key_f
         gone = frozenset(made.worker.live)
         consumer.judge.become(consumer_description(described()))
         await until(lambda: made.worker.live and made.worker.live[0] not in gone)
-        failure = await made.ask(fits=gone)
+        failure = await made.call(fits=gone)
         assert failure.reason is Reason.WORKER_UNAVAILABLE
         assert "as it was described" in failure.message
 
@@ -113,64 +113,64 @@ async def test_nobody_with_that_version_is_a_failure_at_once(redis, queue, key_f
 async def test_without_a_bridge_it_is_unavailable_at_once(redis, key_file):
     """Nobody is there: the failure says what to start."""
     async with gateway(redis, key_file) as made:
-        failure = await made.ask(seconds=3600)
+        failure = await made.call(seconds=3600)
         assert failure.reason is Reason.WORKER_UNAVAILABLE
         assert "no bridge takes asks" in failure.message
         assert failure.message.count("\n") == 0
 
 
-async def test_an_ask_ends_at_its_deadline(redis, queue, key_file):
-    """A worker that says nothing costs the ask its time, and leaves nothing in the queue."""
+async def test_an_call_ends_at_its_deadline(redis, queue, key_file):
+    """A worker that says nothing costs the call its time, and leaves nothing in the queue."""
     async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
-        failure = await made.ask(seconds=1.0)
+        failure = await made.call(seconds=1.0)
         assert failure.reason is Reason.WORKER_TIMEOUT
         assert made.events["expired"] == 1
         # None, where its bridge came to it too late.
-        for asked in consumer.judge.asked:
-            asked.answer()
+        for called in consumer.judge.called:
+            called.answer()
         await until(queue.is_empty)
 
 
-async def test_a_cancelled_ask_is_not_answered(redis, queue, key_file):
+async def test_a_cancelled_call_is_not_answered(redis, queue, key_file):
     """Nobody hears of it; one that nobody has taken yet is taken out."""
     async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put()
-        await until(lambda: consumer.judge.asked)
+        await until(lambda: consumer.judge.called)
         waiting.cancel()
         at_once = made.put()
         at_once.cancel()
-        consumer.judge.asked[0].answer()
+        consumer.judge.called[0].answer()
         await until(queue.is_empty)
         await asyncio.wait_for(made.worker.idle(), WAIT_SECONDS)
         assert waiting.answers == at_once.answers == []
-        assert len(consumer.judge.asked) == 1
+        assert len(consumer.judge.called) == 1
 
 
 async def test_a_policy_with_side_effects_is_not_taken_back(redis, queue, key_file):
-    """Its cancel silences it, and the worker is asked all the same; until then the worker is not idle."""
+    """Its cancel silences it, and the worker is called all the same; until then the worker is not idle."""
     async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put(once=True)
         waiting.cancel()
-        await until(lambda: consumer.judge.asked)
-        assert consumer.judge.asked[0].once
+        await until(lambda: consumer.judge.called)
+        assert consumer.judge.called[0].once
         idle = asyncio.create_task(made.worker.idle())
         assert not idle.done()
-        consumer.judge.asked[0].answer()
+        consumer.judge.called[0].answer()
         await asyncio.wait_for(idle, WAIT_SECONDS)
         assert waiting.answers == []
 
 
 async def test_a_bridges_error_is_a_failure_with_its_reason(redis, queue, key_file):
-    """What went wrong between bridge and worker is told as if the gateway had asked; not every reason may be given."""
+    """What went wrong between bridge and worker is told as if the gateway had called; not every reason may be given."""
     async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
         for said, reason in (("WORKER_UNAVAILABLE", Reason.WORKER_UNAVAILABLE), ("DENIED", Reason.WORKER_FAILURE)):
             waiting = made.put()
-            await until(lambda: len(consumer.judge.asked) > 0)
-            consumer.judge.asked.pop().answer(q.Error(reason=said, message="broken\nhere"))
+            await until(lambda: len(consumer.judge.called) > 0)
+            consumer.judge.called.pop().answer(q.Error(reason=said, message="broken\nhere"))
             failure = await waiting.answer()
             assert isinstance(failure, Failure)
             assert failure.reason is reason
@@ -192,12 +192,12 @@ async def test_a_document_of_the_largest_size(redis, queue, key_file):
     async with consuming(queue) as consumer, gateway(redis, key_file, queue_redis_seconds=20.0) as made:
         await made.met()
         document = b'{"a":"%s"}' % (b"x" * 20_000_000)
-        assert isinstance(await made.ask(document), Allow)
+        assert isinstance(await made.call(document), Allow)
         assert consumer.judge.documents == [document]
 
 
 async def test_keys_can_be_replaced(redis, queue, key_file):
-    """New keys are taken up while both sides run, without a failed ask."""
+    """New keys are taken up while both sides run, without a failed call."""
     async with consuming(queue), gateway(redis, key_file) as made:
         await made.met()
         first = key_file.read_text()
@@ -213,22 +213,22 @@ async def test_keys_can_be_replaced(redis, queue, key_file):
 
 
 async def test_a_missing_key_file_is_said_until_it_is_there(redis, queue, key_file):
-    """CONFIGURATION, with the file's name; as soon as the file is there, asks go through."""
+    """CONFIGURATION, with the file's name; as soon as the file is there, calls go through."""
     content = key_file.read_text()
     async with consuming(queue):
         key_file.unlink()
         async with gateway(redis, key_file) as made:
-            failure = await made.ask()
+            failure = await made.call()
             assert failure.reason is Reason.CONFIGURATION
             assert str(key_file) in failure.message
             assert str(key_file) in made.worker.why
             key_file.write_text(content)
             await made.met()
-            assert isinstance(await made.ask(), Allow)
+            assert isinstance(await made.call(), Allow)
 
 
 async def test_a_bridge_with_another_key_file_is_told_from_none(redis, key_file, tmp_path, monkeypatch):
-    """Asks fail with what to compare, and this gateway's fingerprints; when that bridge has died, nobody is there."""
+    """Calls fail with what to compare, and this gateway's fingerprints; when that bridge has died, nobody is there."""
     monkeypatch.setattr(monitor, "GONE_MS", 300)
     other = tmp_path / "other-keys"
     other.write_text("/" * 42 + "8=\n")
@@ -237,7 +237,7 @@ async def test_a_bridge_with_another_key_file_is_told_from_none(redis, key_file,
         await until(lambda: "no bridge takes asks from it" in made.worker.why)
         async with consuming(strange):
             await until(lambda: "its key file is another one" in made.worker.why)
-            failure = await made.ask()
+            failure = await made.call()
             assert failure.reason is Reason.WORKER_UNAVAILABLE
             assert "its key file is another one" in failure.message
             (ours,), (theirs,) = made.worker._seals.fingerprints, strange.seals.fingerprints
@@ -250,13 +250,13 @@ async def test_a_bridge_with_another_key_file_is_told_from_none(redis, key_file,
 async def test_where_nobody_is_the_bridges_own_words_are_named(redis, key_file):
     """The queue, the key file or the worker behind the bridge: its /readyz and log say which."""
     async with gateway(redis, key_file) as made:
-        failure = await made.ask()
+        failure = await made.call()
         assert failure.reason is Reason.WORKER_UNAVAILABLE
         assert all(word in failure.message for word in ("--queue", "--key-file", "worker is away", "/readyz"))
 
 
 async def test_a_lost_redis_is_told_by_the_name_of_the_queue(redis, key_file, log):
-    """And not asked whether it wants TLS: it has worked without."""
+    """And not called whether it wants TLS: it has worked without."""
     async with consuming(Queue(redis.url, key_file)), gateway(redis, key_file) as made:
         await made.met()
         await asyncio.to_thread(redis.kill)

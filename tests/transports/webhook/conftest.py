@@ -7,7 +7,7 @@ import uvloop
 
 from gateway.policies.workers.targets import WebhookTarget
 from tests.authorities import Authority
-from tests.transports.webhook.asking import policy_caller
+from tests.transports.webhook.caller import policy_caller
 from tests.transports.webhook.servers import NAME, Hook, allows, served, server_context
 
 
@@ -30,7 +30,7 @@ def pair(authority, tmp_path_factory):
 
 @pytest.fixture
 def calling(authority, pair):
-    """``async with calling(script) as (hook, asking)``: a webhook at 127.0.0.1, and a worker that asks it."""
+    """``async with calling(script) as (hook, calling)``: a webhook at 127.0.0.1, and a worker that calls it."""
 
     @asynccontextmanager
     async def call(script=allows, *, context=None, access=None, versions=("v1",), path="/judge", **limits):
@@ -38,7 +38,7 @@ def calling(authority, pair):
             target = WebhookTarget(
                 url=f"https://127.0.0.1:{hook.port}{path}", ca_bundle=authority.pem, review_versions=versions
             )
-            async with policy_caller(target, access=access, **limits) as asking:
-                yield hook, asking
+            async with policy_caller(target, access=access, **limits) as caller:
+                yield hook, caller
 
     return call

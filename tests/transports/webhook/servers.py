@@ -40,9 +40,9 @@ class Got:
 
 def review(got, **response):
     """An AdmissionReview that answers what was got: it allows, unless ``response`` says otherwise."""
-    asked = got.review
+    called = got.review
     answer = {"uid": got.uid, "allowed": True} | response
-    return json.dumps({"apiVersion": asked["apiVersion"], "kind": "AdmissionReview", "response": answer}).encode()
+    return json.dumps({"apiVersion": called["apiVersion"], "kind": "AdmissionReview", "response": answer}).encode()
 
 
 def http(status=200, body=b"", **headers):

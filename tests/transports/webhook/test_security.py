@@ -14,7 +14,7 @@ from gateway.policies.workers.targets import ServiceReference, WebhookTarget
 from gateway.reasons import Reason
 from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
 from tests.authorities import DAY, Authority, now
-from tests.transports.webhook.asking import asked, eventually, policy_caller
+from tests.transports.webhook.caller import called, eventually, policy_caller
 from tests.transports.webhook.servers import NAME, Hook, handshaking, served, server_context
 
 QUICK = 0.01
@@ -22,7 +22,7 @@ CLIENTS = Authority("clients")
 
 
 def access(**user):
-    """Access as this user, whoever is asked."""
+    """Access as this user, whoever is called."""
     users = Users(named={"*": Credentials(**user)})
     return WebhookAccess(mutating=users, validating=users)
 
@@ -33,9 +33,9 @@ def client(subject="gateway"):
 
 
 async def answer_of(pair, bundle, tmp_path, host="127.0.0.1"):
-    """What comes of asking a webhook with this certificate."""
+    """What comes of calling a webhook with this certificate."""
     async with served(Hook(), server_context(*pair.write(tmp_path))) as hook:
-        return await asked({"url": f"https://{host}:{hook.port}", "ca_bundle": bundle})
+        return await called({"url": f"https://{host}:{hook.port}", "ca_bundle": bundle})
 
 
 # ------------------------------------------------------------------------------------------------ whom to believe
@@ -52,9 +52,9 @@ async def test_a_service_is_reached_where_resolve_says(authority, pair):
             ca_bundle=authority.pem,
         )
         resolved = WebhookAccess(resolved={(NAME, 8443): ("127.0.0.1", hook.port)})
-        async with policy_caller(target, access=resolved) as asking:
-            assert isinstance(await asking.ask(), Allow)
-            assert asking.worker.target == f"https://{NAME}:8443/v1/judge"
+        async with policy_caller(target, access=resolved) as caller:
+            assert isinstance(await caller.call(), Allow)
+            assert caller.worker.target == f"https://{NAME}:8443/v1/judge"
     assert named == [NAME]
     assert hook.got[0].header("Host") == f"{NAME}:8443"
     assert hook.got[0].target == "/v1/judge?timeout=30s"
@@ -74,15 +74,15 @@ async def test_without_a_bundle_the_systems_authorities_are_believed(authority, 
     monkeypatch.setenv("SSL_CERT_FILE", str(roots))
     async with (
         served(Hook(), server_context(*pair)) as hook,
-        policy_caller({"url": hook.url}, webhook_reload_seconds=QUICK) as asking,
+        policy_caller({"url": hook.url}, webhook_reload_seconds=QUICK) as caller,
     ):
-        assert (await asking.ask()).reason is Reason.WORKER_UNAVAILABLE
+        assert (await caller.call()).reason is Reason.WORKER_UNAVAILABLE
         roots.write_bytes(authority.pem)
-        await eventually(lambda: _allowed(asking))
+        await eventually(lambda: _allowed(caller))
 
 
-async def _allowed(asking, **fields):
-    return isinstance(await asking.ask(**fields), Allow)
+async def _allowed(caller, **fields):
+    return isinstance(await caller.call(**fields), Allow)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_an_old_version_of_tls_is_refused(authority, tmp_path):
         context.minimum_version = ssl.TLSVersion.TLSv1
         context.maximum_version = ssl.TLSVersion.TLSv1_1
     with handshaking(context) as port:
-        answer = await asked({"url": f"https://127.0.0.1:{port}", "ca_bundle": authority.pem})
+        answer = await called({"url": f"https://127.0.0.1:{port}", "ca_bundle": authority.pem})
     assert answer.reason is Reason.WORKER_UNAVAILABLE
     assert "TLS 1.2 or newer" in answer.hint
 
@@ -133,13 +133,13 @@ async def test_tls_1_2_and_http_1_1_are_spoken(authority, tmp_path):
     context = server_context(*authority.issue("127.0.0.1").write(tmp_path), alpn=("h2", "http/1.1"))
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     async with served(Hook(), context) as hook:
-        assert isinstance(await asked({"url": hook.url, "ca_bundle": authority.pem}), Allow)
+        assert isinstance(await called({"url": hook.url, "ca_bundle": authority.pem}), Allow)
 
 
 @pytest.mark.parametrize("bundle", [b"what?", b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"])
 async def test_a_bundle_that_is_none_is_a_mistake_of_the_configuration(bundle):
-    """The worker is made, and each ask says why it cannot be called."""
-    answer = await asked({"url": "https://127.0.0.1:1", "ca_bundle": bundle})
+    """The worker is made, and each call says why it cannot be called."""
+    answer = await called({"url": "https://127.0.0.1:1", "ca_bundle": bundle})
     assert answer.reason is Reason.CONFIGURATION
     assert (
         "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block"
@@ -153,9 +153,9 @@ async def test_a_bundle_that_is_none_is_a_mistake_of_the_configuration(bundle):
 async def test_without_credentials_nothing_is_sent(authority, pair):
     """Not even to a webhook that asks for a certificate; the failure says what to do."""
     async with served(Hook(), server_context(*pair)) as hook:
-        await asked({"url": hook.url, "ca_bundle": authority.pem})
+        await called({"url": hook.url, "ca_bundle": authority.pem})
     async with served(Hook(), server_context(*pair, client_ca=CLIENTS.pem)) as strict:
-        answer = await asked({"url": strict.url, "ca_bundle": authority.pem})
+        answer = await called({"url": strict.url, "ca_bundle": authority.pem})
     assert (hook.got[0].header("Authorization"), hook.got[0].subject) == (None, "")
     assert not strict.got
     assert answer.reason is Reason.WORKER_UNAVAILABLE
@@ -173,7 +173,7 @@ async def test_a_client_certificate_is_shown(authority, pair, tmp_path, inline):
         else {"certificate_file": cert_file, "key_file": key_file}
     )
     async with served(Hook(), server_context(*pair, client_ca=CLIENTS.pem)) as hook:
-        answer = await asked({"url": hook.url, "ca_bundle": authority.pem}, access=access(**user))
+        answer = await called({"url": hook.url, "ca_bundle": authority.pem}, access=access(**user))
     assert isinstance(answer, Allow)
     assert hook.got[0].subject == "gateway"
 
@@ -194,7 +194,7 @@ async def test_a_client_certificate_that_is_not_taken(authority, pair, version, 
     context.maximum_version = version
     with handshaking(context) as port:
         target = {"url": f"https://127.0.0.1:{port}", "ca_bundle": authority.pem}
-        answer = await asked(target, access=user)
+        answer = await called(target, access=user)
     assert answer.reason is Reason.WORKER_UNAVAILABLE
     assert hint in answer.hint
     assert re.search(f"remote error: tls: {alert}$|connection reset by peer$|EOF$", answer.message)
@@ -203,7 +203,7 @@ async def test_a_client_certificate_that_is_not_taken(authority, pair, version, 
 async def test_a_token_is_sent(authority, pair):
     """As bearer token."""
     async with served(Hook(), server_context(*pair)) as hook:
-        await asked({"url": hook.url, "ca_bundle": authority.pem}, access=access(token="svc-bearer-token-123"))
+        await called({"url": hook.url, "ca_bundle": authority.pem}, access=access(token="svc-bearer-token-123"))
     assert hook.got[0].header("Authorization") == "Bearer svc-bearer-token-123"
     names = [name for name, _ in hook.got[0].headers]
     assert names == [
@@ -221,7 +221,7 @@ async def test_basic_authentication_is_utf_8(authority, pair):
     """With a colon and an umlaut in the password, as kube-apiserver sends it."""
     user = access(username="hookuser", password="p:s+w\u00f6rd")
     async with served(Hook(), server_context(*pair)) as hook:
-        await asked({"url": hook.url, "ca_bundle": authority.pem}, access=user)
+        await called({"url": hook.url, "ca_bundle": authority.pem}, access=user)
     expected = base64.b64encode("hookuser:p:s+w\u00f6rd".encode()).decode()
     assert hook.got[0].header("Authorization") == f"Basic {expected}"
 
@@ -234,10 +234,10 @@ async def test_the_two_phases_may_have_different_credentials(authority, pair):
     )
     async with (
         served(Hook(), server_context(*pair)) as hook,
-        policy_caller({"url": hook.url, "ca_bundle": authority.pem}, access=both) as asking,
+        policy_caller({"url": hook.url, "ca_bundle": authority.pem}, access=both) as caller,
     ):
         for phase in (Phase.MUTATING, Phase.VALIDATING, Phase.MUTATING):
-            await asking.ask(phase=phase)
+            await caller.call(phase=phase)
     assert [got.header("Authorization") for got in hook.got] == [
         "Bearer mutates",
         "Bearer validates",
@@ -255,15 +255,15 @@ async def test_a_client_certificate_that_is_renewed_is_shown_by_new_connections(
     user = access(certificate_file=cert_file, key_file=key_file)
     async with served(Hook(), server_context(*pair, client_ca=CLIENTS.pem)) as hook:
         target = {"url": hook.url, "ca_bundle": authority.pem}
-        async with policy_caller(target, access=user, webhook_reload_seconds=QUICK) as asking:
-            assert await _allowed(asking)
+        async with policy_caller(target, access=user, webhook_reload_seconds=QUICK) as caller:
+            assert await _allowed(caller)
             client("second").write(tmp_path)
-            await eventually(lambda: _shown(asking, hook, "second"))
+            await eventually(lambda: _shown(caller, hook, "second"))
     assert hook.got[0].subject == "first"
 
 
-async def _shown(asking, hook, subject):
-    assert isinstance(await asking.ask(), Allow)
+async def _shown(caller, hook, subject):
+    assert isinstance(await caller.call(), Allow)
     return hook.got[-1].subject == subject
 
 
@@ -274,14 +274,14 @@ async def test_a_broken_renewal_leaves_what_was_there(authority, pair, tmp_path)
     user = access(certificate_file=cert_file, key_file=key_file)
     async with served(Hook(), server_context(*pair, client_ca=CLIENTS.pem)) as hook:
         target = {"url": hook.url, "ca_bundle": authority.pem}
-        async with policy_caller(target, access=user, webhook_reload_seconds=QUICK) as asking:
-            assert await _allowed(asking)
+        async with policy_caller(target, access=user, webhook_reload_seconds=QUICK) as caller:
+            assert await _allowed(caller)
             for content in (second.key, second.key[:20], b""):
                 (tmp_path / "tls.key").write_bytes(content)
                 for _ in range(5):
-                    assert await _shown(asking, hook, "first")
+                    assert await _shown(caller, hook, "first")
             second.write(tmp_path)
-            await eventually(lambda: _shown(asking, hook, "second"))
+            await eventually(lambda: _shown(caller, hook, "second"))
 
 
 @pytest.mark.parametrize(
@@ -294,8 +294,8 @@ async def test_a_broken_renewal_leaves_what_was_there(authority, pair, tmp_path)
         {"key_file": "empty"},
     ],
 )
-async def test_files_that_cannot_be_used_fail_the_asks_until_they_can(authority, pair, tmp_path, broken):
-    """The worker is made, its asks say which file it is, and it recovers by itself."""
+async def test_files_that_cannot_be_used_fail_the_calls_until_they_can(authority, pair, tmp_path, broken):
+    """The worker is made, its calls say which file it is, and it recovers by itself."""
     mine = client()
     cert_file, key_file = mine.write(tmp_path)
     (tmp_path / "empty").write_bytes(b"\n")
@@ -305,13 +305,13 @@ async def test_files_that_cannot_be_used_fail_the_asks_until_they_can(authority,
     files = {"certificate_file": cert_file, "key_file": key_file} | {label: str(path)}
     async with served(Hook(), server_context(*pair, client_ca=CLIENTS.pem)) as hook:
         target = {"url": hook.url, "ca_bundle": authority.pem}
-        async with policy_caller(target, access=access(**files), webhook_reload_seconds=QUICK) as asking:
-            answer = await asking.ask()
+        async with policy_caller(target, access=access(**files), webhook_reload_seconds=QUICK) as caller:
+            answer = await caller.call()
             assert answer.reason is Reason.CONFIGURATION
             assert label.split("_")[0] in answer.message.lower()
             assert not hook.got
             path.write_bytes(mine.key if label == "key_file" else b"token\n")
-            await eventually(lambda: _allowed(asking))
+            await eventually(lambda: _allowed(caller))
 
 
 async def test_a_token_file_is_read_again(authority, pair, tmp_path):
@@ -320,22 +320,22 @@ async def test_a_token_file_is_read_again(authority, pair, tmp_path):
     user = access(token="inline", token_file=str(file))
     async with served(Hook(), server_context(*pair)) as hook:
         target = {"url": hook.url, "ca_bundle": authority.pem}
-        async with policy_caller(target, access=user, webhook_reload_seconds=QUICK) as asking:
-            await asking.ask()
+        async with policy_caller(target, access=user, webhook_reload_seconds=QUICK) as caller:
+            await caller.call()
             assert hook.got[-1].header("Authorization") == "Bearer inline"
             for token in ("first", "second"):
                 file.write_text(f"{token}\n")
-                await eventually(partial(_authorized, asking, hook, f"Bearer {token}"))
+                await eventually(partial(_authorized, caller, hook, f"Bearer {token}"))
     assert hook.connections == 1
 
 
-async def _authorized(asking, hook, authorization):
-    await asking.ask()
+async def _authorized(caller, hook, authorization):
+    await caller.call()
     return hook.got[-1].header("Authorization") == authorization
 
 
-async def test_a_key_with_a_password_asks_nobody(authority, pair, tmp_path):
-    """Nobody is there to type it: the asks fail, and say so."""
+async def test_a_key_with_a_password_calls_nobody(authority, pair, tmp_path):
+    """Nobody is there to type it: the calls fail, and say so."""
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - of this test alone
 
     from tests.authorities import private_pem  # noqa: PLC0415 - as above
@@ -344,7 +344,7 @@ async def test_a_key_with_a_password_asks_nobody(authority, pair, tmp_path):
     mine = CLIENTS.issue(subject="gateway", key=key)
     user = access(certificate=mine.certificate, key=private_pem(key, b"secret"))
     async with served(Hook(), server_context(*pair)) as hook:
-        answer = await asked({"url": hook.url, "ca_bundle": authority.pem}, access=user)
+        answer = await called({"url": hook.url, "ca_bundle": authority.pem}, access=user)
     assert answer.reason is Reason.CONFIGURATION
     assert "protected by a password" in answer.message
     assert "PRIVATE KEY" not in answer.message
@@ -355,5 +355,5 @@ async def test_no_proxy_of_the_environment_is_used(calling, monkeypatch):
     """A call goes to the webhook itself."""
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    async with calling() as (_, asking):
-        assert isinstance(await asking.ask(), Allow)
+    async with calling() as (_, caller):
+        assert isinstance(await caller.call(), Allow)

@@ -14,8 +14,8 @@ def answering(arm, *names):
 
     def register(alter):
         @judging(*names)
-        def altered(outcome, ask, document, worker):
-            if ask.policy == "probe-answer" and arm in {"", json.loads(ask.settings or b"{}").get("arm")}:
+        def altered(outcome, call, document, worker):
+            if call.policy == "probe-answer" and arm in {"", json.loads(call.settings or b"{}").get("arm")}:
                 return alter(outcome, document)
             return None
 
@@ -82,80 +82,80 @@ def whole_seconds(outcome, document):
 
 
 @judging("answers.misuse")
-def misuse_changes(outcome, ask, document, worker):
-    return allow(json_patch=b"[]") if ask.policy == "probe-misuse" else None
+def misuse_changes(outcome, call, document, worker):
+    return allow(json_patch=b"[]") if call.policy == "probe-misuse" else None
 
 
 @judging("answers.panic")
-def panic_tells(outcome, ask, document, worker):
-    return failure("probe-panic: a secret that must not travel") if ask.policy == "probe-panic" else None
+def panic_tells(outcome, call, document, worker):
+    return failure("probe-panic: a secret that must not travel") if call.policy == "probe-panic" else None
 
 
 # --------------------------------------------------------------------------- documents and verdicts
 
 
 @judging("documents.bytes-as-they-came", "documents.bytes-on-the-stream")
-def written_again(outcome, ask, document, worker):
-    if outcome.HasField("deny") and ask.policy == "probe-echo":
+def written_again(outcome, call, document, worker):
+    if outcome.HasField("deny") and call.policy == "probe-echo":
         outcome.deny.message = json.dumps(json.loads(outcome.deny.message))
 
 
 @judging("documents.uid-is-told")
-def without_the_uid(outcome, ask, document, worker):
-    if ask.policy == "probe-echo":
+def without_the_uid(outcome, call, document, worker):
+    if call.policy == "probe-echo":
         outcome.audit_annotations["uid"] = ""
 
 
 @judging("documents.trace-context")
-def another_trace(outcome, ask, document, worker):
-    if ask.policy == "probe-echo":
+def another_trace(outcome, call, document, worker):
+    if call.policy == "probe-echo":
         outcome.audit_annotations["traceparent"] = "00-" + "1" * 32 + "-" + "2" * 16 + "-01"
 
 
 @judging("documents.trace-is-not-invented")
-def the_last_trace(outcome, ask, document, worker):
+def the_last_trace(outcome, call, document, worker):
     worker.trace = worker.now if len(worker.now) == 55 and "0" * 32 not in worker.now else worker.trace
-    if ask.policy == "probe-echo":
+    if call.policy == "probe-echo":
         outcome.audit_annotations["traceparent"] = worker.trace
 
 
 @judging("verdicts.well-formed")
-def a_key_with_a_slash(outcome, ask, document, worker):
+def a_key_with_a_slash(outcome, call, document, worker):
     outcome.audit_annotations["example.com/a"] = "1"
 
 
 @judging("verdicts.deterministic", "verdicts.deterministic-on-the-stream", "stream.equals-review")
-def counted(outcome, ask, document, worker):
+def counted(outcome, call, document, worker):
     worker.count += 1
     outcome.audit_annotations["count"] = str(worker.count)
 
 
 @judging("verdicts.changes-apply")
-def a_patch_to_nowhere(outcome, ask, document, worker):
+def a_patch_to_nowhere(outcome, call, document, worker):
     if outcome.allow.json_patch:
         outcome.allow.json_patch = b'[{"op":"add","path":"/no/where","value":1}]'
 
 
 @judging("verdicts.idempotent")
-def one_label_more_each_time(outcome, ask, document, worker):
-    if outcome.allow.json_patch or (ask.policy == "probe-label" and outcome.HasField("allow")):
+def one_label_more_each_time(outcome, call, document, worker):
+    if outcome.allow.json_patch or (call.policy == "probe-label" and outcome.HasField("allow")):
         worker.count += 1
         label = f"/metadata/labels/n{worker.count}"
         outcome.allow.json_patch = json.dumps([{"op": "add", "path": label, "value": "yes"}]).encode()
 
 
 @judging("verdicts.writes-within-claim")
-def outside_of_its_claim(outcome, ask, document, worker):
-    if ask.policy == "probe-label" and outcome.allow.json_patch:
+def outside_of_its_claim(outcome, call, document, worker):
+    if call.policy == "probe-label" and outcome.allow.json_patch:
         outcome.allow.json_patch = b'[{"op":"add","path":"/spec/priority","value":1}]'
 
 
 @judging("verdicts.inputs-within-claim")
-def more_than_it_claims(outcome, ask, document, worker):
-    if ask.policy == "plain" and document and b"jane@example.com" in document:
+def more_than_it_claims(outcome, call, document, worker):
+    if call.policy == "plain" and document and b"jane@example.com" in document:
         outcome.warnings.append("hello jane")
 
 
 @judging("verdicts.settings-are-accepted")
-def no_settings_are_good(outcome, ask, document, worker):
+def no_settings_are_good(outcome, call, document, worker):
     return failure("no settings are good", INVALID)

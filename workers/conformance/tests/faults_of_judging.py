@@ -229,16 +229,16 @@ class CountsValidations(Worker):
 
 
 def judging(*names):
-    """A worker whose outcomes are altered by a function of (outcome, ask, document, worker); None: as it was."""
+    """A worker whose outcomes are altered by a function of (outcome, call, document, worker); None: as it was."""
 
     def register(alter):
         class Judges(Worker):
             count, first, last, trace = 0, None, None, ""
 
-            async def judge(self, ask, document, trace=""):
-                outcome = await super().judge(ask, document, trace)
+            async def judge(self, call, document, trace=""):
+                outcome = await super().judge(call, document, trace)
                 self.now = trace
-                altered = alter(outcome, ask, document, self)
+                altered = alter(outcome, call, document, self)
                 return outcome if altered is None else altered
 
         return breaks(*names)(Judges)
@@ -247,77 +247,77 @@ def judging(*names):
 
 
 @judging("describe.versions-are-told", "describe.own-versions")
-def another_version(outcome, ask, document, worker):
+def another_version(outcome, call, document, worker):
     outcome.version = "0"
 
 
 @judging("expected.verdicts")
-def other_than_expected(outcome, ask, document, worker):
+def other_than_expected(outcome, call, document, worker):
     outcome.warnings.append("x")
 
 
 @judging("settings.review-agrees", "review.wrong-settings", "review.broken-settings")
-def settings_do_not_matter(outcome, ask, document, worker):
+def settings_do_not_matter(outcome, call, document, worker):
     return allow() if outcome.failure.reason == INVALID else None
 
 
 @judging("review.broken-settings")
-def without_a_reason(outcome, ask, document, worker):
+def without_a_reason(outcome, call, document, worker):
     outcome.failure.reason = 0 if outcome.HasField("failure") else outcome.failure.reason
 
 
 @judging("settings.kept-settings-are-told-apart")
-def the_first_settings(outcome, ask, document, worker):
+def the_first_settings(outcome, call, document, worker):
     worker.first = worker.first or list(outcome.warnings)
     outcome.warnings[:] = worker.first
 
 
 @judging("review.unknown-policy")
-def any_policy_allows(outcome, ask, document, worker):
-    return None if ask.policy in POLICIES else allow()
+def any_policy_allows(outcome, call, document, worker):
+    return None if call.policy in POLICIES else allow()
 
 
 @judging("review.unset-phase")
-def an_unset_phase_is_the_policys(outcome, ask, document, worker):
-    return None if ask.phase else allow()
+def an_unset_phase_is_the_policys(outcome, call, document, worker):
+    return None if call.phase else allow()
 
 
 @judging("review.missing-document", "stream.bad-index")
-def no_document_is_needed(outcome, ask, document, worker):
+def no_document_is_needed(outcome, call, document, worker):
     return allow() if document is None else None
 
 
 @judging("review.broken-document")
-def any_document(outcome, ask, document, worker):
+def any_document(outcome, call, document, worker):
     return allow() if "unreadable" in outcome.failure.message else None
 
 
 @judging("review.deep-document")
-def not_too_deep(outcome, ask, document, worker):
+def not_too_deep(outcome, call, document, worker):
     if document and b"[[[[" in document:
         raise RecursionError
 
 
-@judging("review.unset-ask", "stream.empty-ask")
-def nothing_is_allowed(outcome, ask, document, worker):
-    return allow() if not ask.policy else None
+@judging("review.unset-call", "stream.empty-call")
+def nothing_is_allowed(outcome, call, document, worker):
+    return allow() if not call.policy else None
 
 
 @judging("review.uid-and-trace-do-not-matter")
-def by_uid(outcome, ask, document, worker):
-    outcome.warnings.append(ask.uid)
+def by_uid(outcome, call, document, worker):
+    outcome.warnings.append(call.uid)
 
 
 @judging(
     "review.many-at-once",
-    "stream.thousand-asks",
+    "stream.thousand-calls",
     "stream.grouping-is-free",
     "stream.two-streams",
     "stream.shared-documents",
 )
-def the_last_ones_answer(outcome, ask, document, worker):
+def the_last_ones_answer(outcome, call, document, worker):
     last, worker.last = worker.last, worker_pb2.Outcome.FromString(outcome.SerializeToString())
-    return last if last is not None and ask.policy == "probe-echo" else None
+    return last if last is not None and call.policy == "probe-echo" else None
 
 
 @breaks("review.sleeps-at-once", "stream.fast-overtakes-slow")
@@ -326,9 +326,9 @@ class OneAfterAnother(Worker):
         super().__init__()
         self.lock = asyncio.Lock()
 
-    async def judge(self, ask, document, trace=""):
+    async def judge(self, call, document, trace=""):
         async with self.lock:
-            return await super().judge(ask, document, trace)
+            return await super().judge(call, document, trace)
 
 
 @breaks("review.unreadable-message", "stream.unreadable-message")

@@ -171,8 +171,8 @@ class SaysLittle(Worker):
 
 @breaks("sizes.answer-beyond-the-limit", "sizes.answer-beyond-the-limit-on-the-stream")
 class DoesNotMeasure(Worker):
-    async def judge(self, ask, document, trace=""):
-        return await self.judged(ask, document, trace)
+    async def judge(self, call, document, trace=""):
+        return await self.judged(call, document, trace)
 
 
 class OneBatch(Stream):
@@ -186,9 +186,9 @@ class OneBatch(Stream):
 @breaks("sizes.batches-fit")
 class WritesAllTogether(Worker):
     class stream_class(OneBatch):  # noqa: N801 - the worker's attribute
-        async def work(self, number, ask, document):
+        async def work(self, number, call, document):
             await asyncio.sleep(0)
-            await super().work(number, ask, document)
+            await super().work(number, call, document)
 
 
 @breaks("sizes.request-beyond-the-limit")

@@ -35,7 +35,7 @@ def streaming(*names):
     "waiting.broken-stream",
 )
 class StopsNoWork(Worker):
-    async def probe_sleep(self, ask, document, settings, trace):
+    async def probe_sleep(self, call, document, settings, trace):
         await asyncio.sleep(settings.get("seconds", 0))
         return worker_pb2.Outcome(allow=worker_pb2.Allow())
 
@@ -43,20 +43,20 @@ class StopsNoWork(Worker):
 @breaks("waiting.review-ignores-timeout")
 class KeepsTheFieldOnReview(Worker):
     async def call_review(self, received, context):
-        ask = worker_pb2.ReviewRequest.FromString(received).ask
-        if ask.HasField("timeout"):
+        call = worker_pb2.ReviewRequest.FromString(received).call
+        if call.HasField("timeout"):
             return worker_pb2.ReviewResponse(outcome=failure("no answer in time"))
         return await super().call_review(received, context)
 
 
-@streaming("waiting.stream-timeout", "waiting.stream-timeout-is-of-one-ask")
+@streaming("waiting.stream-timeout", "waiting.stream-timeout-is-of-one-call")
 class KeepsNoTime(Stream):
-    async def work(self, number, ask, document):
-        ask.ClearField("timeout")
-        await super().work(number, ask, document)
+    async def work(self, number, call, document):
+        call.ClearField("timeout")
+        await super().work(number, call, document)
 
 
-@streaming("waiting.stream-timeout-is-of-one-ask")
+@streaming("waiting.stream-timeout-is-of-one-call")
 class OneIsLateAllAreLate(Stream):
     def answer(self, number, outcome):
         super().answer(number, outcome)
@@ -89,7 +89,7 @@ class CancelsAll(Stream):
 
 
 @streaming(
-    "stream.order-is-free", "stream.thousand-asks", "stream.grouping-is-free", "load.flood-loses-nothing", "load.mixed"
+    "stream.order-is-free", "stream.thousand-calls", "stream.grouping-is-free", "load.flood-loses-nothing", "load.mixed"
 )
 class LosesTheSeventh(Stream):
     def answer(self, number, outcome):
@@ -97,7 +97,7 @@ class LosesTheSeventh(Stream):
             super().answer(number, outcome)
 
 
-@streaming("stream.thousand-asks", "stream.order-is-free")
+@streaming("stream.thousand-calls", "stream.order-is-free")
 class AnswersTwice(Stream):
     def batch(self):
         made = super().batch()
@@ -109,16 +109,16 @@ class AnswersTwice(Stream):
 class RemembersDocuments(Stream):
     kept = None
 
-    def document(self, ask, documents):
+    def document(self, call, documents):
         self.kept = self.kept or list(documents)
-        return super().document(ask, self.kept)
+        return super().document(call, self.kept)
 
 
 @streaming("stream.duplicate-id")
 class AnswersTheSecond(Stream):
-    def opened(self, number, ask, documents):
+    def opened(self, number, call, documents):
         self.drop(number)
-        super().opened(number, ask, documents)
+        super().opened(number, call, documents)
 
 
 @streaming("stream.unknown-cancel")
@@ -143,7 +143,7 @@ class AnswersAnything(Stream):
         super().take(batch)
         for item in batch.items:
             if item.WhichOneof("item") is None:
-                self.answer(item.id, failure("neither ask nor cancel"))
+                self.answer(item.id, failure("neither call nor cancel"))
 
 
 @streaming("stream.ids-have-64-bits")
@@ -160,7 +160,7 @@ class LeavesAtHalfClose(Stream):
         super().close()
 
 
-@streaming("stream.nothing-asked", "stream.half-close")
+@streaming("stream.nothing-called", "stream.half-close")
 class EndsBadly(Stream):
     async def run(self):
         await super().run()

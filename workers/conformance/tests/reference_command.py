@@ -71,17 +71,17 @@ class Command(Worker):
         sys.stderr.write(f"{message}\n")
         sys.stderr.flush()
 
-    async def judge(self, ask, document, trace=""):
+    async def judge(self, call, document, trace=""):
         if FAULT == "logs-documents":
-            self.log("debug", f"asked about {document!r}")
-        if FAULT == "logs-no-uid" and ask.policy == "probe-panic":
-            ask.uid = ""
-        return await super().judge(ask, document, trace)
+            self.log("debug", f"called about {document!r}")
+        if FAULT == "logs-no-uid" and call.policy == "probe-panic":
+            call.uid = ""
+        return await super().judge(call, document, trace)
 
-    async def counted(self, ask, document, trace):
+    async def counted(self, call, document, trace):
         self.in_flight += 1
         try:
-            return await self.judge(ask, document, trace)
+            return await self.judge(call, document, trace)
         finally:
             self.in_flight -= FAULT != "frees-nothing"
 

@@ -97,37 +97,37 @@ class Judging:
             found.errors.add(pointer=pointer, message=message)
         return found
 
-    # --------------------------------------------------------------------------------------- asks
+    # --------------------------------------------------------------------------------------- calls
 
-    async def judge(self, ask, document, trace=""):
-        """The outcome of an ask; ``document`` None: it has none."""
-        version = "probe-7" if ask.policy == "probe-version" else self.version
-        outcome = await self.judged(ask, document, trace)
+    async def judge(self, call, document, trace=""):
+        """The outcome of a call; ``document`` None: it has none."""
+        version = "probe-7" if call.policy == "probe-version" else self.version
+        outcome = await self.judged(call, document, trace)
         outcome.version = version
         if outcome.ByteSize() > LIMIT - 64:
             outcome = failure(f"the answer has {outcome.ByteSize()} bytes, the limit is {LIMIT}")
         return outcome
 
-    async def judged(self, ask, document, trace):
-        if ask.policy not in POLICIES or ask.phase != POLICIES[ask.policy][0]:
-            return failure(f"no policy {ask.policy!r} for phase {ask.phase}", UNKNOWN)
-        errors, _ = self.mistakes(ask.policy, ask.settings)
+    async def judged(self, call, document, trace):
+        if call.policy not in POLICIES or call.phase != POLICIES[call.policy][0]:
+            return failure(f"no policy {call.policy!r} for phase {call.phase}", UNKNOWN)
+        errors, _ = self.mistakes(call.policy, call.settings)
         if errors:
-            return failure(f"settings of {ask.policy}: {errors}", INVALID)
+            return failure(f"settings of {call.policy}: {errors}", INVALID)
         try:
             if document is None or not isinstance(msgspec.json.decode(document, type=dict[str, msgspec.Raw]), dict):
-                return failure(f"{ask.policy}: no document")
+                return failure(f"{call.policy}: no document")
             for part in msgspec.json.decode(document, type=dict[str, msgspec.Raw]).values():
                 bytes(part).decode()
         except (ValueError, RecursionError) as error:
-            return failure(f"{ask.policy}: unreadable document: {error}")
-        method = getattr(self, ask.policy.replace("-", "_"))
-        return await method(ask, document, msgspec.json.decode(ask.settings), trace)
+            return failure(f"{call.policy}: unreadable document: {error}")
+        method = getattr(self, call.policy.replace("-", "_"))
+        return await method(call, document, msgspec.json.decode(call.settings), trace)
 
-    async def plain(self, ask, document, settings, trace):
+    async def plain(self, call, document, settings, trace):
         return worker_pb2.Outcome(allow=worker_pb2.Allow())
 
-    async def probe_answer(self, ask, document, settings, trace):
+    async def probe_answer(self, call, document, settings, trace):
         outcome = answer(settings["arm"], document)
         if settings["arm"] != "fail":
             outcome.warnings.extend(settings.get("warnings", []))
@@ -139,15 +139,15 @@ class Judging:
                     outcome.cache.ttl.FromNanoseconds(int(seconds * 1e9))
         return outcome
 
-    async def probe_misuse(self, ask, document, settings, trace):
+    async def probe_misuse(self, call, document, settings, trace):
         return failure("policy probe-misuse returned a change")
 
-    async def probe_echo(self, ask, document, settings, trace):
+    async def probe_echo(self, call, document, settings, trace):
         outcome = worker_pb2.Outcome(deny=worker_pb2.Deny(code=422, message=document.decode()))
-        outcome.audit_annotations.update({"uid": ask.uid, "traceparent": trace if len(trace) == 55 else ""})
+        outcome.audit_annotations.update({"uid": call.uid, "traceparent": trace if len(trace) == 55 else ""})
         return outcome
 
-    async def probe_sleep(self, ask, document, settings, trace):
+    async def probe_sleep(self, call, document, settings, trace):
         try:
             await asyncio.sleep(settings.get("seconds", 0))
         except asyncio.CancelledError:
@@ -155,25 +155,25 @@ class Judging:
             raise
         return worker_pb2.Outcome(allow=worker_pb2.Allow())
 
-    async def probe_cancelled(self, ask, document, settings, trace):
+    async def probe_cancelled(self, call, document, settings, trace):
         outcome = worker_pb2.Outcome(allow=worker_pb2.Allow())
         outcome.audit_annotations["cancelled"] = "true" if settings.get("token") in self.cancelled else "false"
         return outcome
 
-    async def probe_panic(self, ask, document, settings, trace):
-        self.log("error", "RuntimeError: a secret that must not travel", uid=ask.uid, policy=ask.policy)
+    async def probe_panic(self, call, document, settings, trace):
+        self.log("error", "RuntimeError: a secret that must not travel", uid=call.uid, policy=call.policy)
         return failure("policy probe-panic raised RuntimeError")
 
-    async def probe_flood(self, ask, document, settings, trace):
+    async def probe_flood(self, call, document, settings, trace):
         return worker_pb2.Outcome(deny=worker_pb2.Deny(message="x" * settings["bytes"]))
 
-    async def probe_settings(self, ask, document, settings, trace):
+    async def probe_settings(self, call, document, settings, trace):
         return worker_pb2.Outcome(allow=worker_pb2.Allow())
 
-    async def probe_version(self, ask, document, settings, trace):
+    async def probe_version(self, call, document, settings, trace):
         return worker_pb2.Outcome(allow=worker_pb2.Allow())
 
-    async def probe_label(self, ask, document, settings, trace):
+    async def probe_label(self, call, document, settings, trace):
         outcome = worker_pb2.Outcome(allow=worker_pb2.Allow())
         labels = msgspec.json.decode(document).get("object", {}).get("metadata", {}).get("labels", {})
         if "probe" not in labels:

@@ -89,38 +89,38 @@ class Stream:
     def take(self, batch):
         for item in batch.items:
             kind = item.WhichOneof("item")
-            if kind == "ask":
-                self.opened(item.id, item.ask, batch.documents)
+            if kind == "call":
+                self.opened(item.id, item.call, batch.documents)
             elif kind == "cancel":
                 self.drop(item.id)
 
-    def opened(self, number, ask, documents):
+    def opened(self, number, call, documents):
         if number in self.open or number in self.ready:
             self.drop(number)
             self.answer(number, failure("the id is open already"))
             return
         if self.worker.in_flight >= self.worker.room:
-            self.answer(number, failure(f"{self.worker.room} asks are in flight"))
+            self.answer(number, failure(f"{self.worker.room} calls are in flight"))
             return
         self.worker.in_flight += 1
-        self.open[number] = asyncio.ensure_future(self.work(number, ask, self.document(ask, documents)))
+        self.open[number] = asyncio.ensure_future(self.work(number, call, self.document(call, documents)))
         self.open[number].add_done_callback(self.left)
 
     def left(self, task):
-        """The work of an ask has ended, however: its place is free."""
+        """The work of a call has ended, however: its place is free."""
         self.worker.in_flight -= 1
 
-    def document(self, ask, documents):
-        if ask.HasField("document"):
-            return ask.document
-        if ask.HasField("document_index") and ask.document_index < len(documents):
-            return documents[ask.document_index]
+    def document(self, call, documents):
+        if call.HasField("document"):
+            return call.document
+        if call.HasField("document_index") and call.document_index < len(documents):
+            return documents[call.document_index]
         return None
 
-    async def work(self, number, ask, document):
-        timeout = ask.timeout.ToNanoseconds() / 1e9 if ask.HasField("timeout") else None
+    async def work(self, number, call, document):
+        timeout = call.timeout.ToNanoseconds() / 1e9 if call.HasField("timeout") else None
         try:
-            outcome = await asyncio.wait_for(self.worker.judge(ask, document, ask.traceparent), timeout)
+            outcome = await asyncio.wait_for(self.worker.judge(call, document, call.traceparent), timeout)
         except TimeoutError:
             outcome = failure("no answer in time")
         if self.open.get(number) is asyncio.current_task():
@@ -177,17 +177,17 @@ class Worker(Judging):
         return self.validate(await read(worker_pb2.ValidateSettingsRequest, received, context))
 
     async def call_review(self, received, context):
-        ask = (await read(worker_pb2.ReviewRequest, received, context)).ask
+        call = (await read(worker_pb2.ReviewRequest, received, context)).call
         trace = dict(context.invocation_metadata()).get("traceparent", "")
         if self.in_flight >= self.room:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{self.room} asks are in flight")
-        document = ask.document if ask.HasField("document") else None
-        return worker_pb2.ReviewResponse(outcome=await self.counted(ask, document, trace))
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{self.room} calls are in flight")
+        document = call.document if call.HasField("document") else None
+        return worker_pb2.ReviewResponse(outcome=await self.counted(call, document, trace))
 
-    async def counted(self, ask, document, trace):
+    async def counted(self, call, document, trace):
         self.in_flight += 1
         try:
-            return await self.judge(ask, document, trace)
+            return await self.judge(call, document, trace)
         finally:
             self.in_flight -= 1
 
@@ -213,10 +213,10 @@ class Worker(Judging):
             "Review": unary(self.call_review, None, worker_pb2.ReviewResponse.SerializeToString),
             "ReviewStream": stream(self.call_stream, None, worker_pb2.ReviewStreamResponse.SerializeToString),
         }
-        asked = health_pb2.HealthCheckRequest.FromString
+        called = health_pb2.HealthCheckRequest.FromString
         health = {
-            "Check": unary(self.check, asked, HEALTH.SerializeToString),
-            "Watch": grpc.unary_stream_rpc_method_handler(self.watch, asked, HEALTH.SerializeToString),
+            "Check": unary(self.check, called, HEALTH.SerializeToString),
+            "Watch": grpc.unary_stream_rpc_method_handler(self.watch, called, HEALTH.SerializeToString),
         }
         return (
             grpc.method_handlers_generic_handler(SERVICE, methods),

@@ -2,10 +2,10 @@
 
 import pytest
 
-from worker_conformance.asks_file import Asks
+from worker_conformance.calls_file import Calls
 from worker_conformance.checks import CHECKS
-from worker_conformance.expectations import Allowed, Expected, ExpectedAsk, SettingsError
-from worker_conformance.questions import POD, VALIDATING, OrdinaryAsk
+from worker_conformance.expectations import Allowed, Expected, ExpectedCall, SettingsError
+from worker_conformance.questions import POD, VALIDATING, OrdinaryCall
 from workers.conformance.tests import faults_of_answers, faults_of_judging, faults_of_servers, faults_of_streams
 from workers.conformance.tests.faults import FAULTS
 from workers.conformance.tests.reference_serving import Worker
@@ -15,14 +15,14 @@ REGISTERED = (faults_of_answers, faults_of_judging, faults_of_servers, faults_of
 SHORT = 1.0
 """Seconds of patience with a worker that may never answer."""
 
-ASKED = Asks(
+CALLED = Calls(
     ordinary=(
-        OrdinaryAsk(
+        OrdinaryCall(
             label="a.yaml[0] plain", policy="plain", phase=VALIDATING, settings=b"{}", document=POD, chosen=True
         ),
     ),
     expected=tuple(
-        ExpectedAsk(
+        ExpectedCall(
             label="a.yaml", policy="plain", phase=VALIDATING, settings=settings, document=b"{}", expected=expected
         )
         for settings, expected in (
@@ -34,16 +34,16 @@ ASKED = Asks(
 
 NEED_A_FILE = ("verdicts.settings-are-accepted", "expected.verdicts", "expected.settings-errors")
 
-ASKING = [check for check in CHECKS if not check.command]
+CALLING = [check for check in CHECKS if not check.command]
 
 
-@pytest.mark.parametrize("check", ASKING, ids=[check.name for check in ASKING])
+@pytest.mark.parametrize("check", CALLING, ids=[check.name for check in CALLING])
 async def test_a_broken_rule_is_found(checked, check):
     """Each worker that breaks the rule fails its check, with what was expected and what was observed."""
     assert check.name in FAULTS, "no worker of these tests breaks this rule"
-    asks = ASKED if check.name in NEED_A_FILE else Asks()
+    calls = CALLED if check.name in NEED_A_FILE else Calls()
     for broken in FAULTS[check.name]:
-        results = await checked(broken(), {check.name}, patience=SHORT, asks=asks)
+        results = await checked(broken(), {check.name}, patience=SHORT, calls=calls)
         result = results[check.name]
         assert result.outcome == "failed", f"{broken.__qualname__}: {result}"
         assert result.expected, result
@@ -52,7 +52,7 @@ async def test_a_broken_rule_is_found(checked, check):
 
 async def test_what_is_expected_is_found(checked):
     """A worker that does what the file expects passes."""
-    results = await checked(Worker(), set(NEED_A_FILE), asks=ASKED)
+    results = await checked(Worker(), set(NEED_A_FILE), calls=CALLED)
     assert {result.outcome for result in results.values()} == {"passed"}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from worker_conformance.asks_file import Asks
+from worker_conformance.calls_file import Calls
 from worker_conformance.checks import CHECKS
 from worker_conformance.launching import Launcher
 from worker_conformance.running import run
@@ -32,8 +32,8 @@ FAULTS = {
     "command.log-holds-no-documents": "logs-documents",
     "command.failures-are-logged": "logs-no-uid",
     "stopping.says-so": "says-nothing",
-    "stopping.answers-open-asks": "leaves-at-once",
-    "stopping.answers-late-asks": "leaves-at-once",
+    "stopping.answers-open-calls": "leaves-at-once",
+    "stopping.answers-late-calls": "leaves-at-once",
     "stopping.ends-streams": "leaves-at-once",
     "stopping.exits-0": "exits-3",
     "stopping.leaves-idle-streams": "waits-for-streams",
@@ -63,11 +63,11 @@ def started(tmp_path_factory, monkeypatch):
             command=command, probes=True, folder=folder, patience=patience, start_patience=start_patience
         )
         chosen = [check for check in CHECKS if check.name in names]
-        # The one that is asked is given time to start, whatever the patience with those that a check starts.
+        # The one that is called is given time to start, whatever the patience with those that a check starts.
         patient = Launcher(command=command, probes=True, folder=tmp_path_factory.mktemp("k"), patience=PATIENCE)
         async with patient.started() as first:
             target = await first.target()
-            report = await run(target, launcher, checks=chosen, asks=Asks(), patience=patience, told=lambda _: None)
+            report = await run(target, launcher, checks=chosen, calls=Calls(), patience=patience, told=lambda _: None)
         return {result.name: result for result in report.checks}
 
     return start

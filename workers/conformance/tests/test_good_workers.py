@@ -13,4 +13,4 @@ async def test_a_good_worker_passes(checked):
     wrong = [result for result in results.values() if result.outcome in {"failed", "broken"}]
     assert not wrong
     skipped = {result.reason for result in results.values() if result.outcome == "skipped"}
-    assert skipped == {"it needs the worker's command, after --", "there is no --asks", NO_VERDICT, NO_ERRORS}
+    assert skipped == {"it needs the worker's command, after --", "there is no --calls", NO_VERDICT, NO_ERRORS}

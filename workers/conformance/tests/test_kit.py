@@ -147,8 +147,8 @@ async def test_a_text_report_shows_failures_in_full():
         (("--", "/no/such/command"), "cannot be run"),
         (("--", sys.executable, "-c", "raise SystemExit('gone')"), "ended with exit code 1"),
         (("--server-name", "a", "--target", "a:1"), "need --tls-ca"),
-        (("--asks", "/no/such/file", "--target", "a:1"), "--asks /no/such/file: No such file"),
-        (("--asks", "a.yaml", "--samples", "--target", "a:1"), "either --asks FILE or --samples"),
+        (("--calls", "/no/such/file", "--target", "a:1"), "--calls /no/such/file: No such file"),
+        (("--calls", "a.yaml", "--samples", "--target", "a:1"), "either --calls FILE or --samples"),
     ],
 )
 def test_what_cannot_run_is_said(arguments, message):

@@ -1,8 +1,8 @@
-"""The kit's own rules about JSON: patches, differences, projections, schemas, files of asks."""
+"""The kit's own rules about JSON: patches, differences, projections, schemas, files of calls."""
 
 import pytest
 
-from worker_conformance import asks_file
+from worker_conformance import calls_file
 from worker_conformance.claims import differences, projected
 from worker_conformance.command import SAMPLES
 from worker_conformance.expectations import Denied, Expected, of_outcome, same
@@ -102,13 +102,13 @@ def test_a_schema_is_accepted():
     assert list(mistakes(schema)) == []
 
 
-def test_asks_are_read_from_yaml(tmp_path):
+def test_calls_are_read_from_yaml(tmp_path):
     """With JSON's types: a date is a text; the uid is left out."""
-    path = tmp_path / "asks.yaml"
+    path = tmp_path / "calls.yaml"
     path.write_text("- {policy: a, phase: mutating, settings: {d: 2024-01-01}, request: {uid: x, operation: CREATE}}")
-    (ask,) = asks_file.read(path).ordinary
-    assert (ask.policy, ask.phase, ask.settings) == ("a", MUTATING, b'{"d":"2024-01-01"}')
-    assert ask.document == {"operation": "CREATE"}
+    (call,) = calls_file.read(path).ordinary
+    assert (call.policy, call.phase, call.settings) == ("a", MUTATING, b'{"d":"2024-01-01"}')
+    assert call.document == {"operation": "CREATE"}
 
 
 @pytest.mark.parametrize(
@@ -128,31 +128,31 @@ def test_asks_are_read_from_yaml(tmp_path):
 )
 def test_a_file_that_is_wrong_is_said_where(tmp_path, content, message):
     """Which file, which entry, what is expected."""
-    path = tmp_path / "asks.yaml"
+    path = tmp_path / "calls.yaml"
     path.write_text(content)
     with pytest.raises(StartError, match=message):
-        asks_file.read(path)
+        calls_file.read(path)
 
 
 def test_a_line_that_is_wrong_is_said_with_its_number(tmp_path):
     """Of JSON Lines."""
-    path = tmp_path / "asks.jsonl"
+    path = tmp_path / "calls.jsonl"
     path.write_text('{"policy":"a","phase":"mutating","request":{}}\n{"policy":"a"}\n')
     with pytest.raises(StartError, match="line 2: Object missing required field `phase`"):
-        asks_file.read(path)
+        calls_file.read(path)
 
 
-def test_lines_are_asked_to_the_letter(tmp_path):
+def test_lines_are_called_to_the_letter(tmp_path):
     """A line is an entry; its numbers keep their digits, and its settings their spelling."""
-    path = tmp_path / "asks.jsonl"
+    path = tmp_path / "calls.jsonl"
     path.write_text(
         '{"policy":"a","phase":"mutating","settings":{"n": 1E2},"request":{"uid":"x","n":[1.0, 1e400]},'
         '"expected":{"allow":{}}}\n'
     )
-    asks = asks_file.read(path)
-    (ask,) = asks.expected
-    assert (ask.settings, ask.document) == (b'{"n": 1E2}', b'{"n":[1.0, 1e400]}')
-    assert len(asks.ordinary) == 1
+    calls = calls_file.read(path)
+    (call,) = calls.expected
+    assert (call.settings, call.document) == (b'{"n": 1E2}', b'{"n":[1.0, 1e400]}')
+    assert len(calls.ordinary) == 1
 
 
 def allowed(patch, *warnings):
@@ -179,10 +179,10 @@ def test_a_denial_without_a_code_is_forbidden():
 
 def test_the_samples_recording_is_in_the_package():
     """Every sample policy, with verdicts of each kind and settings that are wrong."""
-    recorded = asks_file.read(SAMPLES).expected
-    assert {ask.policy for ask in recorded} == {
+    recorded = calls_file.read(SAMPLES).expected
+    assert {call.policy for call in recorded} == {
         *("required-labels", "no-privileged", "default-labels", "default-resources", "image-registry", "sidecar")
     }
     assert len(recorded) > 700
-    assert sum(bool(ask.expected.errors) for ask in recorded) > 20
-    assert sum(ask.expected.deny is not None for ask in recorded) > 50
+    assert sum(bool(call.expected.errors) for call in recorded) > 20
+    assert sum(call.expected.deny is not None for call in recorded) > 50

@@ -66,20 +66,20 @@ class Client:
 
     async def review(
         self,
-        ask: worker_pb2.Ask,
+        policy_call: worker_pb2.PolicyCall,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 - gRPC's deadline, which travels to the worker
         metadata: Mapping[str, str] | None = None,
     ) -> worker_pb2.Outcome:
-        """Review: the outcome of an ask."""
-        request = worker_pb2.ReviewRequest(ask=ask)
+        """Review: the outcome of a call."""
+        request = worker_pb2.ReviewRequest(call=policy_call)
         read = worker_pb2.ReviewResponse.FromString
         return (await self.call(WORKER + "Review", request, read, timeout=timeout, metadata=metadata)).outcome
 
-    def reviewing(self, ask: worker_pb2.Ask, timeout: float | None = None) -> Any:
+    def reviewing(self, policy_call: worker_pb2.PolicyCall, timeout: float | None = None) -> Any:
         """Review, begun: a call that can be cancelled and awaited."""
         call = self.channel.unary_unary(WORKER + "Review", None, worker_pb2.ReviewResponse.FromString)
-        return call(worker_pb2.ReviewRequest(ask=ask).SerializeToString(), timeout=timeout)
+        return call(worker_pb2.ReviewRequest(call=policy_call).SerializeToString(), timeout=timeout)
 
     def stream(self) -> Conversation:
         """ReviewStream."""

@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from worker_conformance import VERSION, asks_file, showing
-from worker_conformance.asks_file import Asks
+from worker_conformance import VERSION, calls_file, showing
+from worker_conformance.calls_file import Calls
 from worker_conformance.check import Check
 from worker_conformance.checks import CHECKS
 from worker_conformance.findings import StartError
@@ -26,7 +26,7 @@ FAILED, NOT_RUN = 1, 2
 """Exit codes: a check failed; the kit could not run, or a check of it is broken. 0: nothing failed."""
 
 SAMPLES = files("worker_conformance") / "samples.jsonl"
-"""What the sample policies of the SDKs are asked, and what is expected of them in every language."""
+"""What the sample policies of the SDKs are called, and what is expected of them in every language."""
 
 _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -35,9 +35,9 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--target", metavar="ADDRESS", help="A running worker: HOST:PORT, dns:///HOST:PORT or unix:PATH.")
 @click.option("--probes", is_flag=True, help="Start COMMAND with --conformance, for its probe policies.")
 @click.option(
-    "--asks", type=click.Path(path_type=Path), help="What ordinary policies are asked: YAML, JSON, JSON Lines."
+    "--calls", type=click.Path(path_type=Path), help="What ordinary policies are called: YAML, JSON, JSON Lines."
 )
-@click.option("--samples", is_flag=True, help="The worker serves the sample policies: ask what is recorded of them.")
+@click.option("--samples", is_flag=True, help="The worker serves the sample policies: call what is recorded of them.")
 @click.option("--only", multiple=True, metavar="NAME", help="Only these checks; stream.* are all of a section.")
 @click.option("--patience", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds per wait.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -52,7 +52,7 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 def main(  # noqa: PLR0913, PLR0917 - one for each option
     target: str | None,
     probes: bool,  # noqa: FBT001 - click passes by name
-    asks: Path | None,
+    calls: Path | None,
     samples: bool,  # noqa: FBT001
     only: tuple[str, ...],
     patience: float,
@@ -78,7 +78,7 @@ def main(  # noqa: PLR0913, PLR0917 - one for each option
             return
         where = _target(target, tls_ca, tls_cert, tls_key, server_name)
         _check_one_way(where, command, probes=probes)
-        extra = _asks(asks, samples=samples)
+        extra = _calls(calls, samples=samples)
         with tempfile.TemporaryDirectory(prefix="kit-") as folder:
             launcher = Launcher(command=command, probes=probes, folder=Path(folder), patience=patience)
             started = launcher if command else None
@@ -111,17 +111,17 @@ def select(only: Sequence[str]) -> tuple[Check, ...]:
     return tuple(check for check in CHECKS if any(fnmatch.fnmatchcase(check.name, name) for name in only))
 
 
-def _asks(path: Path | None, *, samples: bool) -> Asks:
-    """The asks of the file, or those of the samples.
+def _calls(path: Path | None, *, samples: bool) -> Calls:
+    """The calls of the file, or those of the samples.
 
     Raises:
         StartError: both are wanted, or the file cannot be used.
     """
     if samples:
         if path:
-            raise StartError("give either --asks FILE or --samples")
-        return asks_file.read(SAMPLES)
-    return asks_file.read(path) if path else Asks()
+            raise StartError("give either --calls FILE or --samples")
+        return calls_file.read(SAMPLES)
+    return calls_file.read(path) if path else Calls()
 
 
 def _let_workers_be_interrupted() -> None:
@@ -164,7 +164,7 @@ async def _run(
     where: Target | None,
     launcher: Launcher | None,
     checks: tuple[Check, ...],
-    asks: Asks,
+    calls: Calls,
     *,
     patience: float,
     text: bool,
@@ -179,6 +179,6 @@ async def _run(
 
     progress.show()
     try:
-        return await run(where, launcher, checks=checks, asks=asks, patience=patience, told=told)
+        return await run(where, launcher, checks=checks, calls=calls, patience=patience, told=told)
     finally:
         progress.hide()

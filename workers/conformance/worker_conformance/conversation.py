@@ -13,9 +13,9 @@ Item = worker_pb2.ReviewStreamRequest.RequestItem
 Outcomes = dict[int, worker_pb2.Outcome]
 
 
-def asks(wanted: Iterable[worker_pb2.Ask], first: int = 1) -> list[Item]:
-    """The asks under the ids ``first``, ``first`` + 1, ..."""
-    return [Item(id=number, ask=ask) for number, ask in enumerate(wanted, first)]
+def calls(wanted: Iterable[worker_pb2.PolicyCall], first: int = 1) -> list[Item]:
+    """The calls under the ids ``first``, ``first`` + 1, ..."""
+    return [Item(id=number, call=policy_call) for number, policy_call in enumerate(wanted, first)]
 
 
 def cancels(*numbers: int) -> list[Item]:
@@ -51,7 +51,7 @@ class Conversation:
             await asyncio.wait_for(self._call.write(message), self._patience)
         except TimeoutError:
             observed = f"nothing more is read from it for {self._patience:g} s"
-            raise BrokenRuleError("a stream that takes asks", observed) from None
+            raise BrokenRuleError("a stream that takes calls", observed) from None
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
             raise BrokenRuleError("an open stream", f"it has ended: {await self._ended(error)}") from None
 

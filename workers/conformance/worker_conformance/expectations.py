@@ -1,4 +1,4 @@
-"""What a file of asks expects of an ask: the verdict, or what is wrong with the settings.
+"""What a file of calls expects of a call: the verdict, or what is wrong with the settings.
 
 Compared is what a user or an operator meets: message, code, reason, causes, warnings, and the change. A change is
 compared as it is written, but for white space: members in their order, numbers with their digits. Cache hints, audit
@@ -74,18 +74,18 @@ class Expected(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
             raise ValueError("expected must have exactly one of allow, deny and errors")
 
     def shown(self) -> str:
-        """As a file of asks has it."""
+        """As a file of calls has it."""
         return msgspec.json.encode(self).decode()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExpectedAsk:
-    """An ask, and what is expected of it.
+class ExpectedCall:
+    """A call, and what is expected of it.
 
     Args:
         label: what a report calls it.
         policy: the policy's name.
-        phase: in which it is asked.
+        phase: in which it is called.
         settings: JSON text, as the file has it.
         document: likewise.
         expected: what is expected.

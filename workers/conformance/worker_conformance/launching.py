@@ -147,7 +147,7 @@ class Launcher:
         folder: for sockets and certificates, with a short path.
         patience: for those who use what it starts.
         start_patience: seconds for a process to begin to listen, or to say why it cannot.
-        holds_stream: whether the worker has ``ReviewStream``; known when the first one has been asked.
+        holds_stream: whether the worker has ``ReviewStream``; known when the first one has been called.
     """
 
     command: Sequence[str]

@@ -1,6 +1,6 @@
-"""Asks: how the kit makes them, and those that ordinary policies are put to.
+"""Calls: how the kit makes them, and those that ordinary policies are put to.
 
-Ordinary asks come from a file (``--asks``), from the probe policies, and, for policies that neither names, with the
+Ordinary calls come from a file (``--calls``), from the probe policies, and, for policies that neither names, with the
 settings ``{}`` and a small Pod.
 """
 
@@ -52,55 +52,55 @@ def question(
     index: int | None = None,
     timeout: float | None = None,
     **fields: Any,
-) -> worker_pb2.Ask:
-    """An Ask.
+) -> worker_pb2.PolicyCall:
+    """An PolicyCall.
 
     Args:
         policy: the policy's name.
-        phase: in which it is asked.
+        phase: in which it is called.
         settings: as bytes, or as what JSON text is made of.
         document: likewise; None: there is none.
         index: the document's place in its message, in the document's stead.
         timeout: in seconds; None: unset.
         **fields: others of the message.
     """
-    ask = worker_pb2.Ask(policy=policy, phase=phase, settings=text(settings), **fields)
+    call = worker_pb2.PolicyCall(policy=policy, phase=phase, settings=text(settings), **fields)
     if index is not None:
-        ask.document_index = index
+        call.document_index = index
     elif document is not None:
-        ask.document = text(document)
+        call.document = text(document)
     if timeout is not None:
-        ask.timeout.FromNanoseconds(int(timeout * 1e9))
-    return ask
+        call.timeout.FromNanoseconds(int(timeout * 1e9))
+    return call
 
 
-def probe(name: str, settings: Any = b"{}", document: Any = POD, **fields: Any) -> worker_pb2.Ask:
-    """An ask to the probe policy ``probe-NAME``, in its phase."""
+def probe(name: str, settings: Any = b"{}", document: Any = POD, **fields: Any) -> worker_pb2.PolicyCall:
+    """A call to the probe policy ``probe-NAME``, in its phase."""
     phase = MUTATING if name in {"answer", "label"} else VALIDATING
     return question(f"probe-{name}", phase=phase, settings=settings, document=document, **fields)
 
 
-def sleep(seconds: float, token: str = "", **fields: Any) -> worker_pb2.Ask:
-    """An ask that is answered after so many seconds."""
+def sleep(seconds: float, token: str = "", **fields: Any) -> worker_pb2.PolicyCall:
+    """A call that is answered after so many seconds."""
     return probe("sleep", {"seconds": seconds, "token": token}, {}, **fields)
 
 
-def echo(document: Any, **fields: Any) -> worker_pb2.Ask:
-    """An ask that is answered with its document."""
+def echo(document: Any, **fields: Any) -> worker_pb2.PolicyCall:
+    """A call that is answered with its document."""
     return probe("echo", document=document, **fields)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OrdinaryAsk:
-    """An ask of an ordinary policy, whose verdict is a function of it.
+class OrdinaryCall:
+    """A call of an ordinary policy, whose verdict is a function of it.
 
     Args:
         label: what a report calls it.
         policy: the policy's name.
-        phase: in which it is asked.
+        phase: in which it is called.
         settings: JSON text.
         document: the document, with everything that there is.
-        chosen: whoever runs the kit has chosen it (``--asks``).
+        chosen: whoever runs the kit has chosen it (``--calls``).
     """
 
     label: str
@@ -110,14 +110,14 @@ class OrdinaryAsk:
     document: Mapping[str, Any]
     chosen: bool = False
 
-    def ask(self, document: Mapping[str, Any] | None = None) -> worker_pb2.Ask:
+    def call(self, document: Mapping[str, Any] | None = None) -> worker_pb2.PolicyCall:
         """The message; with another document where one is given."""
         chosen = self.document if document is None else document
         return question(self.policy, phase=self.phase, settings=self.settings, document=dict(chosen))
 
 
 def first_phase(policy: worker_pb2.PolicyDescription) -> worker_pb2.Phase:
-    """The phase in which a policy is asked where one is enough; of one that describes none, any."""
+    """The phase in which a policy is called where one is enough; of one that describes none, any."""
     return policy.phases[0] if policy.phases else VALIDATING
 
 
@@ -134,21 +134,21 @@ _OF_PROBES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
 """Settings under which the verdict of a probe policy is a function of its document."""
 
 
-def of_probes(description: worker_pb2.DescribeResponse) -> Iterator[OrdinaryAsk]:
-    """Asks of the probe policies that the worker has."""
+def of_probes(description: worker_pb2.DescribeResponse) -> Iterator[OrdinaryCall]:
+    """Calls of the probe policies that the worker has."""
     for policy in description.policies:
         for settings in _OF_PROBES.get(policy.name, ()):
             label = " ".join([policy.name, *map(str, settings.values())])
             yield _made(label, policy.name, first_phase(policy), settings)
 
 
-def of_others(description: worker_pb2.DescribeResponse, asked: set[str]) -> Iterator[OrdinaryAsk]:
-    """An ask of each policy that is no probe and is not in ``asked``, in each of its phases."""
+def of_others(description: worker_pb2.DescribeResponse, called: set[str]) -> Iterator[OrdinaryCall]:
+    """A call of each policy that is no probe and is not in ``called``, in each of its phases."""
     for policy in description.policies:
-        if policy.name not in asked and not policy.name.startswith("probe-"):
+        if policy.name not in called and not policy.name.startswith("probe-"):
             for phase in policy.phases:
                 yield _made(f"{policy.name} with {{}} and a Pod", policy.name, phase, {})
 
 
-def _made(label: str, policy: str, phase: worker_pb2.Phase, settings: Mapping[str, Any]) -> OrdinaryAsk:
-    return OrdinaryAsk(label=label, policy=policy, phase=phase, settings=text(dict(settings)), document=POD)
+def _made(label: str, policy: str, phase: worker_pb2.Phase, settings: Mapping[str, Any]) -> OrdinaryCall:
+    return OrdinaryCall(label=label, policy=policy, phase=phase, settings=text(dict(settings)), document=POD)

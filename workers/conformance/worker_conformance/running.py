@@ -13,8 +13,8 @@ from pathlib import Path
 
 import grpc
 
-from worker_conformance import VERSION, asks_file
-from worker_conformance.asks_file import Asks
+from worker_conformance import VERSION, calls_file
+from worker_conformance.calls_file import Calls
 from worker_conformance.check import Check
 from worker_conformance.client import Client
 from worker_conformance.findings import BrokenRuleError, NotCheckableError, StartError
@@ -42,7 +42,7 @@ async def run(
     launcher: Launcher | None,
     *,
     checks: Sequence[Check],
-    asks: Asks,
+    calls: Calls,
     patience: float,
     told: Told,
 ) -> Report:
@@ -52,7 +52,7 @@ async def run(
         target: the worker; None: start one.
         launcher: starts workers; None: there is no command.
         checks: to be made.
-        asks: chosen by whoever runs the kit.
+        calls: chosen by whoever runs the kit.
         patience: seconds after which nothing is waited for any longer.
         told: called with each result as it is there, in the order of ``checks``.
 
@@ -61,7 +61,7 @@ async def run(
     """
     started, clock = dt.datetime.now(dt.UTC), asyncio.get_running_loop().time
     begun = clock()
-    async with _subject(target, launcher, asks, patience) as worker:
+    async with _subject(target, launcher, calls, patience) as worker:
         results = await _made(worker, checks, told)
     described = worker.description
     return Report(
@@ -82,7 +82,7 @@ async def run(
 
 @asynccontextmanager
 async def _subject(
-    target: Target | None, launcher: Launcher | None, chosen: Asks, patience: float
+    target: Target | None, launcher: Launcher | None, chosen: Calls, patience: float
 ) -> AsyncIterator[Subject]:
     """The worker, started if it has to be, and described."""
     async with AsyncExitStack() as stack:
@@ -94,11 +94,11 @@ async def _subject(
         client = Client(await stack.enter_async_context(target.channel()), patience)
         warming_up = Client(client.channel, max(patience, START_PATIENCE))
         description = await _described(warming_up, target)
-        asks_file.check_held(chosen, description)
-        asked = {ask.policy for ask in chosen.ordinary}
-        asks = (*chosen.ordinary, *of_probes(description), *of_others(description, asked))
+        calls_file.check_held(chosen, description)
+        called = {call.policy for call in chosen.ordinary}
+        calls = (*chosen.ordinary, *of_probes(description), *of_others(description, called))
         worker = Subject(
-            target=target, client=client, description=description, asks=asks, patience=patience,
+            target=target, client=client, description=description, calls=calls, patience=patience,
             has_stream=await _has_stream(warming_up), expected=chosen.expected, launcher=launcher,
         )  # fmt: skip
         if launcher:
@@ -137,7 +137,7 @@ async def _made(worker: Subject, checks: Sequence[Check], told: Told) -> list[Re
         async with gate:
             await make(check)
 
-    async def asking() -> None:
+    async def calling() -> None:
         await asyncio.gather(*(gated(check) for check in checks if not (check.alone or _is_long(check))))
         for check in checks:
             if check.alone:
@@ -154,7 +154,7 @@ async def _made(worker: Subject, checks: Sequence[Check], told: Told) -> list[Re
         for check in checks:
             if _is_long(check):
                 group.create_task(make(check))
-        group.create_task(asking())
+        group.create_task(calling())
         telling = group.create_task(tell())
     return telling.result()
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from worker_conformance.client import Client, connected
-from worker_conformance.expectations import ExpectedAsk
+from worker_conformance.expectations import ExpectedCall
 from worker_conformance.findings import NotCheckableError, expect, shown
 from worker_conformance.launching import Launcher
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import OrdinaryAsk, probe
+from worker_conformance.questions import OrdinaryCall, probe
 from worker_conformance.target import Target
 
 _T = TypeVar("_T")
@@ -31,20 +31,20 @@ class Subject:
         target: where it is.
         client: a connection that checks share.
         description: what ``Describe`` said at the beginning.
-        asks: what ordinary policies are asked.
+        calls: what ordinary policies are called.
         patience: seconds after which nothing is waited for any longer.
         has_stream: whether it has ``ReviewStream``.
-        expected: asks of which it is known what they get.
+        expected: calls of which it is known what they get.
         launcher: starts further workers of its kind; None: there is no command.
     """
 
     target: Target
     client: Client
     description: worker_pb2.DescribeResponse
-    asks: tuple[OrdinaryAsk, ...]
+    calls: tuple[OrdinaryCall, ...]
     patience: float
     has_stream: bool = True
-    expected: tuple[ExpectedAsk, ...] = ()
+    expected: tuple[ExpectedCall, ...] = ()
     launcher: Launcher | None = None
     _scenes: dict[Callable[..., Awaitable[Any]], asyncio.Task[Any]] = field(default_factory=dict)
     _stage: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STAGES))
@@ -57,15 +57,15 @@ class Subject:
         """Whether it describes this policy."""
         return any(described.name == policy for described in self.description.policies)
 
-    def some_asks(self, most: int) -> tuple[OrdinaryAsk, ...]:
-        """A few ordinary asks, at least one.
+    def some_calls(self, most: int) -> tuple[OrdinaryCall, ...]:
+        """A few ordinary calls, at least one.
 
         Raises:
-            NotCheckableError: the worker describes no policy that could be asked.
+            NotCheckableError: the worker describes no policy that could be called.
         """
-        if not self.asks:
-            raise NotCheckableError("the worker describes no policy that can be asked")
-        return self.asks[:most]
+        if not self.calls:
+            raise NotCheckableError("the worker describes no policy that can be called")
+        return self.calls[:most]
 
     async def lives(self, what: str) -> None:
         """See that it still answers, on a new connection.
@@ -82,13 +82,13 @@ class Subject:
         """Wait until the sleep with this token has been cancelled.
 
         Args:
-            token: as it was asked.
+            token: as it was called.
             patience: in seconds; None: that of all checks.
         """
         patience = self.patience if patience is None else patience
-        ask, end = probe("cancelled", {"token": token}, {}), asyncio.get_running_loop().time() + patience
+        call, end = probe("cancelled", {"token": token}, {}), asyncio.get_running_loop().time() + patience
         while True:
-            outcome = await self.client.review(ask)
+            outcome = await self.client.review(call)
             if outcome.audit_annotations.get("cancelled") == "true":
                 return
             late = asyncio.get_running_loop().time() > end

@@ -194,12 +194,12 @@ func orElse(value any, has bool, otherwise amount) any {
 // fits says whether a request does not exceed a limit. What is no quantity fits nothing; the API server will refuse
 // it.
 func fits(request, limit any) bool {
-	asked, is := amountText(request)
+	called, is := amountText(request)
 	most, isToo := amountText(limit)
 	if !is || !isToo {
 		return false
 	}
-	smaller, err := quantity(asked)
+	smaller, err := quantity(called)
 	larger, wrong := quantity(most)
 	return err == nil && wrong == nil && smaller.Cmp(larger) <= 0
 }

@@ -1,17 +1,17 @@
 // The whole contract between the admission gateway and a worker.
 //
-// A worker holds one or more policies. A policy judges: it is given a document (a part of a Kubernetes
-// AdmissionRequest) and its settings, and answers allow, deny or failure. All else (TLS to the API server, matching,
-// order, composing patches, timeouts, failure policy, caching) is the gateway's.
+// A worker holds one or more policies. A policy judges: it gets a document (a part of a Kubernetes AdmissionRequest) and
+// its settings, and answers allow, deny or failure. The gateway does everything else: TLS to the API server, matching,
+// ordering, composing patches, timeouts, failure policy, caching.
 //
 // The conversation:
 //
-// 1. The gateway connects and calls ``Describe``. A worker that has not been described is not asked: each of its
-//    policies stands as a failure (``CONFIGURATION``), under its failurePolicy.
+// 1. The gateway connects and calls ``Describe``. Until the worker has described itself the gateway calls none of its
+//    policies: each is a failure (``CONFIGURATION``) under its failurePolicy.
 // 2. For each configured policy it calls ``ValidateSettings``, once for each distinct settings.
-// 3. For each admission request it calls ``Review``, or sends asks over ``ReviewStream`` where the worker has it. A worker
-//    that has only ``Review`` answers UNIMPLEMENTED to ``ReviewStream``, and is complete.
-// 4. After a reconnect it starts at 1 again, since it may have met a new version.
+// 3. For each admission request it calls ``Review``, or sends policy calls over ``ReviewStream`` where the worker has it. A
+//    worker that has only ``Review`` answers UNIMPLEMENTED to ``ReviewStream``; that is a complete worker.
+// 4. After a reconnect it starts at 1 again: the worker's version may have changed.
 //
 // A worker should also serve ``grpc.health.v1.Health``, with its overall state under the empty service name.
 //
@@ -21,7 +21,7 @@
 //   answer, an answer without an outcome, and a patch that does not apply. Failures go to the policy's failurePolicy.
 // * A verdict is a function of (policy, its version, settings, document). The uid and the trace context travel beside
 //   the document, for logs and traces; no verdict may depend on them, nor on the time, unless the operator knows.
-// * A deadline is the gRPC deadline on ``Review``, ``Ask.timeout`` on ``ReviewStream``, and nothing else.
+// * A deadline is the gRPC deadline on ``Review``, ``PolicyCall.timeout`` on ``ReviewStream``, and nothing else.
 // * Documents, settings, patches and objects are JSON text in UTF-8, carried as bytes.
 // * Fields unknown to the receiver are ignored. Fields are never reused; a removed one is reserved.
 
@@ -53,7 +53,7 @@ const (
 type Phase int32
 
 const (
-	// Not said. A receiver treats it as an error.
+	// Not set. A receiver treats it as an error.
 	Phase_PHASE_UNSPECIFIED Phase = 0
 	// The mutating phase: allow may carry a change; policies run one after another.
 	Phase_PHASE_MUTATING Phase = 1
@@ -102,13 +102,13 @@ func (Phase) EnumDescriptor() ([]byte, []int) {
 	return file_admission_worker_v1_worker_proto_rawDescGZIP(), []int{0}
 }
 
-// Why a policy could not judge, where a machine should know.
+// Why a policy could not judge, for machines.
 type FailureReason int32
 
 const (
-	// What the message says. Shown as “WORKER_FAILURE“.
+	// See the message. Shown as “WORKER_FAILURE“.
 	FailureReason_FAILURE_REASON_UNSPECIFIED FailureReason = 0
-	// The settings cannot be used after all. Shown as “INVALID_SETTINGS“.
+	// The policy cannot use the settings after all. Shown as “INVALID_SETTINGS“.
 	FailureReason_FAILURE_REASON_INVALID_SETTINGS FailureReason = 1
 	// The worker holds no such policy, or not for this phase. Shown as “CONFIGURATION“.
 	FailureReason_FAILURE_REASON_UNKNOWN_POLICY FailureReason = 2
@@ -205,11 +205,11 @@ type DescribeResponse struct {
 	// The worker's name, for logs, such as "labels". It need not be the name that the gateway's configuration gives it. May
 	// be empty.
 	Worker string `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
-	// The version of the worker's build, such as "1.4.2" or a commit. It stands for every policy that names no version of
-	// its own. It must change whenever a verdict may change: it is part of the key under which verdicts are cached. Required.
+	// The version of the worker's build, such as "1.4.2" or a commit. It is the version of every policy that names none of
+	// its own. It must change whenever a verdict may change: it is part of the cache key of verdicts. Required.
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	// The policies that this worker holds. Two entries must not have the same name. A configured policy that is not in here
-	// stands as a failure.
+	// The policies that this worker holds. Two entries must not have the same name. A configured policy that is missing here
+	// is a failure (“CONFIGURATION“).
 	Policies      []*PolicyDescription `protobuf:"bytes,3,rep,name=policies,proto3" json:"policies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -272,18 +272,18 @@ type PolicyDescription struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The policy's own version, where it changes more rarely than the worker's build. Empty: “DescribeResponse.version“.
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	// The phases in which the policy can be used; at least one. A configuration that uses it in another phase is refused.
+	// The phases in which the policy can be used; at least one. A configuration that uses it in another phase is rejected.
 	Phases []Phase `protobuf:"varint,3,rep,packed,name=phases,proto3,enum=admission.worker.v1.Phase" json:"phases,omitempty"`
 	// Which parts of the AdmissionRequest the policy reads, as JSON Pointers (RFC 6901) such as "/object/metadata/labels"; a
 	// segment “*“ stands for every element or member. The operator's “inputs“ are the grant, and a claim can only narrow
-	// it; a claim beyond the grant makes the policy a failure (“CONFIGURATION“). Unset: the policy does not say, and is
+	// it; a claim beyond the grant makes the policy a failure (“CONFIGURATION“). Unset: the policy makes no claim, and is
 	// sent everything that was granted.
 	Inputs *Claim `protobuf:"bytes,4,opt,name=inputs,proto3" json:"inputs,omitempty"`
 	// Which parts of the object the policy may change, as JSON Pointers over the object such as "/metadata/labels". Narrows
-	// the operator's “writes“ as “inputs“ does. Unset: the policy does not say, and may write what was granted.
+	// the operator's “writes“ as “inputs“ does. Unset: the policy makes no claim, and may write what was granted.
 	Writes *Claim `protobuf:"bytes,5,opt,name=writes,proto3" json:"writes,omitempty"`
-	// A JSON Schema (2020-12) of the settings, as JSON text, for documentation and editors. “ValidateSettings“ decides, not
-	// this. Empty: not said.
+	// A JSON Schema (2020-12) of the settings, as JSON text, for documentation and editors. Whether settings are valid is
+	// decided by “ValidateSettings“ alone. Empty: none.
 	SettingsSchema []byte `protobuf:"bytes,6,opt,name=settings_schema,json=settingsSchema,proto3" json:"settings_schema,omitempty"`
 	// One or two sentences for the operator: what the policy is for. May be empty.
 	Description   string `protobuf:"bytes,7,opt,name=description,proto3" json:"description,omitempty"`
@@ -370,7 +370,8 @@ func (x *PolicyDescription) GetDescription() string {
 	return ""
 }
 
-// A set of places. "Nothing" and "everything" are two different messages, and neither is what an unset claim says.
+// A set of places in a document. "Nothing" and "everything" are different messages, and neither means the same as an unset
+// claim.
 type Claim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Claim:
@@ -442,7 +443,7 @@ type isClaim_Claim interface {
 }
 
 type Claim_Everything_ struct {
-	// Every place there is.
+	// Every place.
 	Everything *Claim_Everything `protobuf:"bytes,1,opt,name=everything,proto3,oneof"`
 }
 
@@ -619,8 +620,8 @@ func (x *SettingsError) GetMessage() string {
 
 type ReviewRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The question. Required. “Ask.document_index“ and “Ask.timeout“ are not used here.
-	Ask           *Ask `protobuf:"bytes,1,opt,name=ask,proto3" json:"ask,omitempty"`
+	// Required. “PolicyCall.document_index“ and “PolicyCall.timeout“ are not used here.
+	Call          *PolicyCall `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -655,9 +656,9 @@ func (*ReviewRequest) Descriptor() ([]byte, []int) {
 	return file_admission_worker_v1_worker_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *ReviewRequest) GetAsk() *Ask {
+func (x *ReviewRequest) GetCall() *PolicyCall {
 	if x != nil {
-		return x.Ask
+		return x.Call
 	}
 	return nil
 }
@@ -707,53 +708,53 @@ func (x *ReviewResponse) GetOutcome() *Outcome {
 	return nil
 }
 
-// One question to one policy. It carries all that a verdict may depend on, so any replica can answer it.
-type Ask struct {
+// One call of one policy. It carries everything that a verdict may depend on, so any replica of the worker can answer it.
+type PolicyCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The policy's name, one of those that “Describe“ named. A policy that the worker does not hold is answered with
-	// “Outcome.failure“, reason “FAILURE_REASON_UNKNOWN_POLICY“.
+	// The policy's name, one of those that “Describe“ named. For a policy that it does not hold the worker answers
+	// “Outcome.failure“ with reason “FAILURE_REASON_UNKNOWN_POLICY“.
 	Policy string `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
-	// In which phase it is asked; one of its “PolicyDescription.phases“.
+	// The phase in which it is called; one of its “PolicyDescription.phases“.
 	Phase Phase `protobuf:"varint,2,opt,name=phase,proto3,enum=admission.worker.v1.Phase" json:"phase,omitempty"`
 	// The policy's settings as one JSON object, as they passed “ValidateSettings“. Equal settings are equal bytes: a worker
-	// may keep what it parsed by them. Never empty: no settings are “{}“.
+	// may cache parsed settings by them. Never empty: no settings are “{}“.
 	Settings []byte `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
-	// What is to be judged: the granted and claimed parts of the AdmissionRequest, in that type's own shape
-	// (admission.k8s.io/v1: kind, resource, subResource, operation, object, oldObject, ...), without “uid“. Where fields of the
-	// object were not granted they are absent; arrays keep their length and positions. In the mutating phase “object“ is as
-	// the policies before this one left it.
+	// What to judge: the granted and claimed parts of the AdmissionRequest, in that type's own shape
+	// (admission.k8s.io/v1: kind, resource, subResource, operation, object, oldObject, ...), without “uid“. Fields of the object
+	// that were not granted are absent; arrays keep their length and positions. In the mutating phase “object“ is as the
+	// policies before this one left it.
 	//
 	// Types that are valid to be assigned to DocumentSource:
 	//
-	//	*Ask_Document
-	//	*Ask_DocumentIndex
-	DocumentSource isAsk_DocumentSource `protobuf_oneof:"document_source"`
-	// The AdmissionRequest's uid, for logs. kube-apiserver makes a new one for each call, retries included: it is not an
-	// idempotency key, and no verdict may depend on it.
+	//	*PolicyCall_Document
+	//	*PolicyCall_DocumentIndex
+	DocumentSource isPolicyCall_DocumentSource `protobuf_oneof:"document_source"`
+	// The AdmissionRequest's uid, for logs. kube-apiserver generates a new one for each call, retries included: it is
+	// not an idempotency key, and no verdict may depend on it.
 	Uid string `protobuf:"bytes,6,opt,name=uid,proto3" json:"uid,omitempty"`
-	// W3C Trace Context “traceparent“, on “ReviewStream“; on “Review“ it travels as metadata of that name. Empty: not traced.
+	// W3C Trace Context “traceparent“, on “ReviewStream“; on “Review“ it is metadata of that name. Empty: not traced.
 	Traceparent string `protobuf:"bytes,7,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	// On “ReviewStream“: how long the gateway waits for this outcome, counted from the message's arrival. Unset: as long as
-	// the stream lives. On “Review“ the gRPC deadline says it, and this is unset.
+	// the stream lives. Unset on “Review“, where the gRPC deadline holds.
 	Timeout       *durationpb.Duration `protobuf:"bytes,8,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Ask) Reset() {
-	*x = Ask{}
+func (x *PolicyCall) Reset() {
+	*x = PolicyCall{}
 	mi := &file_admission_worker_v1_worker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Ask) String() string {
+func (x *PolicyCall) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Ask) ProtoMessage() {}
+func (*PolicyCall) ProtoMessage() {}
 
-func (x *Ask) ProtoReflect() protoreflect.Message {
+func (x *PolicyCall) ProtoReflect() protoreflect.Message {
 	mi := &file_admission_worker_v1_worker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -765,98 +766,98 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Ask.ProtoReflect.Descriptor instead.
-func (*Ask) Descriptor() ([]byte, []int) {
+// Deprecated: Use PolicyCall.ProtoReflect.Descriptor instead.
+func (*PolicyCall) Descriptor() ([]byte, []int) {
 	return file_admission_worker_v1_worker_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *Ask) GetPolicy() string {
+func (x *PolicyCall) GetPolicy() string {
 	if x != nil {
 		return x.Policy
 	}
 	return ""
 }
 
-func (x *Ask) GetPhase() Phase {
+func (x *PolicyCall) GetPhase() Phase {
 	if x != nil {
 		return x.Phase
 	}
 	return Phase_PHASE_UNSPECIFIED
 }
 
-func (x *Ask) GetSettings() []byte {
+func (x *PolicyCall) GetSettings() []byte {
 	if x != nil {
 		return x.Settings
 	}
 	return nil
 }
 
-func (x *Ask) GetDocumentSource() isAsk_DocumentSource {
+func (x *PolicyCall) GetDocumentSource() isPolicyCall_DocumentSource {
 	if x != nil {
 		return x.DocumentSource
 	}
 	return nil
 }
 
-func (x *Ask) GetDocument() []byte {
+func (x *PolicyCall) GetDocument() []byte {
 	if x != nil {
-		if x, ok := x.DocumentSource.(*Ask_Document); ok {
+		if x, ok := x.DocumentSource.(*PolicyCall_Document); ok {
 			return x.Document
 		}
 	}
 	return nil
 }
 
-func (x *Ask) GetDocumentIndex() uint32 {
+func (x *PolicyCall) GetDocumentIndex() uint32 {
 	if x != nil {
-		if x, ok := x.DocumentSource.(*Ask_DocumentIndex); ok {
+		if x, ok := x.DocumentSource.(*PolicyCall_DocumentIndex); ok {
 			return x.DocumentIndex
 		}
 	}
 	return 0
 }
 
-func (x *Ask) GetUid() string {
+func (x *PolicyCall) GetUid() string {
 	if x != nil {
 		return x.Uid
 	}
 	return ""
 }
 
-func (x *Ask) GetTraceparent() string {
+func (x *PolicyCall) GetTraceparent() string {
 	if x != nil {
 		return x.Traceparent
 	}
 	return ""
 }
 
-func (x *Ask) GetTimeout() *durationpb.Duration {
+func (x *PolicyCall) GetTimeout() *durationpb.Duration {
 	if x != nil {
 		return x.Timeout
 	}
 	return nil
 }
 
-type isAsk_DocumentSource interface {
-	isAsk_DocumentSource()
+type isPolicyCall_DocumentSource interface {
+	isPolicyCall_DocumentSource()
 }
 
-type Ask_Document struct {
-	// The document itself. Always used on “Review“.
+type PolicyCall_Document struct {
+	// The document itself. “Review“ always uses this.
 	Document []byte `protobuf:"bytes,4,opt,name=document,proto3,oneof"`
 }
 
-type Ask_DocumentIndex struct {
-	// On “ReviewStream“ only: the place of the document in “ReviewStreamRequest.documents“ of the same message, counted
-	// from 0, so that a document that several policies share is sent once.
+type PolicyCall_DocumentIndex struct {
+	// On “ReviewStream“ only: the index of the document in “ReviewStreamRequest.documents“ of the same message, counted
+	// from 0. A document that several policies share is sent once.
 	DocumentIndex uint32 `protobuf:"varint,5,opt,name=document_index,json=documentIndex,proto3,oneof"`
 }
 
-func (*Ask_Document) isAsk_DocumentSource() {}
+func (*PolicyCall_Document) isPolicyCall_DocumentSource() {}
 
-func (*Ask_DocumentIndex) isAsk_DocumentSource() {}
+func (*PolicyCall_DocumentIndex) isPolicyCall_DocumentSource() {}
 
-// The answer to one ask.
+// The answer to one policy call.
 type Outcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Exactly one of these must be set; none is a failure (“INVALID_RESPONSE“).
@@ -867,13 +868,13 @@ type Outcome struct {
 	//	*Outcome_Deny
 	//	*Outcome_Failure
 	Verdict isOutcome_Verdict `protobuf_oneof:"verdict"`
-	// Shown to the user by kubectl, with allow and deny alike. Kubernetes drops a warning that contains control characters:
-	// the gateway replaces them by spaces. Keep each under 120 characters.
+	// kubectl shows them to the user, with allow and deny alike. Kubernetes drops a warning that contains control characters:
+	// the gateway replaces these by spaces. Keep each under 120 characters.
 	Warnings []string `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Recorded in the API server's audit log. Keys: letters, digits, “-“, “_“, “.“, at most 63; the gateway puts the
-	// policy's name in front. Values must be the same whenever the same document is asked again.
+	// policy's name in front. Values must be the same for every call with the same document.
 	AuditAnnotations map[string]string `protobuf:"bytes,5,rep,name=audit_annotations,json=auditAnnotations,proto3" json:"audit_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// How long this verdict may be reused, which can only shorten what the operator configured. Unset: as configured.
+	// How long this verdict may be reused. It can only shorten what the operator configured. Unset: as configured.
 	Cache *CacheHint `protobuf:"bytes,6,opt,name=cache,proto3" json:"cache,omitempty"`
 	// The version of the policy that judged, equal to the one in its description (“DescribeResponse.version“ where that has
 	// none). Empty: the version described on this connection.
@@ -979,7 +980,7 @@ type isOutcome_Verdict interface {
 }
 
 type Outcome_Allow struct {
-	// The request may pass, perhaps changed.
+	// The request may pass, possibly changed.
 	Allow *Allow `protobuf:"bytes,1,opt,name=allow,proto3,oneof"`
 }
 
@@ -1002,7 +1003,7 @@ func (*Outcome_Failure) isOutcome_Verdict() {}
 type Allow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What to change. Only in the mutating phase; in the validating phase it makes the answer a failure
-	// (“INVALID_RESPONSE“), as kube-apiserver does. Unset, or a change that changes nothing: the object stays as it is.
+	// (“INVALID_RESPONSE“), as in kube-apiserver. Unset, or a change without effect: the object stays as it is.
 	// There is no object to change on DELETE.
 	//
 	// Types that are valid to be assigned to Change:
@@ -1094,7 +1095,7 @@ type Allow_MergePatch struct {
 }
 
 type Allow_Object struct {
-	// The whole object as it should be. It is compared with the object that was sent.
+	// The whole object as it should be. The gateway compares it with the object that it sent.
 	Object []byte `protobuf:"bytes,3,opt,name=object,proto3,oneof"`
 }
 
@@ -1189,7 +1190,7 @@ type StatusDetails struct {
 	Uid string `protobuf:"bytes,4,opt,name=uid,proto3" json:"uid,omitempty"`
 	// One entry for each thing that is wrong.
 	Causes []*StatusCause `protobuf:"bytes,5,rep,name=causes,proto3" json:"causes,omitempty"`
-	// After how many seconds the client may try again. 0: not said.
+	// After how many seconds the client may try again. 0: not set.
 	RetryAfterSeconds int32 `protobuf:"varint,6,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -1461,7 +1462,7 @@ type CacheHint_NoStore_ struct {
 }
 
 type CacheHint_Ttl struct {
-	// Reuse it for at most this long; more than the operator's ttl counts as the operator's ttl. Must not be negative.
+	// Reuse it for at most this long; the operator's ttl is the upper limit. Must not be negative.
 	Ttl *durationpb.Duration `protobuf:"bytes,2,opt,name=ttl,proto3,oneof"`
 }
 
@@ -1473,9 +1474,9 @@ func (*CacheHint_Ttl) isCacheHint_Hint() {}
 // the gateway accepts.
 type ReviewStreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The documents that this message's asks refer to by “Ask.document_index“.
+	// The documents that this message's calls refer to by “PolicyCall.document_index“.
 	Documents [][]byte `protobuf:"bytes,1,rep,name=documents,proto3" json:"documents,omitempty"`
-	// To be worked on in any order, at the same time.
+	// The worker works on them in any order, at the same time.
 	Items         []*ReviewStreamRequest_RequestItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1609,7 +1610,7 @@ func (*Claim_Everything) Descriptor() ([]byte, []int) {
 
 type Claim_Pointers struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// JSON Pointers (RFC 6901). "" is refused: it is spelt “everything“.
+	// JSON Pointers (RFC 6901). "" is rejected: use “everything“.
 	Pointers      []string `protobuf:"bytes,1,rep,name=pointers,proto3" json:"pointers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1694,7 +1695,7 @@ type ReviewStreamRequest_RequestItem struct {
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Types that are valid to be assigned to Item:
 	//
-	//	*ReviewStreamRequest_RequestItem_Ask
+	//	*ReviewStreamRequest_RequestItem_Call
 	//	*ReviewStreamRequest_RequestItem_Cancel
 	Item          isReviewStreamRequest_RequestItem_Item `protobuf_oneof:"item"`
 	unknownFields protoimpl.UnknownFields
@@ -1745,10 +1746,10 @@ func (x *ReviewStreamRequest_RequestItem) GetItem() isReviewStreamRequest_Reques
 	return nil
 }
 
-func (x *ReviewStreamRequest_RequestItem) GetAsk() *Ask {
+func (x *ReviewStreamRequest_RequestItem) GetCall() *PolicyCall {
 	if x != nil {
-		if x, ok := x.Item.(*ReviewStreamRequest_RequestItem_Ask); ok {
-			return x.Ask
+		if x, ok := x.Item.(*ReviewStreamRequest_RequestItem_Call); ok {
+			return x.Call
 		}
 	}
 	return nil
@@ -1767,17 +1768,18 @@ type isReviewStreamRequest_RequestItem_Item interface {
 	isReviewStreamRequest_RequestItem_Item()
 }
 
-type ReviewStreamRequest_RequestItem_Ask struct {
-	// A new question under this id.
-	Ask *Ask `protobuf:"bytes,2,opt,name=ask,proto3,oneof"`
+type ReviewStreamRequest_RequestItem_Call struct {
+	// A new call under this id.
+	Call *PolicyCall `protobuf:"bytes,2,opt,name=call,proto3,oneof"`
 }
 
 type ReviewStreamRequest_RequestItem_Cancel struct {
-	// Nobody waits for this id any more. No outcome is needed; one that comes is dropped. An unknown id is ignored.
+	// The gateway no longer waits for this id. No outcome is needed; one that comes is dropped. The worker ignores an
+	// unknown id.
 	Cancel *ReviewStreamRequest_Cancel `protobuf:"bytes,3,opt,name=cancel,proto3,oneof"`
 }
 
-func (*ReviewStreamRequest_RequestItem_Ask) isReviewStreamRequest_RequestItem_Item() {}
+func (*ReviewStreamRequest_RequestItem_Call) isReviewStreamRequest_RequestItem_Item() {}
 
 func (*ReviewStreamRequest_RequestItem_Cancel) isReviewStreamRequest_RequestItem_Item() {}
 
@@ -1819,7 +1821,7 @@ func (*ReviewStreamRequest_Cancel) Descriptor() ([]byte, []int) {
 
 type ReviewStreamResponse_ResponseItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the ask that this answers. An id that is not open is dropped and counted.
+	// The id of the call that this answers. The gateway drops and counts an id that is not open.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// The answer, exactly as “Review“ would have given it.
 	Outcome       *Outcome `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
@@ -1908,12 +1910,13 @@ const file_admission_worker_v1_worker_proto_rawDesc = "" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"C\n" +
 	"\rSettingsError\x12\x18\n" +
 	"\apointer\x18\x01 \x01(\tR\apointer\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\";\n" +
-	"\rReviewRequest\x12*\n" +
-	"\x03ask\x18\x01 \x01(\v2\x18.admission.worker.v1.AskR\x03ask\"H\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"D\n" +
+	"\rReviewRequest\x123\n" +
+	"\x04call\x18\x01 \x01(\v2\x1f.admission.worker.v1.PolicyCallR\x04call\"H\n" +
 	"\x0eReviewResponse\x126\n" +
-	"\aoutcome\x18\x01 \x01(\v2\x1c.admission.worker.v1.OutcomeR\aoutcome\"\xae\x02\n" +
-	"\x03Ask\x12\x16\n" +
+	"\aoutcome\x18\x01 \x01(\v2\x1c.admission.worker.v1.OutcomeR\aoutcome\"\xb5\x02\n" +
+	"\n" +
+	"PolicyCall\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x120\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x1a.admission.worker.v1.PhaseR\x05phase\x12\x1a\n" +
 	"\bsettings\x18\x03 \x01(\fR\bsettings\x12\x1c\n" +
@@ -1966,13 +1969,13 @@ const file_admission_worker_v1_worker_proto_rawDesc = "" +
 	"\bno_store\x18\x01 \x01(\v2&.admission.worker.v1.CacheHint.NoStoreH\x00R\anoStore\x12-\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationH\x00R\x03ttl\x1a\t\n" +
 	"\aNoStoreB\x06\n" +
-	"\x04hint\"\xaa\x02\n" +
+	"\x04hint\"\xb3\x02\n" +
 	"\x13ReviewStreamRequest\x12\x1c\n" +
 	"\tdocuments\x18\x01 \x03(\fR\tdocuments\x12J\n" +
-	"\x05items\x18\x02 \x03(\v24.admission.worker.v1.ReviewStreamRequest.RequestItemR\x05items\x1a\x9e\x01\n" +
+	"\x05items\x18\x02 \x03(\v24.admission.worker.v1.ReviewStreamRequest.RequestItemR\x05items\x1a\xa7\x01\n" +
 	"\vRequestItem\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x04R\x02id\x12,\n" +
-	"\x03ask\x18\x02 \x01(\v2\x18.admission.worker.v1.AskH\x00R\x03ask\x12I\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x125\n" +
+	"\x04call\x18\x02 \x01(\v2\x1f.admission.worker.v1.PolicyCallH\x00R\x04call\x12I\n" +
 	"\x06cancel\x18\x03 \x01(\v2/.admission.worker.v1.ReviewStreamRequest.CancelH\x00R\x06cancelB\x06\n" +
 	"\x04item\x1a\b\n" +
 	"\x06Cancel\"\xbc\x01\n" +
@@ -2021,7 +2024,7 @@ var file_admission_worker_v1_worker_proto_goTypes = []any{
 	(*SettingsError)(nil),                     // 8: admission.worker.v1.SettingsError
 	(*ReviewRequest)(nil),                     // 9: admission.worker.v1.ReviewRequest
 	(*ReviewResponse)(nil),                    // 10: admission.worker.v1.ReviewResponse
-	(*Ask)(nil),                               // 11: admission.worker.v1.Ask
+	(*PolicyCall)(nil),                        // 11: admission.worker.v1.PolicyCall
 	(*Outcome)(nil),                           // 12: admission.worker.v1.Outcome
 	(*Allow)(nil),                             // 13: admission.worker.v1.Allow
 	(*Deny)(nil),                              // 14: admission.worker.v1.Deny
@@ -2048,10 +2051,10 @@ var file_admission_worker_v1_worker_proto_depIdxs = []int32{
 	21, // 4: admission.worker.v1.Claim.everything:type_name -> admission.worker.v1.Claim.Everything
 	22, // 5: admission.worker.v1.Claim.pointers:type_name -> admission.worker.v1.Claim.Pointers
 	8,  // 6: admission.worker.v1.ValidateSettingsResponse.errors:type_name -> admission.worker.v1.SettingsError
-	11, // 7: admission.worker.v1.ReviewRequest.ask:type_name -> admission.worker.v1.Ask
+	11, // 7: admission.worker.v1.ReviewRequest.call:type_name -> admission.worker.v1.PolicyCall
 	12, // 8: admission.worker.v1.ReviewResponse.outcome:type_name -> admission.worker.v1.Outcome
-	0,  // 9: admission.worker.v1.Ask.phase:type_name -> admission.worker.v1.Phase
-	28, // 10: admission.worker.v1.Ask.timeout:type_name -> google.protobuf.Duration
+	0,  // 9: admission.worker.v1.PolicyCall.phase:type_name -> admission.worker.v1.Phase
+	28, // 10: admission.worker.v1.PolicyCall.timeout:type_name -> google.protobuf.Duration
 	13, // 11: admission.worker.v1.Outcome.allow:type_name -> admission.worker.v1.Allow
 	14, // 12: admission.worker.v1.Outcome.deny:type_name -> admission.worker.v1.Deny
 	17, // 13: admission.worker.v1.Outcome.failure:type_name -> admission.worker.v1.Failure
@@ -2064,7 +2067,7 @@ var file_admission_worker_v1_worker_proto_depIdxs = []int32{
 	28, // 20: admission.worker.v1.CacheHint.ttl:type_name -> google.protobuf.Duration
 	25, // 21: admission.worker.v1.ReviewStreamRequest.items:type_name -> admission.worker.v1.ReviewStreamRequest.RequestItem
 	27, // 22: admission.worker.v1.ReviewStreamResponse.items:type_name -> admission.worker.v1.ReviewStreamResponse.ResponseItem
-	11, // 23: admission.worker.v1.ReviewStreamRequest.RequestItem.ask:type_name -> admission.worker.v1.Ask
+	11, // 23: admission.worker.v1.ReviewStreamRequest.RequestItem.call:type_name -> admission.worker.v1.PolicyCall
 	26, // 24: admission.worker.v1.ReviewStreamRequest.RequestItem.cancel:type_name -> admission.worker.v1.ReviewStreamRequest.Cancel
 	12, // 25: admission.worker.v1.ReviewStreamResponse.ResponseItem.outcome:type_name -> admission.worker.v1.Outcome
 	2,  // 26: admission.worker.v1.Worker.Describe:input_type -> admission.worker.v1.DescribeRequest
@@ -2092,8 +2095,8 @@ func file_admission_worker_v1_worker_proto_init() {
 		(*Claim_Pointers_)(nil),
 	}
 	file_admission_worker_v1_worker_proto_msgTypes[9].OneofWrappers = []any{
-		(*Ask_Document)(nil),
-		(*Ask_DocumentIndex)(nil),
+		(*PolicyCall_Document)(nil),
+		(*PolicyCall_DocumentIndex)(nil),
 	}
 	file_admission_worker_v1_worker_proto_msgTypes[10].OneofWrappers = []any{
 		(*Outcome_Allow)(nil),
@@ -2111,7 +2114,7 @@ func file_admission_worker_v1_worker_proto_init() {
 		(*CacheHint_Ttl)(nil),
 	}
 	file_admission_worker_v1_worker_proto_msgTypes[23].OneofWrappers = []any{
-		(*ReviewStreamRequest_RequestItem_Ask)(nil),
+		(*ReviewStreamRequest_RequestItem_Call)(nil),
 		(*ReviewStreamRequest_RequestItem_Cancel)(nil),
 	}
 	type x struct{}

@@ -1,17 +1,17 @@
 // The whole contract between the admission gateway and a worker.
 //
-// A worker holds one or more policies. A policy judges: it is given a document (a part of a Kubernetes
-// AdmissionRequest) and its settings, and answers allow, deny or failure. All else (TLS to the API server, matching,
-// order, composing patches, timeouts, failure policy, caching) is the gateway's.
+// A worker holds one or more policies. A policy judges: it gets a document (a part of a Kubernetes AdmissionRequest) and
+// its settings, and answers allow, deny or failure. The gateway does everything else: TLS to the API server, matching,
+// ordering, composing patches, timeouts, failure policy, caching.
 //
 // The conversation:
 //
-// 1. The gateway connects and calls ``Describe``. A worker that has not been described is not asked: each of its
-//    policies stands as a failure (``CONFIGURATION``), under its failurePolicy.
+// 1. The gateway connects and calls ``Describe``. Until the worker has described itself the gateway calls none of its
+//    policies: each is a failure (``CONFIGURATION``) under its failurePolicy.
 // 2. For each configured policy it calls ``ValidateSettings``, once for each distinct settings.
-// 3. For each admission request it calls ``Review``, or sends asks over ``ReviewStream`` where the worker has it. A worker
-//    that has only ``Review`` answers UNIMPLEMENTED to ``ReviewStream``, and is complete.
-// 4. After a reconnect it starts at 1 again, since it may have met a new version.
+// 3. For each admission request it calls ``Review``, or sends policy calls over ``ReviewStream`` where the worker has it. A
+//    worker that has only ``Review`` answers UNIMPLEMENTED to ``ReviewStream``; that is a complete worker.
+// 4. After a reconnect it starts at 1 again: the worker's version may have changed.
 //
 // A worker should also serve ``grpc.health.v1.Health``, with its overall state under the empty service name.
 //
@@ -21,7 +21,7 @@
 //   answer, an answer without an outcome, and a patch that does not apply. Failures go to the policy's failurePolicy.
 // * A verdict is a function of (policy, its version, settings, document). The uid and the trace context travel beside
 //   the document, for logs and traces; no verdict may depend on them, nor on the time, unless the operator knows.
-// * A deadline is the gRPC deadline on ``Review``, ``Ask.timeout`` on ``ReviewStream``, and nothing else.
+// * A deadline is the gRPC deadline on ``Review``, ``PolicyCall.timeout`` on ``ReviewStream``, and nothing else.
 // * Documents, settings, patches and objects are JSON text in UTF-8, carried as bytes.
 // * Fields unknown to the receiver are ignored. Fields are never reused; a removed one is reserved.
 
@@ -58,18 +58,18 @@ const (
 //
 // Implemented by every worker; called by the gateway.
 type WorkerClient interface {
-	// Says which policies the worker holds, in which versions, and what they claim. Must be cheap and must not fail while
-	// the worker is able to judge. Called at each new connection.
+	// Returns which policies the worker holds, in which versions, and what they claim. Must be cheap, and must not fail while
+	// the worker can judge. The gateway calls it on each new connection.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
-	// Says whether a policy can work with these settings. Must not judge anything and must have no side effects. A worker
-	// whose policies have no settings may leave it unimplemented: then “{}“ is accepted, and anything else refused.
+	// Returns whether a policy accepts these settings. Must not judge anything and must have no side effects. A worker whose
+	// policies have no settings may leave it unimplemented: the gateway then accepts “{}“ and rejects anything else.
 	ValidateSettings(ctx context.Context, in *ValidateSettingsRequest, opts ...grpc.CallOption) (*ValidateSettingsResponse, error)
-	// Judges exactly one ask. This is all that a worker must implement besides “Describe“. The call's deadline is the time
-	// that is left; when it is over, or the call is cancelled, nobody is waiting for the answer any more.
+	// Judges one document with one policy. This is all that a worker must implement besides “Describe“. The gRPC deadline
+	// is the time that is left; once it has passed, or the call is cancelled, the gateway drops the answer.
 	Review(ctx context.Context, in *ReviewRequest, opts ...grpc.CallOption) (*ReviewResponse, error)
-	// Judges many asks over one stream, at a fraction of the cost. Each message is a batch. Outcomes come back by id, in any
-	// order and any grouping, each as soon as it is ready: an outcome must not wait for another one. When the gateway
-	// half-closes, the worker answers what it has and closes; when the stream breaks, every open ask has failed.
+	// Answers many policy calls over one stream, at a fraction of the cost. Each message is a batch. Outcomes come back by id,
+	// in any order and any grouping, each as soon as it is ready: an outcome must not wait for another one. When the gateway
+	// half-closes, the worker answers the open calls and closes; when the stream breaks, every open call has failed.
 	ReviewStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ReviewStreamRequest, ReviewStreamResponse], error)
 }
 
@@ -130,18 +130,18 @@ type Worker_ReviewStreamClient = grpc.BidiStreamingClient[ReviewStreamRequest, R
 //
 // Implemented by every worker; called by the gateway.
 type WorkerServer interface {
-	// Says which policies the worker holds, in which versions, and what they claim. Must be cheap and must not fail while
-	// the worker is able to judge. Called at each new connection.
+	// Returns which policies the worker holds, in which versions, and what they claim. Must be cheap, and must not fail while
+	// the worker can judge. The gateway calls it on each new connection.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
-	// Says whether a policy can work with these settings. Must not judge anything and must have no side effects. A worker
-	// whose policies have no settings may leave it unimplemented: then “{}“ is accepted, and anything else refused.
+	// Returns whether a policy accepts these settings. Must not judge anything and must have no side effects. A worker whose
+	// policies have no settings may leave it unimplemented: the gateway then accepts “{}“ and rejects anything else.
 	ValidateSettings(context.Context, *ValidateSettingsRequest) (*ValidateSettingsResponse, error)
-	// Judges exactly one ask. This is all that a worker must implement besides “Describe“. The call's deadline is the time
-	// that is left; when it is over, or the call is cancelled, nobody is waiting for the answer any more.
+	// Judges one document with one policy. This is all that a worker must implement besides “Describe“. The gRPC deadline
+	// is the time that is left; once it has passed, or the call is cancelled, the gateway drops the answer.
 	Review(context.Context, *ReviewRequest) (*ReviewResponse, error)
-	// Judges many asks over one stream, at a fraction of the cost. Each message is a batch. Outcomes come back by id, in any
-	// order and any grouping, each as soon as it is ready: an outcome must not wait for another one. When the gateway
-	// half-closes, the worker answers what it has and closes; when the stream breaks, every open ask has failed.
+	// Answers many policy calls over one stream, at a fraction of the cost. Each message is a batch. Outcomes come back by id,
+	// in any order and any grouping, each as soon as it is ready: an outcome must not wait for another one. When the gateway
+	// half-closes, the worker answers the open calls and closes; when the stream breaks, every open call has failed.
 	ReviewStream(grpc.BidiStreamingServer[ReviewStreamRequest, ReviewStreamResponse]) error
 	mustEmbedUnimplementedWorkerServer()
 }

@@ -45,7 +45,7 @@ export const NO_STORE = Symbol.for('admission-worker.no-store');
  * @property {Iterable<string>} [warnings] shown to the user by kubectl; each under 120 characters, without control
  *   characters
  * @property {Readonly<Record<string, string>>} [auditAnnotations] for the API server's audit log. Keys: 1 to 63
- *   letters, digits, `-`, `_`, `.`. The values must be the same whenever the same document is asked again
+ *   letters, digits, `-`, `_`, `.`. The values must be the same whenever the same document is called again
  * @property {number | typeof NO_STORE} [cache] for how many seconds this verdict may be reused, or NO_STORE; it can
  *   only shorten what the operator configured. Default: as configured
  */

@@ -9,7 +9,7 @@
  * orphan would keep the socket.
  *
  * A promise that a policy rejects and nobody awaits, or an error thrown in one of its timers, would end a process of
- * Node.js. Here it is logged, and the ask that waits for it runs into its timeout: one policy must not take the others
+ * Node.js. Here it is logged, and the call that waits for it runs into its timeout: one policy must not take the others
  * along.
  */
 

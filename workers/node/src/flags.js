@@ -96,7 +96,7 @@ export const FLAGS = Object.freeze({
   'in-flight': {
     value: 'COUNT',
     default: DEFAULTS.inFlight,
-    help: 'asks at the same time; more are refused',
+    help: 'calls at the same time; more are refused',
     read: positive,
   },
   'message-bytes': {

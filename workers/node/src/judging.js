@@ -1,5 +1,5 @@
 /**
- * One ask to one outcome: the path that `Review` and `ReviewStream` share.
+ * One call to one outcome: the path that `Review` and `ReviewStream` share.
  *
  * Whatever happens here is an outcome. An error is not a verdict: a policy that throws, returns something absurd,
  * cannot read its document or its settings has failed, and the operator's failurePolicy decides. The type of what was
@@ -20,14 +20,14 @@ import { withNumbersOf } from './survival.js';
 import { traced } from './tracing.js';
 import { typeOf } from './values.js';
 
-/** @typedef {import('./messages.js').Ask} Ask */
+/** @typedef {import('./messages.js').PolicyCall} PolicyCall */
 /** @typedef {import('./cancellation.js').Cancellation} Cancellation */
 /** @typedef {import('./policies.js').Policy} Policy */
 /** @typedef {{ policy: Policy, version: string, request: Request, document: Document, settings: any }} Question */
 /** @typedef {import('./tracing.js').Judged} Judged */
 
 /**
- * A document as it arrived: read when the first ask needs it, and once for all that share it.
+ * A document as it arrived: read when the first call needs it, and once for all that share it.
  */
 export class Source {
   /** @type {Document | InvalidDocumentError | undefined} */
@@ -55,7 +55,7 @@ export class Source {
   }
 }
 
-/** Holds the policies and all that is kept between asks. One for each served worker. */
+/** Holds the policies and all that is kept between calls. One for each served worker. */
 export class Judge {
   #worker;
   #limits;
@@ -75,15 +75,15 @@ export class Judge {
   }
 
   /**
-   * Take an ask.
+   * Take a call.
    *
-   * @param {Ask} ask the question. Its document, timeout and trace context are the caller's affair
+   * @param {PolicyCall} call the question. Its document, timeout and trace context are the caller's affair
    * @param {Source | undefined} source its document; undefined: it has none
    * @param {{ traceparent: string, cancellation: Cancellation }} call
    * @returns {Buffer | Promise<Buffer>} the encoded Outcome. Neither throws
    */
-  begin(ask, source, { traceparent, cancellation }) {
-    const question = this.#question(ask, source, cancellation);
+  begin(call, source, { traceparent, cancellation }) {
+    const question = this.#question(call, source, cancellation);
     if (Buffer.isBuffer(question)) return question;
     const { policy, request } = question;
     const judged = traced({ policy: policy.name, uid: request.uid, traceparent }, () => this.#put(question));
@@ -91,67 +91,67 @@ export class Judge {
   }
 
   /**
-   * An Outcome that says why an ask has no verdict, in its policy's version.
+   * An Outcome that says why a call has no verdict, in its policy's version.
    *
-   * @param {Ask} ask
+   * @param {PolicyCall} call
    * @param {string} message
    * @param {number} [reason]
    * @returns {Buffer}
    */
-  failure(ask, message, reason) {
-    const version = this.#worker.policies.get(ask.policy)?.version || this.#worker.version;
+  failure(call, message, reason) {
+    const version = this.#worker.policies.get(call.policy)?.version || this.#worker.version;
     return encodedOutcome(failureOf(message, version, reason));
   }
 
   /**
-   * The Outcome of an ask whose time is over.
+   * The Outcome of a call whose time is over.
    *
-   * @param {Ask} ask of the stream
+   * @param {PolicyCall} call of the stream
    * @returns {Buffer}
    */
-  timedOut(ask) {
-    const seconds = ask.timeout ? secondsOf(ask.timeout) : 0;
-    const message = `policy ${ask.policy}: no answer within the ask's timeout of ${seconds} s`;
-    this.#log.warning(message, { uid: ask.uid, policy: ask.policy });
-    return this.failure(ask, message);
+  timedOut(call) {
+    const seconds = call.timeout ? secondsOf(call.timeout) : 0;
+    const message = `policy ${call.policy}: no answer within the call's timeout of ${seconds} s`;
+    this.#log.warning(message, { uid: call.uid, policy: call.policy });
+    return this.failure(call, message);
   }
 
   /**
-   * The ask with its settings and document read, or the failure that says why they cannot be.
+   * The call with its settings and document read, or the failure that says why they cannot be.
    *
-   * @param {Ask} ask
+   * @param {PolicyCall} call
    * @param {Source | undefined} source
    * @param {Cancellation} cancellation
    * @returns {Question | Buffer}
    */
-  #question(ask, source, cancellation) {
-    const policy = this.#worker.policies.get(ask.policy);
+  #question(call, source, cancellation) {
+    const policy = this.#worker.policies.get(call.policy);
     if (policy === undefined) {
       const held = [...this.#worker.policies.keys()].sort().join(', ') || 'none';
-      const asked = JSON.stringify(ask.policy);
+      const called = JSON.stringify(call.policy);
       return this.#refused(
-        ask,
-        `worker ${this.#worker.name} holds no policy ${asked}; it holds: ${held}`,
+        call,
+        `worker ${this.#worker.name} holds no policy ${called}; it holds: ${held}`,
         REASONS.unknownPolicy,
       );
     }
-    if (ask.phase !== PHASES[policy.phase]) {
-      const message = `policy ${policy.name} is for the ${policy.phase} phase and was asked in ${phaseNamed(ask.phase)}`;
-      return this.#refused(ask, message, REASONS.unknownPolicy);
+    if (call.phase !== PHASES[policy.phase]) {
+      const message = `policy ${policy.name} is for the ${policy.phase} phase and was called in ${phaseNamed(call.phase)}`;
+      return this.#refused(call, message, REASONS.unknownPolicy);
     }
-    if (source === undefined) return this.#refused(ask, `policy ${policy.name} was asked without a document`);
+    if (source === undefined) return this.#refused(call, `policy ${policy.name} was called without a document`);
     try {
-      const settings = this.#settings.read(policy, ask.settings);
+      const settings = this.#settings.read(policy, call.settings);
       const document = source.read();
-      const request = new Request(document, ask.uid, cancellation);
+      const request = new Request(document, call.uid, cancellation);
       return { policy, version: policy.version || this.#worker.version, request, document, settings };
     } catch (error) {
       if (error instanceof InvalidSettingsError) {
         const message = `settings of policy ${policy.name}: ${error.message}`;
-        return this.#refused(ask, message, REASONS.invalidSettings, error.cause);
+        return this.#refused(call, message, REASONS.invalidSettings, error.cause);
       }
-      if (error instanceof InvalidDocumentError) return this.#refused(ask, `policy ${policy.name}: ${error.message}`);
-      return this.#refused(ask, `policy ${policy.name}: ${typeName(error)}; see the worker's log`, undefined, error);
+      if (error instanceof InvalidDocumentError) return this.#refused(call, `policy ${policy.name}: ${error.message}`);
+      return this.#refused(call, `policy ${policy.name}: ${typeName(error)}; see the worker's log`, undefined, error);
     }
   }
 
@@ -245,15 +245,15 @@ export class Judge {
   }
 
   /**
-   * @param {Ask} ask
+   * @param {PolicyCall} call
    * @param {string} message
    * @param {number} [reason]
    * @param {unknown} [error]
    * @returns {Buffer}
    */
-  #refused(ask, message, reason, error) {
-    this.#log.error(message, { uid: ask.uid, policy: ask.policy, error });
-    return this.failure(ask, message, reason);
+  #refused(call, message, reason, error) {
+    this.#log.error(message, { uid: call.uid, policy: call.policy, error });
+    return this.failure(call, message, reason);
   }
 }
 

@@ -11,7 +11,7 @@ const MIB = 1024 * 1024;
  * The limits of one served worker.
  *
  * @typedef {object} Limits
- * @property {number} inFlight asks taken and not yet worked off; more are refused (`RESOURCE_EXHAUSTED`, on the stream
+ * @property {number} inFlight calls taken and not yet worked off; more are refused (`RESOURCE_EXHAUSTED`, on the stream
  *   a failure)
  * @property {number} messageBytes the largest gRPC message, received or sent, in bytes
  * @property {number} batchBytes up to which size outcomes are gathered into one message of the stream, in bytes
@@ -22,7 +22,7 @@ const MIB = 1024 * 1024;
 
 /** @type {Readonly<Limits>} */
 export const DEFAULTS = Object.freeze({
-  // 16 gateways with 256 asks each. An ask is a few KB besides its document, so 4,096 of them are some 20 MB.
+  // 16 gateways with 256 calls each. A call is a few KB besides its document, so 4,096 of them are some 20 MB.
   inFlight: 4096,
   // The gateway accepts bodies of 20 MB. A document is at most that body, and mutating policies before this one may
   // have let it grow; a whole object that goes back may be larger again. Twice the body, and 1 MiB for settings and
@@ -61,7 +61,7 @@ export function limitsOf(given = {}) {
   return Object.freeze({ ...DEFAULTS, ...given });
 }
 
-/** Counts the asks that are being worked on, and says whether one more may be taken. */
+/** Counts the calls that are being worked on, and says whether one more may be taken. */
 export class InFlight {
   #limit;
   #count = 0;
@@ -71,14 +71,14 @@ export class InFlight {
     this.#limit = limit;
   }
 
-  /** Take one ask. False: there is no room, and nothing was taken. */
+  /** Take one call. False: there is no room, and nothing was taken. */
   enter() {
     if (this.#count >= this.#limit) return false;
     this.#count += 1;
     return true;
   }
 
-  /** One ask is worked off. */
+  /** One call is worked off. */
   leave() {
     this.#count -= 1;
   }
@@ -86,6 +86,6 @@ export class InFlight {
   /** The sentence for whoever is refused: who, limit, next step. */
   refusal() {
     const next = 'run more replicas, or raise --in-flight (ADMISSION_WORKER_IN_FLIGHT)';
-    return `the worker has its limit of ${this.#limit} asks in flight: ${next}`;
+    return `the worker has its limit of ${this.#limit} calls in flight: ${next}`;
   }
 }

@@ -16,7 +16,7 @@ import protobuf from 'protobufjs';
 /**
  * One question to one policy.
  *
- * @typedef {object} Ask
+ * @typedef {object} PolicyCall
  * @property {string} policy
  * @property {number} phase
  * @property {Buffer} settings
@@ -28,7 +28,7 @@ import protobuf from 'protobufjs';
  * @property {Duration | null} timeout
  */
 
-/** @typedef {{ id: Uint64, ask: Ask, item: 'ask' | 'cancel' | undefined }} RequestItem */
+/** @typedef {{ id: Uint64, call: PolicyCall, item: 'call' | 'cancel' | undefined }} RequestItem */
 /** @typedef {{ documents: Buffer[], items: RequestItem[] }} StreamRequest */
 
 const root = new protobuf.Root();

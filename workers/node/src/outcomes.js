@@ -15,7 +15,7 @@ const ANSWERS = 'allow(), deny(), patch(), merge(), mutated(), fail() or nothing
  * What a policy function returned, if it is an answer for the phase.
  *
  * @param {unknown} answer whatever the function returned; undefined and null are allow
- * @param {import('./policies.js').Phase} phase in which it was asked
+ * @param {import('./policies.js').Phase} phase in which it was called
  * @returns {Answer}
  * @throws {InvalidAnswerError} it is no answer, or changes something in the validating phase
  */

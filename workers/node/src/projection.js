@@ -20,7 +20,7 @@ import { isObject } from './values.js';
 const ALWAYS = ['kind', 'resource', 'subResource', 'operation', 'dryRun'];
 
 /** What "everything" does not hold: nobody is sent the one, and the other is no member of the request itself. */
-const NEVER_ASKED = ['uid', 'namespaceObject'];
+const NEVER_CALLED = ['uid', 'namespaceObject'];
 
 /** @typedef {readonly string[]} Path */
 
@@ -33,7 +33,7 @@ const NEVER_ASKED = ['uid', 'namespaceObject'];
  */
 export function documentOf(request, inputs) {
   if (inputs === undefined || inputs === EVERYTHING) {
-    return Object.fromEntries(Object.entries(request).filter(([name]) => !NEVER_ASKED.includes(name)));
+    return Object.fromEntries(Object.entries(request).filter(([name]) => !NEVER_CALLED.includes(name)));
   }
   return members(request, [...ALWAYS.map(name => [name]), ...inputs.map(tokensOf)]);
 }

@@ -16,7 +16,7 @@ import { isObject, typeOf } from './values.js';
 /** @typedef {{ group: string, version: string, resource: string }} GroupVersionResource which resource is asked for */
 
 /**
- * An authentication.k8s.io/v1 UserInfo: who asks. A field that is empty, or was not granted, is undefined.
+ * An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is undefined.
  *
  * @typedef {object} UserInfo
  * @property {string} [username]
@@ -135,7 +135,7 @@ export class Request {
   }
 
   /**
-   * The kind in the version in which the client asked (differs from `kind` under matchPolicy Equivalent).
+   * The kind in the version in which the client called (differs from `kind` under matchPolicy Equivalent).
    *
    * @returns {GroupVersionKind | undefined}
    */
@@ -143,12 +143,12 @@ export class Request {
     return this.#names('requestKind', ['group', 'version', 'kind']);
   }
 
-  /** The resource in the version in which the client asked. @returns {GroupVersionResource | undefined} */
+  /** The resource in the version in which the client called. @returns {GroupVersionResource | undefined} */
   get requestResource() {
     return this.#names('requestResource', ['group', 'version', 'resource']);
   }
 
-  /** The subresource as the client asked. */
+  /** The subresource as the client called. */
   get requestSubResource() {
     return this.#text('requestSubResource');
   }
@@ -168,7 +168,7 @@ export class Request {
     return this.#text('namespace');
   }
 
-  /** Who asks. @returns {UserInfo | undefined} */
+  /** Who calls. @returns {UserInfo | undefined} */
   get userInfo() {
     return this.#object('userInfo');
   }

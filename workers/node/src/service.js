@@ -1,7 +1,7 @@
 /**
  * The contract's four calls, for one worker.
  *
- * A message that cannot be read is INVALID_ARGUMENT, too many asks are RESOURCE_EXHAUSTED; everything else is an
+ * A message that cannot be read is INVALID_ARGUMENT, too many calls are RESOURCE_EXHAUSTED; everything else is an
  * answer. A gRPC status is a failure of the call and never a verdict.
  */
 
@@ -89,7 +89,7 @@ export class Service {
   }
 
   /**
-   * Exactly one ask. gRPC says `cancelled` when the deadline is over or nobody waits any more.
+   * Exactly one call. gRPC says `cancelled` when the deadline is over or nobody waits any more.
    *
    * @param {UnaryCall} call
    * @param {Answer} answer
@@ -97,8 +97,8 @@ export class Service {
   review(call, answer) {
     const request = this.#read(REVIEW_REQUEST, call, answer);
     if (request === undefined) return;
-    if (!request.ask) {
-      answer({ code: status.INVALID_ARGUMENT, details: 'a ReviewRequest without ask' });
+    if (!request.call) {
+      answer({ code: status.INVALID_ARGUMENT, details: 'a ReviewRequest without policyCall' });
       return;
     }
     if (!this.#inFlight.enter()) {
@@ -107,10 +107,10 @@ export class Service {
     }
     const cancellation = new Cancellation();
     const [traceparent] = call.metadata.get('traceparent');
-    // "Ask.document_index and Ask.timeout are not used here."
-    const source = request.ask.documentSource === 'document' ? new Source(request.ask.document) : undefined;
+    // "PolicyCall.document_index and PolicyCall.timeout are not used here."
+    const source = request.call.documentSource === 'document' ? new Source(request.call.document) : undefined;
     const context = { traceparent: typeof traceparent === 'string' ? traceparent : '', cancellation };
-    const begun = this.#judge.begin(request.ask, source, context);
+    const begun = this.#judge.begin(request.call, source, context);
     if (Buffer.isBuffer(begun)) {
       this.#inFlight.leave();
       answer(null, encodedResponse(begun));
@@ -125,7 +125,7 @@ export class Service {
   }
 
   /**
-   * Many asks.
+   * Many calls.
    *
    * @param {import('@grpc/grpc-js').ServerDuplexStream<Buffer, Buffer>} call
    */

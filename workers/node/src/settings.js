@@ -3,7 +3,7 @@
  *
  * Settings are one JSON object, never empty: no settings are `{}`. The author's JSON Schema (2020-12) says what they
  * are, and a function what a schema cannot say. The same check runs in `ValidateSettings` (when the configuration is
- * loaded) and before the first ask; equal settings are equal bytes, so what was read is kept by its bytes
+ * loaded) and before the first call; equal settings are equal bytes, so what was read is kept by its bytes
  * (`kept_settings.js`), frozen, and shared between calls.
  */
 

@@ -1,9 +1,9 @@
 /**
- * One `ReviewStream`: many asks over one connection, each answered as soon as it is known.
+ * One `ReviewStream`: many calls over one connection, each answered as soon as it is known.
  *
  * The rules:
  *
- * - An id is open from its ask until its outcome is written. Each open id gets exactly one outcome, in any order: a
+ * - An id is open from its call until its outcome is written. Each open id gets exactly one outcome, in any order: a
  *   verdict, or a failure when its time is over, its document is not there, or the worker is full. A cancelled one
  *   gets none.
  * - An id that comes again while it is open is two questions with one name: the first is dropped and a failure is the
@@ -24,7 +24,7 @@ import { Source } from './judging.js';
 import { decoded, keyOf, secondsOf, typeNamed } from './messages.js';
 import { Outbox } from './outbox.js';
 
-/** @typedef {import('./messages.js').Ask} Ask */
+/** @typedef {import('./messages.js').PolicyCall} PolicyCall */
 /** @typedef {import('./messages.js').Uint64} Uint64 */
 
 /**
@@ -45,12 +45,12 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 const REQUEST = typeNamed('ReviewStreamRequest');
 
 /**
- * An open ask. It holds one place in flight until its work has ended.
+ * An open call. It holds one place in flight until its work has ended.
  *
  * @typedef {object} Opened
  * @property {number | string} key
  * @property {Uint64} id
- * @property {Ask} ask
+ * @property {PolicyCall} call
  * @property {Source | undefined} source
  * @property {number} deadline on `performance.now()`'s clock; Infinity: as long as the stream lives
  * @property {Cancellation} cancellation
@@ -82,7 +82,7 @@ export class Conversation {
    * @param {import('@grpc/grpc-js').ServerDuplexStream<Buffer, Buffer>} call
    * @param {object} served
    * @param {import('./judging.js').Judge} served.judge answers
-   * @param {import('./limits.js').InFlight} served.inFlight places for asks, shared with all other calls
+   * @param {import('./limits.js').InFlight} served.inFlight places for calls, shared with all other calls
    * @param {Readonly<import('./limits.js').Limits>} served.limits
    * @param {import('./logs.js').Log} served.log
    */
@@ -136,14 +136,14 @@ export class Conversation {
     const sources = batch.documents.map((/** @type {Buffer} */ raw) => new Source(raw));
     const opened = [];
     for (const item of batch.items) {
-      if (item.item === 'ask') {
-        const asked = this.#opened(item, sources);
-        if (asked !== undefined) opened.push(asked);
+      if (item.item === 'call') {
+        const called = this.#opened(item, sources);
+        if (called !== undefined) opened.push(called);
       } else if (item.item === 'cancel') {
         this.#drop(keyOf(item.id), 'the gateway waits for it no longer');
       } else {
         // Of a newer contract: "Fields unknown to the receiver are ignored."
-        this.#log.debug(`an item without ask or cancel was ignored (id ${keyOf(item.id)})`);
+        this.#log.debug(`an item without call or cancel was ignored (id ${keyOf(item.id)})`);
       }
     }
     this.#waiting = [...opened.reverse(), ...this.#waiting];
@@ -156,33 +156,33 @@ export class Conversation {
    * @param {Source[]} sources of its message
    * @returns {Opened | undefined} undefined: it has its answer
    */
-  #opened({ id, ask }, sources) {
+  #opened({ id, call }, sources) {
     const key = keyOf(id);
     if (this.#open.has(key) || this.#outbox.has(key)) {
       this.#drop(key, 'its id came again');
-      const message = `the stream has an open ask with id ${key} already: ids must be unique`;
-      this.#outbox.add(key, id, this.#judge.failure(ask, message));
+      const message = `the stream has an open call with id ${key} already: ids must be unique`;
+      this.#outbox.add(key, id, this.#judge.failure(call, message));
       return undefined;
     }
     let source;
-    if (ask.documentSource === 'document') source = new Source(ask.document);
-    if (ask.documentSource === 'documentIndex') {
-      source = sources[ask.documentIndex];
+    if (call.documentSource === 'document') source = new Source(call.document);
+    if (call.documentSource === 'documentIndex') {
+      source = sources[call.documentIndex];
       if (source === undefined) {
-        const message = `document_index is ${ask.documentIndex}, and its message has ${sources.length} documents`;
-        this.#outbox.add(key, id, this.#judge.failure(ask, message));
+        const message = `document_index is ${call.documentIndex}, and its message has ${sources.length} documents`;
+        this.#outbox.add(key, id, this.#judge.failure(call, message));
         return undefined;
       }
     }
     if (!this.#inFlight.enter()) {
-      this.#outbox.add(key, id, this.#judge.failure(ask, this.#inFlight.refusal()));
+      this.#outbox.add(key, id, this.#judge.failure(call, this.#inFlight.refusal()));
       return undefined;
     }
-    const deadline = ask.timeout ? this.#lastArrival + secondsOf(ask.timeout) * 1000 : Number.POSITIVE_INFINITY;
+    const deadline = call.timeout ? this.#lastArrival + secondsOf(call.timeout) * 1000 : Number.POSITIVE_INFINITY;
     const cancellation = new Cancellation();
-    const asked = { key, id, ask, source, deadline, cancellation, timer: undefined, isRunning: false };
-    this.#open.set(key, asked);
-    return asked;
+    const called = { key, id, call, source, deadline, cancellation, timer: undefined, isRunning: false };
+    this.#open.set(key, called);
+    return called;
   }
 
   // -------------------------------------------------------------------------------------------------------- work
@@ -191,8 +191,8 @@ export class Conversation {
   #work() {
     if (this.#turn !== undefined) return;
     const end = performance.now() + SLICE;
-    for (let asked = this.#waiting.pop(); asked !== undefined; asked = this.#waiting.pop()) {
-      if (this.#open.get(asked.key) === asked) this.#begin(asked);
+    for (let called = this.#waiting.pop(); called !== undefined; called = this.#waiting.pop()) {
+      if (this.#open.get(called.key) === called) this.#begin(called);
       if (this.#waiting.length > 0 && performance.now() >= end) {
         this.#turn = setImmediate(() => {
           this.#turn = undefined;
@@ -204,65 +204,65 @@ export class Conversation {
     }
   }
 
-  /** @param {Opened} asked */
-  #begin(asked) {
-    const { ask, source, cancellation, deadline } = asked;
+  /** @param {Opened} called */
+  #begin(called) {
+    const { call, source, cancellation, deadline } = called;
     if (performance.now() >= deadline) {
-      this.#closed(asked, this.#judge.timedOut(ask));
+      this.#closed(called, this.#judge.timedOut(call));
       return;
     }
-    const begun = this.#judge.begin(ask, source, { traceparent: ask.traceparent, cancellation });
+    const begun = this.#judge.begin(call, source, { traceparent: call.traceparent, cancellation });
     if (Buffer.isBuffer(begun)) {
-      this.#closed(asked, performance.now() >= deadline ? this.#judge.timedOut(ask) : begun);
+      this.#closed(called, performance.now() >= deadline ? this.#judge.timedOut(call) : begun);
       return;
     }
-    asked.isRunning = true;
-    if (deadline - performance.now() <= LONGEST_TIMER) this.#setTimer(asked);
-    begun.then(outcome => this.#ended(asked, outcome));
+    called.isRunning = true;
+    if (deadline - performance.now() <= LONGEST_TIMER) this.#setTimer(called);
+    begun.then(outcome => this.#ended(called, outcome));
   }
 
-  /** A timer may fire a little before its time: then it is set again. @param {Opened} asked */
-  #setTimer(asked) {
-    const left = asked.deadline - performance.now();
-    asked.timer = setTimeout(
-      () => (performance.now() < asked.deadline ? this.#setTimer(asked) : this.#expired(asked)),
+  /** A timer may fire a little before its time: then it is set again. @param {Opened} called */
+  #setTimer(called) {
+    const left = called.deadline - performance.now();
+    called.timer = setTimeout(
+      () => (performance.now() < called.deadline ? this.#setTimer(called) : this.#expired(called)),
       Math.ceil(Math.max(0, left)),
     );
   }
 
-  /** Answer an ask for which nothing is running. @param {Opened} asked @param {Buffer} outcome */
-  #closed(asked, outcome) {
+  /** Answer an ask for which nothing is running. @param {Opened} called @param {Buffer} outcome */
+  #closed(called, outcome) {
     this.#inFlight.leave();
-    this.#open.delete(asked.key);
-    this.#outbox.add(asked.key, asked.id, outcome);
+    this.#open.delete(called.key);
+    this.#outbox.add(called.key, called.id, outcome);
   }
 
-  /** Answer at once; the work is cancelled, and its place is free when it has really ended. @param {Opened} asked */
-  #expired(asked) {
-    this.#drop(asked.key, 'its time is over');
-    this.#outbox.add(asked.key, asked.id, this.#judge.timedOut(asked.ask));
+  /** Answer at once; the work is cancelled, and its place is free when it has really ended. @param {Opened} called */
+  #expired(called) {
+    this.#drop(called.key, 'its time is over');
+    this.#outbox.add(called.key, called.id, this.#judge.timedOut(called.call));
     this.#changed();
   }
 
-  /** @param {Opened} asked @param {Buffer} outcome */
-  #ended(asked, outcome) {
+  /** @param {Opened} called @param {Buffer} outcome */
+  #ended(called, outcome) {
     this.#inFlight.leave();
-    clearTimeout(asked.timer);
-    if (this.#open.get(asked.key) !== asked) return;
-    this.#open.delete(asked.key);
-    this.#outbox.add(asked.key, asked.id, outcome);
+    clearTimeout(called.timer);
+    if (this.#open.get(called.key) !== called) return;
+    this.#open.delete(called.key);
+    this.#outbox.add(called.key, called.id, outcome);
     this.#changed();
   }
 
   /** Nobody waits for this id any more. An unknown one is ignored. @param {number | string} key @param {string} why */
   #drop(key, why) {
     this.#outbox.remove(key);
-    const asked = this.#open.get(key);
-    if (asked === undefined) return;
+    const called = this.#open.get(key);
+    if (called === undefined) return;
     this.#open.delete(key);
-    clearTimeout(asked.timer);
-    if (!asked.isRunning) this.#inFlight.leave();
-    asked.cancellation.cancel(why);
+    clearTimeout(called.timer);
+    if (!called.isRunning) this.#inFlight.leave();
+    called.cancellation.cancel(why);
   }
 
   #dropAll() {

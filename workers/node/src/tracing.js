@@ -1,5 +1,5 @@
 /**
- * One span for each ask, where the program has OpenTelemetry's API; nothing otherwise.
+ * One span for each call, where the program has OpenTelemetry's API; nothing otherwise.
  *
  * The caller's `traceparent` is the span's parent, and the span is the current one while the policy's function runs
  * (as far as the author has registered a context manager, as OpenTelemetry's SDK for Node.js does). No exporter is set
@@ -18,7 +18,7 @@ const TRACEPARENT =
 /**
  * Run a policy in its span.
  *
- * @param {{ policy: string, uid: string, traceparent: string }} ask
+ * @param {{ policy: string, uid: string, traceparent: string }} call
  * @param {() => Judged | Promise<Judged>} run which throws nothing
  * @returns {Judged | Promise<Judged>}
  */

@@ -35,12 +35,15 @@ export function json(value) {
 }
 
 /**
- * An Ask. `settings` and `document` as bytes, or as what JSON text is made of; `timeout` in seconds.
+ * A PolicyCall. `settings` and `document` as bytes, or as what JSON text is made of; `timeout` in seconds.
  *
  * @param {string} policy
  * @param {any} [given]
  */
-export function ask(policy, { phase = VALIDATING, settings = {}, document = {}, index, timeout, ...fields } = {}) {
+export function policyCall(
+  policy,
+  { phase = VALIDATING, settings = {}, document = {}, index, timeout, ...fields } = {},
+) {
   const made = { policy, phase, settings: json(settings), ...fields };
   if (index !== undefined) made.documentIndex = index;
   else if (document !== null) made.document = json(document);
@@ -51,15 +54,18 @@ export function ask(policy, { phase = VALIDATING, settings = {}, document = {}, 
 }
 
 /**
- * A message of the stream: the asks under the ids `first`, `first` + 1, ..., then the cancels.
+ * A message of the stream: the calls under the ids `first`, `first` + 1, ..., then the cancels.
  *
- * @param {any[]} asks
+ * @param {any[]} calls
  * @param {{ first?: number, cancel?: number[], documents?: unknown[] }} [given]
  */
-export function batch(asks, { first = 1, cancel = [], documents = [] } = {}) {
+export function batch(calls, { first = 1, cancel = [], documents = [] } = {}) {
   return {
     documents: documents.map(json),
-    items: [...asks.map((one, index) => ({ id: first + index, ask: one })), ...cancel.map(id => ({ id, cancel: {} }))],
+    items: [
+      ...calls.map((one, index) => ({ id: first + index, call: one })),
+      ...cancel.map(id => ({ id, cancel: {} })),
+    ],
   };
 }
 
@@ -131,9 +137,9 @@ export class Client {
     };
   }
 
-  /** @param {any} one an Ask @param {any} [given] @returns {Promise<any>} its Outcome */
+  /** @param {any} one an Call @param {any} [given] @returns {Promise<any>} its Outcome */
   async review(one, given) {
-    return (await this.worker('Review', { ask: one }, given)).outcome;
+    return (await this.worker('Review', { call: one }, given)).outcome;
   }
 
   /** @param {string} [service] */

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readFlags } from '../src/flags.js';
-import { ask, Client, PATIENCE } from './client.js';
+import { policyCall, Client, PATIENCE } from './client.js';
 
 const PROGRAM = fileURLToPath(new URL('programs/worker.js', import.meta.url));
 const SAMPLES = fileURLToPath(new URL('../samples/main.js', import.meta.url));
@@ -67,7 +67,7 @@ test('it says once where it listens, and exits 0 when told to stop', async conte
     assert.deepEqual([name, version, policies], ['program', '1.0.0', 'plain, stray']);
     assert.match(address, /^127\.0\.0\.1:[1-9]/);
     const client = new Client(address);
-    assert.equal((await client.review(ask('plain'))).deny.message, 'plain');
+    assert.equal((await client.review(policyCall('plain'))).deny.message, 'plain');
     client.close();
     worker.process.kill(signal);
     assert.equal(await worker.exited, 0);
@@ -75,7 +75,7 @@ test('it says once where it listens, and exits 0 when told to stop', async conte
   }
 });
 
-test('the samples are such a process, with the probes where they are asked for', async context => {
+test('the samples are such a process, with the probes where they are called for', async context => {
   const socket = join(folder(context), 'w.sock');
   const worker = started(context, ['--listen', `unix://${socket}`, '--conformance'], { program: SAMPLES });
   const [, name, version, address, policies] = await worker.says(LISTENS);
@@ -89,7 +89,7 @@ test('a second signal ends it at once, with 1', async context => {
   const worker = started(context, ['--listen', '127.0.0.1:0', '--grace-period', '60']);
   const [, , , address] = await worker.says(LISTENS);
   const client = new Client(address);
-  client.review(ask('stray')).catch(() => {});
+  client.review(policyCall('stray')).catch(() => {});
   await worker.says(/a promise was rejected/);
   worker.process.kill();
   await worker.says(/stopping/);
@@ -102,10 +102,10 @@ test('stray rejections and throws are logged, and the worker goes on', async con
   const worker = started(context, ['--listen', '127.0.0.1:0', '--log-format', 'json']);
   const [, , , address] = await worker.says(/worker (\S+) (\S+) listens on (\S+); policies/);
   const client = new Client(address);
-  client.review(ask('stray')).catch(() => {});
+  client.review(policyCall('stray')).catch(() => {});
   await worker.says(/a promise was rejected that nobody awaits/);
   await worker.says(/an error was thrown that nobody catches/);
-  assert.equal((await client.review(ask('plain'))).deny.message, 'plain');
+  assert.equal((await client.review(policyCall('plain'))).deny.message, 'plain');
   client.close();
   for (const line of worker.log().trim().split('\n')) {
     const { time, level, message } = JSON.parse(line);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { entries, jsonOf, mutated, Worker } from 'admission-worker';
 import { encoded } from '../src/encoding.js';
 import { remember } from '../src/fidelity.js';
-import { ask, MUTATING } from './client.js';
+import { policyCall, MUTATING } from './client.js';
 import { connected } from './serving.js';
 
 const NUMBERS = '[9007199254740993,1.0,1e400,-1e400,-0,-0.0,1E2,0.10,1e-7,12345678901234567890,1.5,7]';
@@ -97,7 +97,7 @@ for (const [name, change, wanted] of RETURNED) {
     worker.mutating('changes', {}, ({ object }) => mutated(change(object)));
     const { client } = await connected(context, worker);
     const document = Buffer.from('{"object":{"n":9007199254740993,"list":[{"x":1.0},{"x":1e400}]}}');
-    const outcome = await client.review(ask('changes', { phase: MUTATING, document }));
+    const outcome = await client.review(policyCall('changes', { phase: MUTATING, document }));
     if (typeof wanted === 'string') assert.equal(String(outcome.allow?.object), wanted);
     else assert.match(outcome.failure.message, wanted);
   });

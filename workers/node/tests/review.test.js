@@ -1,10 +1,10 @@
-/** Review: every arm over the wire, and everything that can go wrong with one ask. */
+/** Review: every arm over the wire, and everything that can go wrong with one call. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import grpc from '@grpc/grpc-js';
 import { allow, deny, fail, merge, mutated, NO_STORE, patch, Worker } from 'admission-worker';
-import { ask, MUTATING } from './client.js';
+import { policyCall, MUTATING } from './client.js';
 import { connected, gatesOf } from './serving.js';
 
 const COMMON = { warnings: ['careful'], auditAnnotations: { checked: 'yes' }, cache: 1.5 };
@@ -59,7 +59,7 @@ const ARMS = {
 for (const [name, [returns, wanted]] of Object.entries(ARMS)) {
   test(`${name} travels as it was said`, async context => {
     const { client } = await connected(context, new Worker('test', { version: '1' }).mutating('policy', {}, returns));
-    const { version, verdict, ...outcome } = await client.review(ask('policy', { phase: MUTATING }));
+    const { version, verdict, ...outcome } = await client.review(policyCall('policy', { phase: MUTATING }));
     assert.equal(version, '1');
     assert.equal(verdict, Object.keys(wanted)[0]);
     for (const arm of ['jsonPatch', 'mergePatch', 'object']) {
@@ -97,7 +97,7 @@ for (const [name, judge, message] of FAILURES) {
   test(`${name} is a failure, and its text stays in the log`, async context => {
     const worker = new Worker('test', { version: '1' }).validating('policy', { version: '3' }, judge);
     const { client, log } = await connected(context, worker);
-    const outcome = await client.review(ask('policy', { document: { name: 7 }, uid: 'the-uid' }));
+    const outcome = await client.review(policyCall('policy', { document: { name: 7 }, uid: 'the-uid' }));
     assert.match(outcome.failure?.message ?? '', message);
     assert.doesNotMatch(outcome.failure.message, /secret/);
     assert.equal(outcome.version, '3');
@@ -108,7 +108,7 @@ for (const [name, judge, message] of FAILURES) {
 test('what fail says is logged with the uid', async context => {
   const worker = new Worker('test', { version: '1' }).validating('policy', {}, () => fail('no database'));
   const { client, log } = await connected(context, worker);
-  await client.review(ask('policy', { uid: 'the-uid' }));
+  await client.review(policyCall('policy', { uid: 'the-uid' }));
   assert.match(log.text, /policy policy could not judge: no database \(uid the-uid\)/);
 });
 
@@ -117,7 +117,7 @@ test('a policy that is not held, or not for the phase, is UNKNOWN_POLICY', async
     context,
     new Worker('test', { version: '1' }).validating('a', {}, () => allow()),
   );
-  const unknown = await client.review(ask('b'));
+  const unknown = await client.review(policyCall('b'));
   assert.deepEqual([unknown.failure.reason, unknown.version], [2, '1']);
   assert.equal(unknown.failure.message, 'worker test holds no policy "b"; it holds: a');
   for (const [phase, named] of /** @type {const} */ ([
@@ -125,9 +125,9 @@ test('a policy that is not held, or not for the phase, is UNKNOWN_POLICY', async
     [0, 'no phase (0)'],
     [9, 'no phase (9)'],
   ])) {
-    const { failure } = await client.review(ask('a', { phase }));
+    const { failure } = await client.review(policyCall('a', { phase }));
     assert.equal(failure.reason, 2);
-    assert.equal(failure.message, `policy a is for the validating phase and was asked in ${named}`);
+    assert.equal(failure.message, `policy a is for the validating phase and was called in ${named}`);
   }
 });
 
@@ -141,7 +141,7 @@ for (const [name, document] of /** @type {[string, any][]} */ ([
   test(`a document that is ${name} is a failure that quotes nothing`, async context => {
     const worker = new Worker('test', { version: '1' }).validating('a', {}, () => allow());
     const { client } = await connected(context, worker);
-    const { failure } = await client.review(ask('a', { document }));
+    const { failure } = await client.review(policyCall('a', { document }));
     assert.match(failure.message, /^policy a(:| was)/);
     assert.doesNotMatch(failure.message, /secret/);
   });
@@ -152,8 +152,8 @@ test('document_index and timeout are not used on Review', async context => {
     context,
     new Worker('test', { version: '1' }).validating('a', {}, () => allow()),
   );
-  assert.match((await client.review(ask('a', { index: 0 }))).failure.message, /without a document/);
-  assert.ok((await client.review(ask('a', { timeout: 0 }))).allow);
+  assert.match((await client.review(policyCall('a', { index: 0 }))).failure.message, /without a document/);
+  assert.ok((await client.review(policyCall('a', { timeout: 0 }))).allow);
 });
 
 test('each policy reads a document of its own', async context => {
@@ -167,7 +167,7 @@ test('each policy reads a document of its own', async context => {
   const documents = [{ name: 'shared' }];
   stream.send({
     documents: documents.map(one => Buffer.from(JSON.stringify(one))),
-    items: [1, 2].map(id => ({ id, ask: ask('a', { index: 0 }) })),
+    items: [1, 2].map(id => ({ id, call: policyCall('a', { index: 0 }) })),
   });
   const outcomes = await stream.rest();
   assert.deepEqual([outcomes[1].deny.message, outcomes[2].deny.message], Array(2).fill('{"name":"shared"}'));
@@ -183,7 +183,7 @@ test('after the deadline the call is DEADLINE_EXCEEDED, and the work is told', a
   });
   // On a busy machine the time may be over before anything has begun.
   for (let patience = 50; !isBegun; patience *= 2) {
-    const late = client.review(ask('waits', { document: { name: 'a' } }), { patience });
+    const late = client.review(policyCall('waits', { document: { name: 'a' } }), { patience });
     await assert.rejects(late, { code: grpc.status.DEADLINE_EXCEEDED });
   }
   await gate('cancelled a').opened;
@@ -194,32 +194,32 @@ test('a call that is cancelled stops its work', async context => {
   const gate = gatesOf(worker, deny);
   const { client } = await connected(context, worker);
   const caller = new AbortController();
-  const call = client.review(ask('waits', { document: { name: 'a' } }), { signal: caller.signal });
+  const call = client.review(policyCall('waits', { document: { name: 'a' } }), { signal: caller.signal });
   await gate('begun a').opened;
   caller.abort();
   await assert.rejects(call, { code: grpc.status.CANCELLED });
   await gate('cancelled a').opened;
 });
 
-test('more asks than in flight are RESOURCE_EXHAUSTED; a place is free when its work has ended', async context => {
+test('more calls than in flight are RESOURCE_EXHAUSTED; a place is free when its work has ended', async context => {
   const worker = new Worker('test', { version: '1' });
   const gate = gatesOf(worker, deny);
   const { client } = await connected(context, worker, { limits: { inFlight: 1 } });
-  const first = client.review(ask('waits', { document: { name: 'a' } }));
+  const first = client.review(policyCall('waits', { document: { name: 'a' } }));
   await gate('begun a').opened;
-  await assert.rejects(client.review(ask('plain')), error => {
+  await assert.rejects(client.review(policyCall('plain')), error => {
     const { code, details } = /** @type {grpc.ServiceError} */ (error);
-    return code === grpc.status.RESOURCE_EXHAUSTED && /limit of 1 asks in flight/.test(details);
+    return code === grpc.status.RESOURCE_EXHAUSTED && /limit of 1 calls in flight/.test(details);
   });
   gate('a').open();
   await first;
-  assert.equal((await client.review(ask('plain'))).deny.message, 'nameless');
+  assert.equal((await client.review(policyCall('plain'))).deny.message, 'nameless');
 });
 
 test('an answer larger than a message is a failure that names size and limit', async context => {
   const worker = new Worker('test', { version: '1' }).validating('a', {}, () => deny('x'.repeat(5000)));
   const { client } = await connected(context, worker, { limits: { messageBytes: 4000 } });
-  const { failure } = await client.review(ask('a'));
+  const { failure } = await client.review(policyCall('a'));
   assert.match(failure.message, /the answer has 50\d\d bytes, at most 3936 fit a message/);
 });
 
@@ -238,9 +238,9 @@ for (const [method, bytes] of /** @type {[string, Buffer][]} */ ([
 test('a request larger than a message is refused, and the worker lives', async context => {
   const worker = new Worker('test', { version: '1' }).validating('a', {}, () => allow());
   const { client } = await connected(context, worker, { limits: { messageBytes: 4000 } });
-  const large = ask('a', { document: { a: 'x'.repeat(5000) } });
+  const large = policyCall('a', { document: { a: 'x'.repeat(5000) } });
   await assert.rejects(client.review(large), { code: grpc.status.RESOURCE_EXHAUSTED });
-  assert.ok((await client.review(ask('a'))).allow);
+  assert.ok((await client.review(policyCall('a'))).allow);
 });
 
 test('health is known overall and by name', async context => {

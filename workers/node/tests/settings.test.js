@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { allow, deny, SettingsError, SettingsWarning, Worker } from 'admission-worker';
-import { ask } from './client.js';
+import { policyCall } from './client.js';
 import { connected } from './serving.js';
 
 const SCHEMA = {
@@ -103,7 +103,7 @@ test("a check that throws is an error of the settings, and its text stays in the
   const { client, log } = await serving(context, { settings: SCHEMA, validate });
   const { errors } = await client.validate('policy', { key: 'a' });
   assert.deepEqual(errors, [['', 'The settings could not be checked: RangeError in the worker; see its log']]);
-  const outcome = await client.review(ask('policy', { settings: { key: 'a' } }));
+  const outcome = await client.review(policyCall('policy', { settings: { key: 'a' } }));
   assert.equal(outcome.failure.reason, 1);
   assert.doesNotMatch(outcome.failure.message, /secret/);
   assert.equal(log.text.match(/RangeError: a secret/g)?.length, 2);
@@ -120,7 +120,7 @@ test('validating judges nothing', async context => {
 
 test('what ValidateSettings refuses, a review refuses as INVALID_SETTINGS', async context => {
   const { client } = await serving(context, { settings: SCHEMA });
-  const { failure, version } = await client.review(ask('policy', { settings: {} }));
+  const { failure, version } = await client.review(policyCall('policy', { settings: {} }));
   assert.deepEqual([failure.reason, failure.message], [1, 'settings of policy policy: /key: Required value']);
   assert.equal(version, '1');
 });
@@ -137,20 +137,20 @@ test('settings are read once, frozen, shared, and have their defaults', async co
     },
   );
   const settings = { key: 'a', nested: { a: true } };
-  assert.equal((await client.review(ask('policy', { settings }))).deny.message, 'on');
-  await client.review(ask('policy', { settings }));
+  assert.equal((await client.review(policyCall('policy', { settings }))).deny.message, 'on');
+  await client.review(policyCall('policy', { settings }));
   assert.equal(seen[0], seen[1]);
   assert.throws(() => {
     seen[0].nested.a = false;
   }, TypeError);
 });
 
-test('of more settings than are kept, each ask is judged by its own', async context => {
+test('of more settings than are kept, each call is judged by its own', async context => {
   const worker = new Worker('test', { version: '1' });
   worker.validating('policy', { settings: SCHEMA }, (_, { key }) => deny(key));
   const { client } = await connected(context, worker, { limits: { settingsKept: 3, settingsKeptBytes: 40 } });
   for (const key of ['a', 'b', 'c', 'd', 'e', 'a', 'averylongkeyaverylongkeyaverylongkey', 'b']) {
-    assert.equal((await client.review(ask('policy', { settings: { key } }))).deny.message, key);
+    assert.equal((await client.review(policyCall('policy', { settings: { key } }))).deny.message, key);
   }
 });
 

@@ -1,11 +1,11 @@
-/** To stop is to lame-duck first: nothing that was asked is lost, and nothing is waited for longer than agreed. */
+/** To stop is to lame-duck first: nothing that was called is lost, and nothing is waited for longer than agreed. */
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import grpc from '@grpc/grpc-js';
 import { deny, Worker } from 'admission-worker';
-import { ask, batch } from './client.js';
+import { policyCall, batch } from './client.js';
 import { connected, gatesOf } from './serving.js';
 
 /** @param {import('node:test').TestContext} context @param {import('admission-worker').ServeOptions} [options] */
@@ -26,7 +26,7 @@ async function stoppable(context, options) {
 }
 
 /** @param {string} policy @param {string} name */
-const named = (policy, name) => ask(policy, { document: { name } });
+const named = (policy, name) => policyCall(policy, { document: { name } });
 
 test('whoever watches is told NOT_SERVING, and the watch ends', async context => {
   const { watch, stop } = await stoppable(context);

@@ -1,11 +1,11 @@
-/** ReviewStream: each ask is answered as soon as it is known, once, and by its own id. */
+/** ReviewStream: each call is answered as soon as it is known, once, and by its own id. */
 
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
 import grpc from '@grpc/grpc-js';
 import { deny, Worker } from 'admission-worker';
-import { ask, batch, Client, MUTATING } from './client.js';
+import { policyCall, batch, Client, MUTATING } from './client.js';
 import { connected, gatesOf } from './serving.js';
 
 /** @param {import('node:test').TestContext} context @param {import('admission-worker').ServeOptions} [options] */
@@ -17,10 +17,10 @@ async function streaming(context, options) {
 }
 
 /** @param {string} name @param {any} [given] */
-const waits = (name, given) => ask('waits', { document: { name }, ...given });
+const waits = (name, given) => policyCall('waits', { document: { name }, ...given });
 
 /** @param {string} name @param {any} [given] */
-const plain = (name, given) => ask('plain', { document: { name }, ...given });
+const plain = (name, given) => policyCall('plain', { document: { name }, ...given });
 
 /** @param {Record<string, any>} outcomes what was said, by id */
 const said = outcomes =>
@@ -51,7 +51,7 @@ test('outcomes come in the order in which they are known', async context => {
   assert.deepEqual(stream.messages, [['2'], ['1']]);
 });
 
-test('a thousand asks get a thousand outcomes', async context => {
+test('a thousand calls get a thousand outcomes', async context => {
   const { stream } = await streaming(context);
   stream.send(batch(Array.from({ length: 1000 }, (_, index) => plain(`n${index + 1}`))));
   const outcomes = said(await stream.rest());
@@ -62,7 +62,7 @@ test('a thousand asks get a thousand outcomes', async context => {
 test('every id of 64 bits comes back as it was sent', async context => {
   const { stream } = await streaming(context);
   const ids = ['0', '1', '4294967295', '4294967296', '9007199254740993', '18446744073709551615'];
-  stream.send({ items: ids.map(id => ({ id, ask: plain(id) })) });
+  stream.send({ items: ids.map(id => ({ id, call: plain(id) })) });
   assert.deepEqual(said(await stream.rest()), Object.fromEntries(ids.map(id => [id, id])));
 });
 
@@ -76,7 +76,7 @@ test('a cancel stops the work, and no outcome is sent', async context => {
   assert.deepEqual(said(await stream.rest()), { 2: 'b' });
 });
 
-test('a cancel in the message of its ask comes after it', async context => {
+test('a cancel in the message of its call comes after it', async context => {
   const { stream } = await streaming(context);
   stream.send(batch([waits('a'), plain('b')], { cancel: [1] }));
   assert.deepEqual(said(await stream.rest()), { 2: 'b' });
@@ -96,7 +96,7 @@ test('an id that is open already gets one failure for both, and the first work i
   stream.send(batch([plain('b')]));
   await gate('cancelled a').opened;
   const { 1: outcome } = await stream.until(1);
-  assert.match(outcome.failure.message, /has an open ask with id 1 already/);
+  assert.match(outcome.failure.message, /has an open call with id 1 already/);
   assert.equal(outcome.version, '1');
   stream.send(batch([plain('c')], { first: 2 }));
   assert.equal(said(await stream.rest())[2], 'c');
@@ -111,12 +111,12 @@ test('an id whose outcome has come can be used again', async context => {
   assert.deepEqual(said(await stream.rest()), { 1: 'b' });
 });
 
-test('asks find their document by its place in their own message', async context => {
+test('calls find their document by its place in their own message', async context => {
   const { stream } = await streaming(context);
   const documents = [{ name: 'a' }, { name: 'b' }];
   stream.send(
     batch(
-      [1, 0, 1, 2].map(index => ask('plain', { index })),
+      [1, 0, 1, 2].map(index => policyCall('plain', { index })),
       { documents },
     ),
   );
@@ -125,12 +125,12 @@ test('asks find their document by its place in their own message', async context
   assert.deepEqual([outcomes[1], outcomes[2], outcomes[3]], ['b', 'a', 'b']);
 });
 
-test('a broken document is a failure of each ask that shares it, and of no other', async context => {
+test('a broken document is a failure of each call that shares it, and of no other', async context => {
   const { stream } = await streaming(context);
   const documents = [Buffer.from('{'), { name: 'a' }];
   stream.send(
     batch(
-      [0, 0, 1].map(index => ask('plain', { index })),
+      [0, 0, 1].map(index => policyCall('plain', { index })),
       { documents },
     ),
   );
@@ -139,7 +139,7 @@ test('a broken document is a failure of each ask that shares it, and of no other
   assert.equal(outcomes[3].deny.message, 'a');
 });
 
-test("after its timeout an ask is a failure, and its work is told; another's is not", async context => {
+test("after its timeout a call is a failure, and its work is told; another's is not", async context => {
   const { gate, stream } = await streaming(context);
   // For a it is counted from a clock that stands still: its time is not over before it has begun.
   const now = performance.now();
@@ -151,22 +151,22 @@ test("after its timeout an ask is a failure, and its work is told; another's is 
   gate('b').open();
   gate('c').open();
   const outcomes = said(await stream.rest());
-  assert.equal(outcomes[1], "policy waits: no answer within the ask's timeout of 0.05 s");
+  assert.equal(outcomes[1], "policy waits: no answer within the call's timeout of 0.05 s");
   assert.deepEqual([outcomes[2], outcomes[3]], ['b', 'c']);
 });
 
-test('an ask whose time is over before it is begun is a failure', async context => {
+test('a call whose time is over before it is begun is a failure', async context => {
   const { stream } = await streaming(context);
   stream.send(batch([plain('a', { timeout: 0 })]));
-  assert.match(said(await stream.rest())[1], /no answer within the ask's timeout of 0 s/);
+  assert.match(said(await stream.rest())[1], /no answer within the call's timeout of 0 s/);
 });
 
 test('work that does not hear its signal keeps its place until it ends', async context => {
   const { gate, stream } = await streaming(context, { limits: { inFlight: 1 } });
-  stream.send(batch([ask('deaf', { document: { name: 'a' } })]));
+  stream.send(batch([policyCall('deaf', { document: { name: 'a' } })]));
   await gate('begun a').opened;
   stream.send(batch([plain('b')], { first: 2, cancel: [1] }));
-  assert.match(said(await stream.until(1))[2], /limit of 1 asks in flight/);
+  assert.match(said(await stream.until(1))[2], /limit of 1 calls in flight/);
   stream.send(batch([plain('c')], { first: 3, cancel: [1] }));
   await stream.until(2);
   gate('a').open();
@@ -175,9 +175,9 @@ test('work that does not hear its signal keeps its place until it ends', async c
   assert.equal(said(await stream.rest())[4], 'd');
 });
 
-test('unknown policies and wrong phases are failures of their asks alone', async context => {
+test('unknown policies and wrong phases are failures of their calls alone', async context => {
   const { stream } = await streaming(context);
-  stream.send(batch([ask('other'), plain('a', { phase: MUTATING }), plain('b'), {}]));
+  stream.send(batch([policyCall('other'), plain('a', { phase: MUTATING }), plain('b'), {}]));
   const outcomes = await stream.rest();
   assert.deepEqual(
     [outcomes[1].failure.reason, outcomes[2].failure.reason, outcomes[3].deny.message, outcomes[4].failure.reason],
@@ -236,7 +236,7 @@ test('a peer that does not read is not read either, holds up nobody, and gets ev
   const stream = client.stream();
   stream.call.pause();
   const count = 400;
-  for (let id = 1; id <= count; id++) stream.send(batch([ask('large')], { first: id }));
+  for (let id = 1; id <= count; id++) stream.send(batch([policyCall('large')], { first: id }));
   stream.call.end();
   // Others are served meanwhile; when their answers have come and nothing more is judged, the stream stands still.
   for (let before = -1; before !== judged;) {

@@ -10,7 +10,7 @@ import tls from 'node:tls';
 import grpc from '@grpc/grpc-js';
 import { CertificateError, deny, Worker } from 'admission-worker';
 import { authority, certificate } from './certificates.js';
-import { ask, Client, PATIENCE } from './client.js';
+import { policyCall, Client, PATIENCE } from './client.js';
 import { KeptLog } from './serving.js';
 
 const OURS = authority('ours');
@@ -57,7 +57,7 @@ async function told(port, trusted, own) {
   );
   const client = new Client(`127.0.0.1:${port}`, credentials, { 'grpc.ssl_target_name_override': 'localhost' });
   try {
-    return (await client.review(ask('plain'))).deny.message;
+    return (await client.review(policyCall('plain'))).deny.message;
   } finally {
     client.close();
   }
@@ -72,7 +72,7 @@ test('it serves TLS, to whoever trusts its authority', async context => {
 test('nobody is served in the clear', async context => {
   const { served, port } = await secured(context);
   const client = new Client(served.address);
-  await assert.rejects(client.review(ask('plain'), { patience: 2000 }));
+  await assert.rejects(client.review(policyCall('plain'), { patience: 2000 }));
   client.close();
   assert.equal(await told(port, OURS), 'plain');
 });
@@ -147,6 +147,6 @@ test('garbage and HTTP/1.1 end their connection alone', async context => {
     const closed = new Promise(resolve => socket.once('close', resolve));
     socket.end(garbage);
     await closed;
-    assert.equal((await client.review(ask('plain'))).deny.message, 'plain');
+    assert.equal((await client.review(policyCall('plain'))).deny.message, 'plain');
   }
 });

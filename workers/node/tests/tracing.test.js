@@ -7,7 +7,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { deny, fail, Worker } from 'admission-worker';
 import { currentTraceparent } from '../src/tracing.js';
-import { ask, batch } from './client.js';
+import { policyCall, batch } from './client.js';
 import { connected } from './serving.js';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -32,7 +32,9 @@ async function tracing(context) {
 
 test('on Review the metadata is the parent, and the span is current while the function waits', async context => {
   const { client } = await tracing(context);
-  const outcome = await client.review(ask('says', { uid: 'the-uid' }), { metadata: { traceparent: TRACEPARENT } });
+  const outcome = await client.review(policyCall('says', { uid: 'the-uid' }), {
+    metadata: { traceparent: TRACEPARENT },
+  });
   const [span] = exporter.getFinishedSpans();
   assert.equal(outcome.deny.message, `00-${TRACE}-${span.spanContext().spanId}-01`);
   assert.equal(span.parentSpanContext?.spanId, PARENT);
@@ -45,18 +47,20 @@ test('on Review the metadata is the parent, and the span is current while the fu
   });
 });
 
-test('on the stream each ask has its own', async context => {
+test('on the stream each call has its own', async context => {
   const { client } = await tracing(context);
   const other = TRACE.replace('4', '5');
-  const asks = [TRACEPARENT, TRACEPARENT.replace(TRACE, other)].map(traceparent => ask('says', { traceparent }));
-  const outcomes = await client.stream().send(batch(asks)).rest();
+  const calls = [TRACEPARENT, TRACEPARENT.replace(TRACE, other)].map(traceparent =>
+    policyCall('says', { traceparent }),
+  );
+  const outcomes = await client.stream().send(batch(calls)).rest();
   assert.match(outcomes[1].deny.message, new RegExp(`^00-${TRACE}-`));
   assert.match(outcomes[2].deny.message, new RegExp(`^00-${other}-`));
 });
 
 test('a failure is an error of the span', async context => {
   const { client } = await tracing(context);
-  await client.review(ask('fails'));
+  await client.review(policyCall('fails'));
   const [span] = exporter.getFinishedSpans();
   assert.equal(span.attributes['admission.verdict'], 'failure');
   assert.equal(span.status.code, 2);
@@ -65,7 +69,7 @@ test('a failure is an error of the span', async context => {
 for (const broken of ['', 'garbage', `00-${'0'.repeat(32)}-${PARENT}-01`, `ff-${TRACE}-${PARENT}-01`]) {
   test(`${JSON.stringify(broken)} is no parent`, async context => {
     const { client } = await tracing(context);
-    await client.review(ask('says'), { metadata: { traceparent: broken } });
+    await client.review(policyCall('says'), { metadata: { traceparent: broken } });
     const [span] = exporter.getFinishedSpans();
     assert.equal(span.parentSpanContext, undefined);
     assert.notEqual(span.spanContext().traceId, TRACE);

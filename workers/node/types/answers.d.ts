@@ -104,7 +104,7 @@ export type AnswerOptions = {
     warnings?: Iterable<string> | undefined;
     /**
      * for the API server's audit log. Keys: 1 to 63
-     * letters, digits, `-`, `_`, `.`. The values must be the same whenever the same document is asked again
+     * letters, digits, `-`, `_`, `.`. The values must be the same whenever the same document is called again
      */
     auditAnnotations?: Readonly<Record<string, string>> | undefined;
     /**

@@ -1,10 +1,10 @@
-/** @typedef {import('./messages.js').Ask} Ask */
+/** @typedef {import('./messages.js').PolicyCall} PolicyCall */
 /** @typedef {import('./cancellation.js').Cancellation} Cancellation */
 /** @typedef {import('./policies.js').Policy} Policy */
 /** @typedef {{ policy: Policy, version: string, request: Request, document: Document, settings: any }} Question */
 /** @typedef {import('./tracing.js').Judged} Judged */
 /**
- * A document as it arrived: read when the first ask needs it, and once for all that share it.
+ * A document as it arrived: read when the first call needs it, and once for all that share it.
  */
 export class Source {
     /** @param {Buffer} raw */
@@ -17,7 +17,7 @@ export class Source {
     read(): Document;
     #private;
 }
-/** Holds the policies and all that is kept between asks. One for each served worker. */
+/** Holds the policies and all that is kept between calls. One for each served worker. */
 export class Judge {
     /**
      * @param {import('./worker.js').Held} worker
@@ -26,36 +26,36 @@ export class Judge {
      */
     constructor(worker: import("./worker.js").Held, limits: Readonly<import("./limits.js").Limits>, log: import("./logs.js").Log);
     /**
-     * Take an ask.
+     * Take a call.
      *
-     * @param {Ask} ask the question. Its document, timeout and trace context are the caller's affair
+     * @param {PolicyCall} call the question. Its document, timeout and trace context are the caller's affair
      * @param {Source | undefined} source its document; undefined: it has none
      * @param {{ traceparent: string, cancellation: Cancellation }} call
      * @returns {Buffer | Promise<Buffer>} the encoded Outcome. Neither throws
      */
-    begin(ask: Ask, source: Source | undefined, { traceparent, cancellation }: {
+    begin(call: PolicyCall, source: Source | undefined, { traceparent, cancellation }: {
         traceparent: string;
         cancellation: Cancellation;
     }): Buffer | Promise<Buffer>;
     /**
-     * An Outcome that says why an ask has no verdict, in its policy's version.
+     * An Outcome that says why a call has no verdict, in its policy's version.
      *
-     * @param {Ask} ask
+     * @param {PolicyCall} call
      * @param {string} message
      * @param {number} [reason]
      * @returns {Buffer}
      */
-    failure(ask: Ask, message: string, reason?: number): Buffer;
+    failure(call: PolicyCall, message: string, reason?: number): Buffer;
     /**
-     * The Outcome of an ask whose time is over.
+     * The Outcome of a call whose time is over.
      *
-     * @param {Ask} ask of the stream
+     * @param {PolicyCall} call of the stream
      * @returns {Buffer}
      */
-    timedOut(ask: Ask): Buffer;
+    timedOut(call: PolicyCall): Buffer;
     #private;
 }
-export type Ask = import("./messages.js").Ask;
+export type PolicyCall = import("./messages.js").PolicyCall;
 export type Cancellation = import("./cancellation.js").Cancellation;
 export type Policy = import("./policies.js").Policy;
 export type Question = {

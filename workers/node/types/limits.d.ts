@@ -10,7 +10,7 @@ export function limitsOf(given?: Partial<Limits>): Readonly<Limits>;
  * The limits of one served worker.
  *
  * @typedef {object} Limits
- * @property {number} inFlight asks taken and not yet worked off; more are refused (`RESOURCE_EXHAUSTED`, on the stream
+ * @property {number} inFlight calls taken and not yet worked off; more are refused (`RESOURCE_EXHAUSTED`, on the stream
  *   a failure)
  * @property {number} messageBytes the largest gRPC message, received or sent, in bytes
  * @property {number} batchBytes up to which size outcomes are gathered into one message of the stream, in bytes
@@ -20,13 +20,13 @@ export function limitsOf(given?: Partial<Limits>): Readonly<Limits>;
  */
 /** @type {Readonly<Limits>} */
 export const DEFAULTS: Readonly<Limits>;
-/** Counts the asks that are being worked on, and says whether one more may be taken. */
+/** Counts the calls that are being worked on, and says whether one more may be taken. */
 export class InFlight {
     /** @param {number} limit how many at the same time */
     constructor(limit: number);
-    /** Take one ask. False: there is no room, and nothing was taken. */
+    /** Take one call. False: there is no room, and nothing was taken. */
     enter(): boolean;
-    /** One ask is worked off. */
+    /** One call is worked off. */
     leave(): void;
     /** The sentence for whoever is refused: who, limit, next step. */
     refusal(): string;
@@ -37,7 +37,7 @@ export class InFlight {
  */
 export type Limits = {
     /**
-     * asks taken and not yet worked off; more are refused (`RESOURCE_EXHAUSTED`, on the stream
+     * calls taken and not yet worked off; more are refused (`RESOURCE_EXHAUSTED`, on the stream
      * a failure)
      */
     inFlight: number;

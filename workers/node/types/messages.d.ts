@@ -90,7 +90,7 @@ export type Duration = {
 /**
  * One question to one policy.
  */
-export type Ask = {
+export type PolicyCall = {
     policy: string;
     phase: number;
     settings: Buffer;
@@ -103,8 +103,8 @@ export type Ask = {
 };
 export type RequestItem = {
     id: Uint64;
-    ask: Ask;
-    item: "ask" | "cancel" | undefined;
+    call: PolicyCall;
+    item: "call" | "cancel" | undefined;
 };
 export type StreamRequest = {
     documents: Buffer[];

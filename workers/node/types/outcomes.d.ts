@@ -2,7 +2,7 @@
  * What a policy function returned, if it is an answer for the phase.
  *
  * @param {unknown} answer whatever the function returned; undefined and null are allow
- * @param {import('./policies.js').Phase} phase in which it was asked
+ * @param {import('./policies.js').Phase} phase in which it was called
  * @returns {Answer}
  * @throws {InvalidAnswerError} it is no answer, or changes something in the validating phase
  */

@@ -9,7 +9,7 @@ export function positionOf(error: unknown, text: string): string;
 /** @typedef {{ group: string, version: string, kind: string }} GroupVersionKind which kind of object; the core group is `''` */
 /** @typedef {{ group: string, version: string, resource: string }} GroupVersionResource which resource is asked for */
 /**
- * An authentication.k8s.io/v1 UserInfo: who asks. A field that is empty, or was not granted, is undefined.
+ * An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is undefined.
  *
  * @typedef {object} UserInfo
  * @property {string} [username]
@@ -68,14 +68,14 @@ export class Request<T = any> {
     /** The subresource, such as `status` or `ephemeralcontainers`; undefined: the resource itself. */
     get subResource(): string | undefined;
     /**
-     * The kind in the version in which the client asked (differs from `kind` under matchPolicy Equivalent).
+     * The kind in the version in which the client called (differs from `kind` under matchPolicy Equivalent).
      *
      * @returns {GroupVersionKind | undefined}
      */
     get requestKind(): GroupVersionKind | undefined;
-    /** The resource in the version in which the client asked. @returns {GroupVersionResource | undefined} */
+    /** The resource in the version in which the client called. @returns {GroupVersionResource | undefined} */
     get requestResource(): GroupVersionResource | undefined;
-    /** The subresource as the client asked. */
+    /** The subresource as the client called. */
     get requestSubResource(): string | undefined;
     /** @returns {Operation | undefined} */
     get operation(): Operation | undefined;
@@ -83,7 +83,7 @@ export class Request<T = any> {
     get name(): string | undefined;
     /** The namespace; undefined for cluster-scoped objects, a Namespace's own name for Namespaces. */
     get namespace(): string | undefined;
-    /** Who asks. @returns {UserInfo | undefined} */
+    /** Who calls. @returns {UserInfo | undefined} */
     get userInfo(): UserInfo | undefined;
     /** Whether nothing will be stored. @returns {boolean | undefined} */
     get dryRun(): boolean | undefined;
@@ -116,7 +116,7 @@ export type GroupVersionResource = {
     resource: string;
 };
 /**
- * An authentication.k8s.io/v1 UserInfo: who asks. A field that is empty, or was not granted, is undefined.
+ * An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is undefined.
  */
 export type UserInfo = {
     username?: string | undefined;

@@ -29,14 +29,14 @@ export class Service {
      */
     validateSettings(call: UnaryCall, answer: Answer): void;
     /**
-     * Exactly one ask. gRPC says `cancelled` when the deadline is over or nobody waits any more.
+     * Exactly one call. gRPC says `cancelled` when the deadline is over or nobody waits any more.
      *
      * @param {UnaryCall} call
      * @param {Answer} answer
      */
     review(call: UnaryCall, answer: Answer): void;
     /**
-     * Many asks.
+     * Many calls.
      *
      * @param {import('@grpc/grpc-js').ServerDuplexStream<Buffer, Buffer>} call
      */

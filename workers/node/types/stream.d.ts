@@ -4,12 +4,12 @@
  */
 export const QUIET: 500;
 /**
- * An open ask. It holds one place in flight until its work has ended.
+ * An open call. It holds one place in flight until its work has ended.
  *
  * @typedef {object} Opened
  * @property {number | string} key
  * @property {Uint64} id
- * @property {Ask} ask
+ * @property {PolicyCall} call
  * @property {Source | undefined} source
  * @property {number} deadline on `performance.now()`'s clock; Infinity: as long as the stream lives
  * @property {Cancellation} cancellation
@@ -22,7 +22,7 @@ export class Conversation {
      * @param {import('@grpc/grpc-js').ServerDuplexStream<Buffer, Buffer>} call
      * @param {object} served
      * @param {import('./judging.js').Judge} served.judge answers
-     * @param {import('./limits.js').InFlight} served.inFlight places for asks, shared with all other calls
+     * @param {import('./limits.js').InFlight} served.inFlight places for calls, shared with all other calls
      * @param {Readonly<import('./limits.js').Limits>} served.limits
      * @param {import('./logs.js').Log} served.log
      */
@@ -38,15 +38,15 @@ export class Conversation {
     stop(): void;
     #private;
 }
-export type Ask = import("./messages.js").Ask;
+export type PolicyCall = import("./messages.js").PolicyCall;
 export type Uint64 = import("./messages.js").Uint64;
 /**
- * An open ask. It holds one place in flight until its work has ended.
+ * An open call. It holds one place in flight until its work has ended.
  */
 export type Opened = {
     key: number | string;
     id: Uint64;
-    ask: Ask;
+    call: PolicyCall;
     source: Source | undefined;
     /**
      * on `performance.now()`'s clock; Infinity: as long as the stream lives

@@ -2,7 +2,7 @@
 /**
  * Run a policy in its span.
  *
- * @param {{ policy: string, uid: string, traceparent: string }} ask
+ * @param {{ policy: string, uid: string, traceparent: string }} call
  * @param {() => Judged | Promise<Judged>} run which throws nothing
  * @returns {Judged | Promise<Judged>}
  */

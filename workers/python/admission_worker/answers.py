@@ -152,7 +152,7 @@ def allow(
     Args:
         warnings: shown to the user by kubectl; each under 120 characters, without control characters.
         audit_annotations: for the API server's audit log. Keys: letters, digits, ``-``, ``_``, ``.``, at most 63. The
-            values must be the same whenever the same document is asked again.
+            values must be the same whenever the same document is called again.
         cache: how long this verdict may be reused, or ``NO_STORE``; None: as the operator configured.
 
     Raises:

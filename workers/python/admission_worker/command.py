@@ -160,7 +160,7 @@ def _tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> Tls | N
 def _limits() -> list[click.Parameter]:
     """One option for each limit that an operator may want to change."""
     texts = {
-        "in_flight": "Asks worked on at the same time; more are refused.",
+        "in_flight": "Calls worked on at the same time; more are refused.",
         "message_bytes": "The largest gRPC message in bytes, received or sent.",
         "threads": "Blocking policies that run at the same time.",
         "settings_kept": "Parsed settings that are kept.",

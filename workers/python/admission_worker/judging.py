@@ -1,4 +1,4 @@
-"""One ask to one outcome: the path that ``Review`` and ``ReviewStream`` share.
+"""One call to one outcome: the path that ``Review`` and ``ReviewStream`` share.
 
 Whatever happens here is an outcome. An error is not a verdict: a policy that raises, returns something absurd, cannot
 read its document or its settings has failed, and the operator's failurePolicy decides. The exception's type goes to
@@ -8,7 +8,7 @@ the gateway; its text and traceback, which may hold a Secret, stay in the worker
 cheap, and otherwise a coroutine. Cancelling that coroutine cancels the work, except in a thread: Python cannot stop
 one, so its result is dropped.
 
-Each ask is judged in a context of its own (``contextvars``), in a thread too: what a policy sets there is gone with
+Each call is judged in a context of its own (``contextvars``), in a thread too: what a policy sets there is gone with
 it, and the log and the trace know whose it is.
 """
 
@@ -47,7 +47,7 @@ ENVELOPE_BYTES = 64
 
 
 class _Question(Struct, frozen=True, kw_only=True):
-    """An ask that can be put to its policy: everything is known, nothing has been judged."""
+    """A call that can be put to its policy: everything is known, nothing has been judged."""
 
     policy: Policy
     version: str
@@ -61,7 +61,7 @@ class _Question(Struct, frozen=True, kw_only=True):
 
 
 class Judge:
-    """Holds the policies and all that is kept between asks. One for each served worker, on one event loop.
+    """Holds the policies and all that is kept between calls. One for each served worker, on one event loop.
 
     Args:
         worker: the worker's name, for messages.
@@ -84,29 +84,29 @@ class Judge:
         self._settings = KeptSettings(limits)
 
     def begin(
-        self, ask: worker_pb2.Ask, document: bytes | None, *, traceparent: str
+        self, call: worker_pb2.PolicyCall, document: bytes | None, *, traceparent: str
     ) -> Outcome | Coroutine[Any, Any, Outcome]:
-        """Take an ask.
+        """Take a call.
 
         Args:
-            ask: the question. Its document, its trace and its timeout are the caller's affair.
-            document: the document's JSON text; None: the ask has none.
+            call: the question. Its document, its trace and its timeout are the caller's affair.
+            document: the document's JSON text; None: the call has none.
             traceparent: W3C Trace Context of the gateway; ``""``: it does not trace.
 
         Returns:
             The outcome, or a coroutine that gives it. Neither raises, cancellation excepted.
         """
-        return copy_context().run(self._begin, ask, document, traceparent)
+        return copy_context().run(self._begin, call, document, traceparent)
 
     def refusal(
         self,
-        ask: worker_pb2.Ask,
+        call: worker_pb2.PolicyCall,
         message: str,
         reason: worker_pb2.FailureReason = worker_pb2.FAILURE_REASON_UNSPECIFIED,
     ) -> Outcome:
-        """The failure of an ask that is not put to its policy, or no longer waited for; it is logged."""
-        copy_context().run(self._log_failure, ask.policy, ask.uid, message)
-        return failure(message, reason, version=self.version_of(ask.policy))
+        """The failure of a call that is not put to its policy, or no longer waited for; it is logged."""
+        copy_context().run(self._log_failure, call.policy, call.uid, message)
+        return failure(message, reason, version=self.version_of(call.policy))
 
     def version_of(self, name: str) -> str:
         """The version that an outcome carries: the policy's own, else the worker's."""
@@ -114,9 +114,9 @@ class Judge:
         return (policy.version if policy is not None else "") or self._version
 
     def _begin(
-        self, ask: worker_pb2.Ask, document: bytes | None, traceparent: str
+        self, call: worker_pb2.PolicyCall, document: bytes | None, traceparent: str
     ) -> Outcome | Coroutine[Any, Any, Outcome]:
-        question = self._question(ask, document, traceparent)
+        question = self._question(call, document, traceparent)
         if isinstance(question, Outcome):
             return question
         match question.policy.style:
@@ -127,25 +127,25 @@ class Judge:
             case Style.BLOCKING:
                 return self._in_thread(question)
 
-    def _question(self, ask: worker_pb2.Ask, document: bytes | None, traceparent: str) -> _Question | Outcome:
-        """The ask with its settings and document read, or the failure that says why they cannot be."""
-        policy = self._policies.get(ask.policy)
+    def _question(self, call: worker_pb2.PolicyCall, document: bytes | None, traceparent: str) -> _Question | Outcome:
+        """The call with its settings and document read, or the failure that says why they cannot be."""
+        policy = self._policies.get(call.policy)
         if policy is None:
             held = ", ".join(sorted(self._policies)) or "none"
-            message = f"worker {self._worker} holds no policy {ask.policy!r}; it holds: {held}"
-            return self.refusal(ask, message, _UNKNOWN_POLICY)
-        if ask.phase != policy.phase.value:
-            message = f"policy {policy.name} is for {_phase(policy.phase.value)} and was asked in {_phase(ask.phase)}"
-            return self.refusal(ask, message, _UNKNOWN_POLICY)
+            message = f"worker {self._worker} holds no policy {call.policy!r}; it holds: {held}"
+            return self.refusal(call, message, _UNKNOWN_POLICY)
+        if call.phase != policy.phase.value:
+            message = f"policy {policy.name} is for {_phase(policy.phase.value)} and was called in {_phase(call.phase)}"
+            return self.refusal(call, message, _UNKNOWN_POLICY)
         if document is None:
-            return self.refusal(ask, f"policy {policy.name} was asked without a document")
+            return self.refusal(call, f"policy {policy.name} was called without a document")
         try:
-            settings = self._settings.read(policy.name, policy.settings, ask.settings)
-            request = Request(document, uid=ask.uid)
+            settings = self._settings.read(policy.name, policy.settings, call.settings)
+            request = Request(document, uid=call.uid)
         except InvalidSettingsError as error:
-            return self.refusal(ask, f"settings of policy {policy.name}: {error}", _INVALID_SETTINGS)
+            return self.refusal(call, f"settings of policy {policy.name}: {error}", _INVALID_SETTINGS)
         except InvalidDocumentError as error:
-            return self.refusal(ask, f"policy {policy.name}: {error}")
+            return self.refusal(call, f"policy {policy.name}: {error}")
         version = self.version_of(policy.name)
         return _Question(policy=policy, version=version, request=request, settings=settings, traceparent=traceparent)
 

@@ -18,12 +18,12 @@ BATCH_BYTES = 4 * MIB
 limit can read every batch; a single outcome that is larger travels alone, up to ``MESSAGE_BYTES``."""
 
 IN_FLIGHT = 4096
-"""Asks taken and not yet worked off, over all connections: 16 gateways with 256 asks each. An ask is a few KB besides
+"""Calls taken and not yet worked off, over all connections: 16 gateways with 256 calls each. A call is a few KB besides
 its document, so 4,096 of them are some 20 MB."""
 
 THREADS = 32
 """Functions marked ``blocking`` that run at the same time. They wait more than they compute: 32 of them, waiting 50 ms
-each, answer 640 asks a second."""
+each, answer 640 calls a second."""
 
 SETTINGS_KEPT = 256
 """Parsed settings that are kept: one for each policy of a large configuration."""
@@ -51,7 +51,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The limits of one served worker.
 
     Args:
-        in_flight: asks taken and not yet worked off; more are refused (``RESOURCE_EXHAUSTED``, on the stream a
+        in_flight: calls taken and not yet worked off; more are refused (``RESOURCE_EXHAUSTED``, on the stream a
             failure).
         message_bytes: the largest gRPC message, received or sent, in bytes.
         batch_bytes: up to which size outcomes are gathered into one message of the stream, in bytes.
@@ -84,7 +84,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class InFlight:
-    """Counts the asks that are being worked on, and says whether one more may be taken."""
+    """Counts the calls that are being worked on, and says whether one more may be taken."""
 
     __slots__ = ("_limit", "count")
 
@@ -93,19 +93,19 @@ class InFlight:
         self.count = 0
 
     def enter(self) -> bool:
-        """Take one ask. False: there is no room, and nothing was taken."""
+        """Take one call. False: there is no room, and nothing was taken."""
         if self.count >= self._limit:
             return False
         self.count += 1
         return True
 
     def leave(self) -> None:
-        """One ask is worked off."""
+        """One call is worked off."""
         self.count -= 1
 
     def refusal(self) -> str:
         """The sentence for whoever is refused: who, limit, next step."""
         return (
-            f"the worker has its limit of {self._limit} asks in flight: run more replicas, "
+            f"the worker has its limit of {self._limit} calls in flight: run more replicas, "
             "or raise --in-flight (ADMISSION_WORKER_IN_FLIGHT)"
         )

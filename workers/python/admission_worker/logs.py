@@ -18,7 +18,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 judged: ContextVar[tuple[str, str] | None] = ContextVar("judged", default=None)
-"""Policy and uid of the ask that is judged in this context."""
+"""Policy and uid of the call that is judged in this context."""
 
 
 class _Json(logging.Formatter):

@@ -23,7 +23,7 @@ def accepted(answer: Any, phase: Phase) -> Allow | Deny | Failure:
 
     Args:
         answer: whatever the function returned; None is allow.
-        phase: in which phase it was asked.
+        phase: in which phase it was called.
 
     Raises:
         InvalidAnswerError: it is no answer, or changes something in the validating phase.

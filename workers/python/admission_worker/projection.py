@@ -20,7 +20,7 @@ from admission_worker.pointers import tokens
 ALWAYS: Final = ("kind", "resource", "subResource", "operation", "dryRun")
 """Members of every document."""
 
-NEVER_ASKED: Final = frozenset({"uid", "namespaceObject"})
+NEVER_CALLED: Final = frozenset({"uid", "namespaceObject"})
 """What "everything" does not hold: nobody is sent the one, and the other is no member of the request itself."""
 
 _Path = tuple[str, ...]
@@ -34,7 +34,7 @@ def document_of(request: Mapping[str, Any], inputs: Claim) -> dict[str, Any]:
         inputs: what the policy claims; None (not said) is everything.
     """
     if inputs is None or isinstance(inputs, Everything):
-        return {name: value for name, value in request.items() if name not in NEVER_ASKED}
+        return {name: value for name, value in request.items() if name not in NEVER_CALLED}
     paths = [(name,) for name in ALWAYS] + [tokens(place) for place in inputs]
     return _members(request, paths)
 

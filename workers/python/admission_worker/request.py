@@ -53,7 +53,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True):
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """An authentication.k8s.io/v1 UserInfo: who asks. A field that is empty, or was not granted, is None."""
+    """An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is None."""
 
     username: str | None = None
     uid: str | None = None
@@ -161,17 +161,17 @@ class Request:
 
     @property
     def request_kind(self) -> GroupVersionKind | None:
-        """The kind in the version in which the client asked (differs from ``kind`` under matchPolicy Equivalent)."""
+        """The kind in the version in which the client called (differs from ``kind`` under matchPolicy Equivalent)."""
         return self._member("requestKind", GroupVersionKind)
 
     @property
     def request_resource(self) -> GroupVersionResource | None:
-        """The resource in the version in which the client asked."""
+        """The resource in the version in which the client called."""
         return self._member("requestResource", GroupVersionResource)
 
     @property
     def request_sub_resource(self) -> str | None:
-        """The subresource as the client asked."""
+        """The subresource as the client called."""
         return self._member("requestSubResource", str)
 
     @property
@@ -191,7 +191,7 @@ class Request:
 
     @property
     def user_info(self) -> UserInfo | None:
-        """Who asks."""
+        """Who calls."""
         return self._member("userInfo", UserInfo)
 
     @property

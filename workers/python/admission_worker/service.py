@@ -1,6 +1,6 @@
 """The contract's four calls, for one worker.
 
-A message that cannot be read is INVALID_ARGUMENT, too many asks are RESOURCE_EXHAUSTED; everything else is an answer.
+A message that cannot be read is INVALID_ARGUMENT, too many calls are RESOURCE_EXHAUSTED; everything else is an answer.
 A gRPC status is a failure of the call and never a verdict.
 """
 
@@ -56,8 +56,8 @@ class Service:
     Args:
         description: what ``Describe`` answers.
         policies: by name.
-        judge: answers asks.
-        limits: of asks in flight and of batches.
+        judge: answers calls.
+        limits: of calls in flight and of batches.
         stopping: set when the worker is told to stop.
 
     Attributes:
@@ -99,21 +99,21 @@ class Service:
         return findings_of(self._policies.get(request.policy), request.policy, request.settings)
 
     async def review(self, received: bytes, context: grpc.aio.ServicerContext) -> worker_pb2.ReviewResponse:
-        """Exactly one ask. gRPC cancels this when the deadline is over or nobody waits any more."""
+        """Exactly one call. gRPC cancels this when the deadline is over or nobody waits any more."""
         self.heard += 1
-        ask = (await _read(worker_pb2.ReviewRequest.FromString, received, context)).ask
+        call = (await _read(worker_pb2.ReviewRequest.FromString, received, context)).call
         if not self._in_flight.enter():
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, self._in_flight.refusal())
         try:
             # "document_index and timeout are not used here."
-            document = ask.document if ask.WhichOneof("document_source") == "document" else None
-            begun = self._judge.begin(ask, document, traceparent=traceparent_of(context.invocation_metadata()))
+            document = call.document if call.WhichOneof("document_source") == "document" else None
+            begun = self._judge.begin(call, document, traceparent=traceparent_of(context.invocation_metadata()))
             return worker_pb2.ReviewResponse(outcome=begun if isinstance(begun, Outcome) else await begun)
         finally:
             self._in_flight.leave()
 
     async def review_stream(self, _: Any, context: grpc.aio.ServicerContext) -> None:
-        """Many asks."""
+        """Many calls."""
         self.heard += 1
         self.streams += 1
         try:

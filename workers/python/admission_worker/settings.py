@@ -1,7 +1,7 @@
 """A policy's settings: JSON from the operator's configuration, converted and validated before anything is judged.
 
 Settings are one JSON object, never empty: no settings are ``{}``. The same conversion runs in ``ValidateSettings``
-(when the configuration is loaded) and before the first ask; equal settings are equal bytes, so what was converted is
+(when the configuration is loaded) and before the first call; equal settings are equal bytes, so what was converted is
 kept by its bytes.
 """
 

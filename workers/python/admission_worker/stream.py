@@ -1,8 +1,8 @@
-"""One ``ReviewStream``: many asks over one connection, each answered as soon as it is known.
+"""One ``ReviewStream``: many calls over one connection, each answered as soon as it is known.
 
 The rules:
 
-* An id is open from its ask until its outcome is written. Each open id gets exactly one outcome, in any order: a
+* An id is open from its call until its outcome is written. Each open id gets exactly one outcome, in any order: a
   verdict, or a failure when its time is over, its document is not there, or the worker is full. A cancelled one gets
   none.
 * An id that comes again while it is open is two questions with one name: the first is dropped and a failure is the
@@ -37,14 +37,16 @@ SLICE = 0.001
 less than anybody waiting for an answer over a network notices."""
 
 
-class _Ask:
-    """An open ask. It holds one place in flight until its work has ended."""
+class _Call:
+    """An open call. It holds one place in flight until its work has ended."""
 
-    __slots__ = ("ask", "deadline", "document", "id", "task", "timer")
+    __slots__ = ("call", "deadline", "document", "id", "task", "timer")
 
-    def __init__(self, number: int, ask: worker_pb2.Ask, document: bytes | None, deadline: float | None) -> None:
+    def __init__(
+        self, number: int, call: worker_pb2.PolicyCall, document: bytes | None, deadline: float | None
+    ) -> None:
         self.id = number
-        self.ask = ask
+        self.call = call
         self.document = document
         self.deadline = deadline  # on the loop's clock; None: as long as the stream lives
         self.task: asyncio.Task[Outcome] | None = None
@@ -57,7 +59,7 @@ class Conversation:
     Args:
         context: the stream, of bytes in and messages out.
         judge: answers.
-        in_flight: places for asks, shared with all other calls.
+        in_flight: places for calls, shared with all other calls.
         limits: of a batch, and of what is not yet written.
         stopping: set when the worker is told to stop.
     """
@@ -77,8 +79,8 @@ class Conversation:
         self._limits = limits
         self._stopping = stopping
         self._loop = asyncio.get_running_loop()
-        self._open: dict[int, _Ask] = {}
-        self._waiting: deque[_Ask] = deque()
+        self._open: dict[int, _Call] = {}
+        self._waiting: deque[_Call] = deque()
         self._turn: asyncio.Handle | None = None
         self._outbox: dict[int, Outcome] = {}
         self._outbox_bytes = 0
@@ -132,38 +134,38 @@ class Conversation:
         documents = list(batch.documents)
         for item in batch.items:
             match item.WhichOneof("item"):
-                case "ask":
-                    self._opened(item.id, item.ask, documents, arrived)
+                case "call":
+                    self._opened(item.id, item.call, documents, arrived)
                 case "cancel":
                     self._drop(item.id)
                 case _:  # of a newer contract: "fields unknown to the receiver are ignored"
-                    _LOG.debug("an item without ask or cancel was ignored (id %d)", item.id)
+                    _LOG.debug("an item without call or cancel was ignored (id %d)", item.id)
         self._work()
 
-    def _opened(self, number: int, ask: worker_pb2.Ask, documents: Sequence[bytes], arrived: float) -> None:
+    def _opened(self, number: int, call: worker_pb2.PolicyCall, documents: Sequence[bytes], arrived: float) -> None:
         if number in self._open or number in self._outbox:
             self._drop(number)
-            message = f"the stream has an open ask with id {number} already: ids must be unique"
-            self._answer(number, self._judge.refusal(ask, message))
+            message = f"the stream has an open call with id {number} already: ids must be unique"
+            self._answer(number, self._judge.refusal(call, message))
             return
         if not self._in_flight.enter():
-            # Not logged: a worker that is full has other things to do than to write a line for each ask.
-            self._answer(number, failure(self._in_flight.refusal(), version=self._judge.version_of(ask.policy)))
+            # Not logged: a worker that is full has other things to do than to write a line for each call.
+            self._answer(number, failure(self._in_flight.refusal(), version=self._judge.version_of(call.policy)))
             return
         document = None
-        match ask.WhichOneof("document_source"):
+        match call.WhichOneof("document_source"):
             case "document":
-                document = ask.document
+                document = call.document
             case "document_index":
-                if ask.document_index >= len(documents):
+                if call.document_index >= len(documents):
                     self._in_flight.leave()
-                    count, index = len(documents), ask.document_index
+                    count, index = len(documents), call.document_index
                     message = f"document_index is {index}, and its message has {count} documents"
-                    self._answer(number, self._judge.refusal(ask, message))
+                    self._answer(number, self._judge.refusal(call, message))
                     return
-                document = documents[ask.document_index]
-        timeout = ask.timeout.seconds + ask.timeout.nanos / 1e9 if ask.HasField("timeout") else None
-        opened = _Ask(number, ask, document, None if timeout is None else arrived + timeout)
+                document = documents[call.document_index]
+        timeout = call.timeout.seconds + call.timeout.nanos / 1e9 if call.HasField("timeout") else None
+        opened = _Call(number, call, document, None if timeout is None else arrived + timeout)
         self._open[number] = opened
         self._waiting.append(opened)
 
@@ -176,68 +178,68 @@ class Conversation:
             self._turn = None
         end = self._loop.time() + SLICE
         while self._waiting:
-            asked = self._waiting.popleft()
-            if self._open.get(asked.id) is asked:
-                self._begin(asked)
+            called = self._waiting.popleft()
+            if self._open.get(called.id) is called:
+                self._begin(called)
             if self._waiting and self._loop.time() >= end:
                 self._turn = self._loop.call_soon(self._work)
                 return
 
-    def _begin(self, asked: _Ask) -> None:
-        if self._is_late(asked):
-            self._close(asked, self._timed_out(asked.ask))
+    def _begin(self, called: _Call) -> None:
+        if self._is_late(called):
+            self._close(called, self._timed_out(called.call))
             return
-        begun = self._judge.begin(asked.ask, asked.document, traceparent=asked.ask.traceparent)
+        begun = self._judge.begin(called.call, called.document, traceparent=called.call.traceparent)
         if isinstance(begun, Outcome):
-            self._close(asked, self._timed_out(asked.ask) if self._is_late(asked) else begun)
+            self._close(called, self._timed_out(called.call) if self._is_late(called) else begun)
             return
-        asked.task = self._loop.create_task(begun)
-        asked.task.add_done_callback(partial(self._ended, asked))
-        if asked.deadline is not None:
-            asked.timer = self._loop.call_at(asked.deadline, self._expired, asked)
+        called.task = self._loop.create_task(begun)
+        called.task.add_done_callback(partial(self._ended, called))
+        if called.deadline is not None:
+            called.timer = self._loop.call_at(called.deadline, self._expired, called)
 
-    def _is_late(self, asked: _Ask) -> bool:
-        return asked.deadline is not None and self._loop.time() >= asked.deadline
+    def _is_late(self, called: _Call) -> bool:
+        return called.deadline is not None and self._loop.time() >= called.deadline
 
-    def _close(self, asked: _Ask, outcome: Outcome) -> None:
+    def _close(self, called: _Call, outcome: Outcome) -> None:
         """Answer an ask for which nothing is running."""
         self._in_flight.leave()
-        del self._open[asked.id]
-        self._answer(asked.id, outcome)
+        del self._open[called.id]
+        self._answer(called.id, outcome)
 
-    def _expired(self, asked: _Ask) -> None:
+    def _expired(self, called: _Call) -> None:
         """Answer at once; the work is cancelled, and its place is free when it has really ended."""
-        self._drop(asked.id)
-        self._answer(asked.id, self._timed_out(asked.ask))
+        self._drop(called.id)
+        self._answer(called.id, self._timed_out(called.call))
 
-    def _timed_out(self, ask: worker_pb2.Ask) -> Outcome:
-        """The outcome of an ask whose time is over."""
-        seconds = ask.timeout.seconds + ask.timeout.nanos / 1e9
-        return self._judge.refusal(ask, f"policy {ask.policy}: no answer within the ask's timeout of {seconds:g} s")
+    def _timed_out(self, call: worker_pb2.PolicyCall) -> Outcome:
+        """The outcome of a call whose time is over."""
+        seconds = call.timeout.seconds + call.timeout.nanos / 1e9
+        return self._judge.refusal(call, f"policy {call.policy}: no answer within the call's timeout of {seconds:g} s")
 
-    def _ended(self, asked: _Ask, task: asyncio.Task[Outcome]) -> None:
+    def _ended(self, called: _Call, task: asyncio.Task[Outcome]) -> None:
         self._in_flight.leave()
-        if asked.timer is not None:
-            asked.timer.cancel()
-        if self._open.get(asked.id) is asked:
-            del self._open[asked.id]
-            cancelled = f"policy {asked.ask.policy} was cancelled"
-            self._answer(asked.id, self._judge.refusal(asked.ask, cancelled) if task.cancelled() else task.result())
+        if called.timer is not None:
+            called.timer.cancel()
+        if self._open.get(called.id) is called:
+            del self._open[called.id]
+            cancelled = f"policy {called.call.policy} was cancelled"
+            self._answer(called.id, self._judge.refusal(called.call, cancelled) if task.cancelled() else task.result())
 
     def _drop(self, number: int) -> None:
         """Nobody waits for this id any more. An unknown id is ignored."""
         if (unwritten := self._outbox.pop(number, None)) is not None:
             self._outbox_bytes -= unwritten.ByteSize()
-        asked = self._open.pop(number, None)
-        if asked is None:
+        called = self._open.pop(number, None)
+        if called is None:
             return
         self._something_to_do.set()  # it may have been the last one that the writer waited for
-        if asked.timer is not None:
-            asked.timer.cancel()
-        if asked.task is None:
+        if called.timer is not None:
+            called.timer.cancel()
+        if called.task is None:
             self._in_flight.leave()
         else:
-            asked.task.cancel()
+            called.task.cancel()
 
     def _drop_all(self) -> None:
         if self._turn is not None:

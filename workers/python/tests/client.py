@@ -26,9 +26,9 @@ def pass_time(seconds):
     loop.time = lambda: before() + seconds
 
 
-def ask(policy, *, phase=VALIDATING, settings=b"{}", document=b"{}", index=None, timeout=None, **fields):
-    """An Ask; ``document`` and ``settings`` as bytes, or as what JSON text is made of; ``timeout`` in seconds."""
-    made = worker_pb2.Ask(policy=policy, phase=phase, settings=_text(settings), **fields)
+def policy_call(policy, *, phase=VALIDATING, settings=b"{}", document=b"{}", index=None, timeout=None, **fields):
+    """An Call; ``document`` and ``settings`` as bytes, or as what JSON text is made of; ``timeout`` in seconds."""
+    made = worker_pb2.PolicyCall(policy=policy, phase=phase, settings=_text(settings), **fields)
     if index is not None:
         made.document_index = index
     elif document is not None:
@@ -38,11 +38,11 @@ def ask(policy, *, phase=VALIDATING, settings=b"{}", document=b"{}", index=None,
     return made
 
 
-def batch(*asks, cancel=(), documents=(), first=1):
-    """A message of the stream: the asks under the ids ``first``, ``first`` + 1, ..., then the cancels."""
+def batch(*calls, cancel=(), documents=(), first=1):
+    """A message of the stream: the calls under the ids ``first``, ``first`` + 1, ..., then the cancels."""
     item = worker_pb2.ReviewStreamRequest.RequestItem
     cancelled = worker_pb2.ReviewStreamRequest.Cancel()
-    items = [item(id=number, ask=one) for number, one in enumerate(asks, first)]
+    items = [item(id=number, call=one) for number, one in enumerate(calls, first)]
     items += [item(id=number, cancel=cancelled) for number in cancel]
     return worker_pb2.ReviewStreamRequest(items=items, documents=documents)
 
@@ -72,8 +72,8 @@ class Client:
         return await self.call("ValidateSettings", request, worker_pb2.ValidateSettingsResponse)
 
     async def review(self, one, *, seconds=PATIENCE):
-        """Review: the Outcome of an Ask."""
-        request = worker_pb2.ReviewRequest(ask=one)
+        """Review: the Outcome of an PolicyCall."""
+        request = worker_pb2.ReviewRequest(call=one)
         answer = await self.call("Review", request, worker_pb2.ReviewResponse, seconds=seconds)
         return answer.outcome
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from admission_worker import Worker, deny
-from workers.python.tests.client import PATIENCE, ask
+from workers.python.tests.client import PATIENCE, policy_call
 
 
 class Gates:
@@ -44,11 +44,11 @@ class Gates:
 
 
 def waits(name, **fields):
-    return ask("waits", document={"name": name}, **fields)
+    return policy_call("waits", document={"name": name}, **fields)
 
 
 def plain(name, **fields):
-    return ask("plain", document={"name": name}, **fields)
+    return policy_call("plain", document={"name": name}, **fields)
 
 
 def messages(outcomes):

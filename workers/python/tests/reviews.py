@@ -66,13 +66,13 @@ def request(kind=POD, *, spec=None, old=None, operation=None, metadata=None, **f
     }
 
 
-def judge(policy, asked, settings):
+def judge(policy, called, settings):
     """What a sample policy answers; the same whether it is sent all or only what it claims."""
-    answer = review(worker, policy, asked, settings)
+    answer = review(worker, policy, called, settings)
     claimed = worker.policies[policy].inputs
     assert claimed is not None
-    everything = review(_Unclaimed(policy), policy, asked, settings)
-    assert answer == everything, f"it reads what it does not claim: {document_of(asked, claimed)}"
+    everything = review(_Unclaimed(policy), policy, called, settings)
+    assert answer == everything, f"it reads what it does not claim: {document_of(called, claimed)}"
     return answer
 
 
@@ -86,12 +86,12 @@ class _Unclaimed:
         self.policies = {policy: type(held)(inputs=None, **fields)}
 
 
-def changed(asked, answer):
+def changed(called, answer):
     """The object after the answer, by the ``jsonpatch`` library; the answer must be allow."""
     assert isinstance(answer, Allow), answer
     if answer.change is None:
-        return asked["object"]
-    return jsonpatch.apply_patch(copy.deepcopy(asked["object"]), answer.change.value)
+        return called["object"]
+    return jsonpatch.apply_patch(copy.deepcopy(called["object"]), answer.change.value)
 
 
 def differing(before, after, place=()):
@@ -111,15 +111,15 @@ def _covers(wide, narrow):
     return len(wide) <= len(narrow) and all(token in {"*", its} for token, its in zip(wide, narrow, strict=False))
 
 
-def mutate(policy, asked, settings):
-    """The object after the policy, and its warnings. Asked again about it, the policy changes nothing; and it changes
+def mutate(policy, called, settings):
+    """The object after the policy, and its warnings. Called again about it, the policy changes nothing; and it changes
     nothing that it does not claim.
     """
-    answer = judge(policy, asked, settings)
-    result = changed(asked, answer)
+    answer = judge(policy, called, settings)
+    result = changed(called, answer)
     claimed = [tokens(place) for place in worker.policies[policy].writes]
-    for place in differing(asked["object"], result):
+    for place in differing(called["object"], result):
         assert any(_covers(each, place) for each in claimed), f"it changes what it does not claim: {place}"
-    again = judge(policy, asked | {"object": result}, settings)
+    again = judge(policy, called | {"object": result}, settings)
     assert again.change is None or again.change.value == [], f"not idempotent: {again.change.value}"
     return result, answer.warnings

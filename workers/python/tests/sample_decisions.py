@@ -1,6 +1,6 @@
-"""What the samples decide about the asks of the conformance kit's recording, with every number as it is written.
+"""What the samples decide about the calls of the conformance kit's recording, with every number as it is written.
 
-``python -m workers.python.tests.sample_decisions`` records it anew, after a sample has changed or an ask was added:
+``python -m workers.python.tests.sample_decisions`` records it anew, after a sample has changed or a call was added:
 each line's ``expected`` is then what these samples answer.
 """
 

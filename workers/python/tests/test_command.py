@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from workers.python.tests.authorities import Authority
-from workers.python.tests.client import PATIENCE, Client, ask
+from workers.python.tests.client import PATIENCE, Client, policy_call
 
 AUTHORS = """
 import asyncio, sys, threading
@@ -26,13 +26,13 @@ def plain(request):
 
 @worker.validating("slow")
 async def slow(request):
-    print("asked", flush=True)
+    print("called", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     return deny("slow")
 
 @worker.validating("stuck", blocking=True)
 def stuck(request):
-    print("asked", flush=True)
+    print("called", flush=True)
     threading.Event().wait()
 
 @worker.validating("exits")
@@ -60,9 +60,9 @@ class Process:
             if found := re.search(pattern, line):
                 return found
 
-    async def asked(self):
-        """Wait until a policy has said that it was asked."""
-        assert await asyncio.wait_for(self.process.stdout.readline(), PATIENCE) == b"asked\n"
+    async def called(self):
+        """Wait until a policy has said that it was called."""
+        assert await asyncio.wait_for(self.process.stdout.readline(), PATIENCE) == b"called\n"
 
     async def end(self):
         """Its exit code, and what was left of its log."""
@@ -112,7 +112,7 @@ async def test_it_says_in_one_line_where_it_listens(start):
     assert "INFO worker test 1 listens on" in worker.log[0]
     assert "policies: plain, slow, stuck, exits" in worker.log[0]
     async with grpc.aio.insecure_channel(address) as channel:
-        assert (await Client(channel).review(ask("plain"))).deny.message == "no"
+        assert (await Client(channel).review(policy_call("plain"))).deny.message == "no"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -122,8 +122,8 @@ async def test_a_signal_ends_it_gracefully(start, number, tmp_path):
         "--grace-period", "3600", stdin=subprocess.PIPE, ADMISSION_WORKER_LISTEN=f"unix://{tmp_path}/w.sock"
     )
     async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
-        open_call = asyncio.create_task(Client(channel).review(ask("slow")))
-        await worker.asked()
+        open_call = asyncio.create_task(Client(channel).review(policy_call("slow")))
+        await worker.called()
         worker.process.send_signal(number)
         await worker.line("stopping")
         worker.process.stdin.write(b"go on\n")
@@ -139,8 +139,8 @@ async def test_a_second_signal_ends_it_at_once(start):
     """An operator who insists does not wait for the grace period."""
     worker = await start("--listen", "127.0.0.1:0", "--grace-period", "3600", stdin=subprocess.PIPE)
     async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
-        open_call = asyncio.create_task(Client(channel).review(ask("slow")))
-        await worker.asked()
+        open_call = asyncio.create_task(Client(channel).review(policy_call("slow")))
+        await worker.called()
         worker.process.terminate()
         await worker.line("stopping")
         worker.process.terminate()
@@ -167,7 +167,7 @@ async def test_unsupervised_it_does_not_care_about_standard_input(start):
     """A worker in a container has none, and lives."""
     worker = await start("--listen", "127.0.0.1:0")
     async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
-        assert (await Client(channel).review(ask("plain"))).deny.message == "no"
+        assert (await Client(channel).review(policy_call("plain"))).deny.message == "no"
     assert worker.process.returncode is None
 
 
@@ -245,7 +245,7 @@ async def test_it_serves_tls(start, tmp_path):
     worker = await start("--listen", "localhost:0", "--tls-cert", "tls.crt", ADMISSION_WORKER_TLS_KEY="tls.key")
     credentials = grpc.ssl_channel_credentials(authority.pem)
     async with grpc.aio.secure_channel(await _listening(worker), credentials) as channel:
-        assert (await Client(channel).review(ask("plain"))).deny.message == "no"
+        assert (await Client(channel).review(policy_call("plain"))).deny.message == "no"
 
 
 @pytest.mark.parametrize("how", [["--conformance"], {"ADMISSION_WORKER_CONFORMANCE": "1"}])
@@ -262,7 +262,7 @@ async def test_the_log_can_be_json(start):
     worker = await start("--listen", "127.0.0.1:0", "--log-format", "json")
     address = await _listening(worker)
     async with grpc.aio.insecure_channel(address) as channel:
-        outcome = await Client(channel).review(ask("exits", uid="u-1"))
+        outcome = await Client(channel).review(policy_call("exits", uid="u-1"))
     assert "SystemExit" in outcome.failure.message
     worker.process.terminate()
     code, log = await worker.end()
@@ -279,8 +279,8 @@ async def test_a_thread_that_is_stuck_does_not_keep_it(start):
     """A blocking policy cannot be stopped; the process ends all the same when its grace period is over."""
     worker = await start("--listen", "127.0.0.1:0", "--grace-period", "0.1")
     async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
-        open_call = asyncio.create_task(Client(channel).review(ask("stuck")))
-        await worker.asked()
+        open_call = asyncio.create_task(Client(channel).review(policy_call("stuck")))
+        await worker.called()
         worker.process.terminate()
         with pytest.raises(grpc.aio.AioRpcError):
             await open_call

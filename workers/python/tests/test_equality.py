@@ -1,4 +1,4 @@
-"""The same asks over Review and over ReviewStream: the same Outcomes."""
+"""The same calls over Review and over ReviewStream: the same Outcomes."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from admission_worker import NO_STORE, Cause, Worker, allow, deny, fail, merge, mutated, patch
 from admission_worker.proto.admission.worker.v1 import worker_pb2
-from workers.python.tests.client import ask, batch, connected
+from workers.python.tests.client import batch, connected, policy_call
 
 
 class Told(msgspec.Struct, forbid_unknown_fields=True):
@@ -64,8 +64,8 @@ DOCUMENTS = st.one_of(
     st.none(),
 )
 SETTINGS = st.one_of(DOING.map(lambda do: json.dumps({"do": do}).encode()), st.binary(max_size=10), st.just(b"{}"))
-ASKS = st.builds(
-    ask,
+CALLS = st.builds(
+    policy_call,
     st.sampled_from(["mutating", "validating", "async", "blocking", "unheard-of"]),
     phase=st.sampled_from([worker_pb2.PHASE_UNSPECIFIED, worker_pb2.PHASE_MUTATING, worker_pb2.PHASE_VALIDATING]),
     settings=SETTINGS,
@@ -76,24 +76,24 @@ ASKS = st.builds(
 
 @pytest.mark.property
 def test_review_and_review_stream_give_equal_outcomes():
-    """Both calls share one path: a message of asks is answered as the asks one by one, documents shared or not."""
+    """Both calls share one path: a message of calls is answered as the calls one by one, documents shared or not."""
     with asyncio.Runner() as runner:
         connection = connected(_worker())
         client = runner.run(connection.__aenter__())
 
-        async def answers(asks, shared):
-            one_by_one = [await client.review(one) for one in asks]
+        async def answers(policy_calls, shared):
+            one_by_one = [await client.review(one) for one in policy_calls]
             calls = client.stream()
             if shared:
-                await calls.send(_with_indexes(asks))
+                await calls.send(_with_indexes(policy_calls))
             else:
-                await calls.send(batch(*asks))
+                await calls.send(batch(*policy_calls))
             together = await calls.rest()
-            return one_by_one, [together[number] for number in range(1, len(asks) + 1)]
+            return one_by_one, [together[number] for number in range(1, len(policy_calls) + 1)]
 
-        @given(st.lists(ASKS, max_size=6), st.booleans())
-        def equal(asks, shared):
-            one_by_one, together = runner.run(answers(asks, shared))
+        @given(st.lists(CALLS, max_size=6), st.booleans())
+        def equal(policy_calls, shared):
+            one_by_one, together = runner.run(answers(policy_calls, shared))
             assert one_by_one == together
 
         try:
@@ -102,13 +102,13 @@ def test_review_and_review_stream_give_equal_outcomes():
             runner.run(connection.__aexit__(None, None, None))
 
 
-def _with_indexes(asks):
-    """The same asks, each referring to its document in the message."""
+def _with_indexes(policy_calls):
+    """The same calls, each referring to its document in the message."""
     message = worker_pb2.ReviewStreamRequest()
-    for number, one in enumerate(asks, 1):
-        item = message.items.add(id=number, ask=one)
+    for number, one in enumerate(policy_calls, 1):
+        item = message.items.add(id=number, call=one)
         if one.WhichOneof("document_source") == "document":
             if one.document not in message.documents:
                 message.documents.append(one.document)
-            item.ask.document_index = list(message.documents).index(one.document)
+            item.call.document_index = list(message.documents).index(one.document)
     return message

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from admission_worker import Worker, allow, fail, logs
-from workers.python.tests.client import ask, batch, connected
+from workers.python.tests.client import batch, connected, policy_call
 
 OWN = logging.getLogger("authors")
 
@@ -68,9 +68,9 @@ def lines():
 async def test_an_authors_line_has_policy_and_uid(worker, lines, policy):
     """Wherever the function runs, and on both calls; a line of nobody's has neither."""
     async with connected(worker) as client:
-        await client.review(ask(policy, uid="u-1"))
+        await client.review(policy_call(policy, uid="u-1"))
         calls = client.stream()
-        await calls.send(batch(ask(policy, uid="u-2")))
+        await calls.send(batch(policy_call(policy, uid="u-2")))
         await calls.rest()
     OWN.warning("nobody's")
     found = [(line["message"], line.get("policy"), line.get("uid")) for line in lines() if line["logger"] == "authors"]
@@ -80,13 +80,13 @@ async def test_an_authors_line_has_policy_and_uid(worker, lines, policy):
 @pytest.mark.parametrize(
     ("one", "said"),
     [
-        (ask("fails", uid="u"), "policy fails failed: the inventory\ncannot be reached (uid u)"),
-        (ask("raises", uid="u"), "policy raises raised (uid u)"),
-        (ask("unknown", uid="u"), "holds no policy 'unknown'"),
-        (ask("plain", uid="u", settings={"a": 1}), "settings of policy plain"),
-        (ask("plain", uid="u", document=b"[]"), "the document is not one JSON object"),
-        (ask("plain", uid="u", index=3), "document_index is 3"),
-        (ask("plain", uid="u", timeout=0), "no answer within"),
+        (policy_call("fails", uid="u"), "policy fails failed: the inventory\ncannot be reached (uid u)"),
+        (policy_call("raises", uid="u"), "policy raises raised (uid u)"),
+        (policy_call("unknown", uid="u"), "holds no policy 'unknown'"),
+        (policy_call("plain", uid="u", settings={"a": 1}), "settings of policy plain"),
+        (policy_call("plain", uid="u", document=b"[]"), "the document is not one JSON object"),
+        (policy_call("plain", uid="u", index=3), "document_index is 3"),
+        (policy_call("plain", uid="u", timeout=0), "no answer within"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.policy,
 )

@@ -80,5 +80,5 @@ def test_a_test_may_give_numbers_as_they_are_written():
     """What a test reads from a recorded request with the SDK's own reading can be put to a policy."""
     worker = Worker("test", version="1")
     worker.mutating("same")(lambda request: mutated(request.object))
-    asked = json_object(b'{"operation":"CREATE","object":{"a":1e400,"b":-0}}')
-    assert review(worker, "same", asked).change.content == b'{"a":1e400,"b":-0}'
+    called = json_object(b'{"operation":"CREATE","object":{"a":1e400,"b":-0}}')
+    assert review(worker, "same", called).change.content == b'{"a":1e400,"b":-0}'

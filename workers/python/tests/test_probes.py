@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from admission_worker import Worker, deny
-from workers.python.tests.client import MUTATING, PATIENCE, VALIDATING, ask, batch, connected, pass_time
+from workers.python.tests.client import MUTATING, PATIENCE, VALIDATING, batch, connected, pass_time, policy_call
 
 NAMES = {
     *("probe-answer", "probe-misuse", "probe-echo", "probe-sleep", "probe-cancelled", "probe-panic", "probe-flood"),
@@ -24,10 +24,10 @@ async def client():
 
 
 async def _answer(client, document=None, **settings):
-    return await client.review(ask("probe-answer", phase=MUTATING, settings=settings, document=document or {}))
+    return await client.review(policy_call("probe-answer", phase=MUTATING, settings=settings, document=document or {}))
 
 
-async def test_they_are_served_only_when_they_are_asked_for():
+async def test_they_are_served_only_when_they_are_called_for():
     """In production a worker holds its own policies and nothing else."""
     worker = Worker("test", version="1")
     async with connected(worker) as client:
@@ -95,25 +95,25 @@ async def test_what_goes_with_an_answer(client, cache, hint):
 async def test_echo_gives_the_document_byte_for_byte(client):
     """Whatever stands between the members."""
     document = '{ "object" : {"a": 1.0, "é": "\\u00e9"},"x":1 }'.encode()
-    outcome = await client.review(ask("probe-echo", document=document, uid="u-1"))
+    outcome = await client.review(policy_call("probe-echo", document=document, uid="u-1"))
     assert (outcome.deny.code, outcome.deny.message) == (422, document.decode())
     assert dict(outcome.audit_annotations) == {"uid": "u-1", "traceparent": ""}
 
 
 async def test_a_change_while_validating_is_a_failure(client):
     """A panic too, whose text stays here."""
-    assert "only a mutating policy" in (await client.review(ask("probe-misuse"))).failure.message
-    outcome = await client.review(ask("probe-panic"))
+    assert "only a mutating policy" in (await client.review(policy_call("probe-misuse"))).failure.message
+    outcome = await client.review(policy_call("probe-panic"))
     assert "RuntimeError" in outcome.failure.message
     assert "secret" not in outcome.failure.message
 
 
 def _sleep(token, seconds=86400, **fields):
-    return ask("probe-sleep", settings={"seconds": seconds, "token": token}, **fields)
+    return policy_call("probe-sleep", settings={"seconds": seconds, "token": token}, **fields)
 
 
 async def _is_cancelled(client, token):
-    outcome = await client.review(ask("probe-cancelled", settings={"token": token}))
+    outcome = await client.review(policy_call("probe-cancelled", settings={"token": token}))
     return dict(outcome.audit_annotations) == {"cancelled": "true"}
 
 
@@ -127,7 +127,7 @@ async def test_a_sleep_that_is_cancelled_is_remembered(client):
     await calls.send(batch(cancel=[1]))
     async with asyncio.timeout(PATIENCE):
         for token in ("a", "b"):
-            while not await _is_cancelled(client, token):  # noqa: ASYNC110 - the worker tells when it is asked
+            while not await _is_cancelled(client, token):  # noqa: ASYNC110 - the worker tells when it is called
                 await asyncio.sleep(0.01)
         seconds = 0.2
         while not await _is_cancelled(client, "d"):  # on a busy machine it may not even begin in its time
@@ -138,11 +138,11 @@ async def test_a_sleep_that_is_cancelled_is_remembered(client):
     assert await calls.rest() == {}
 
 
-async def test_a_flood_has_the_size_that_was_asked_for(client):
+async def test_a_flood_has_the_size_that_was_called_for(client):
     """Up to what fits a message; beyond that it is a failure that says how much."""
-    outcome = await client.review(ask("probe-flood", settings={"bytes": 100_000}))
+    outcome = await client.review(policy_call("probe-flood", settings={"bytes": 100_000}))
     assert outcome.deny.message == "x" * 100_000
-    outcome = await client.review(ask("probe-flood", settings={"bytes": 50_000_000}))
+    outcome = await client.review(policy_call("probe-flood", settings={"bytes": 50_000_000}))
     assert "the answer has 500000" in outcome.failure.message
 
 
@@ -178,7 +178,7 @@ async def test_settings_are_judged(client, settings, errors, warnings):
 )
 async def test_a_label_is_added_where_it_is_missing(client, document, operations):
     """And nowhere else: it is idempotent."""
-    outcome = await client.review(ask("probe-label", phase=MUTATING, document=document))
+    outcome = await client.review(policy_call("probe-label", phase=MUTATING, document=document))
     assert (json.loads(outcome.allow.json_patch) if outcome.allow.json_patch else None) == operations
 
 
@@ -193,5 +193,5 @@ async def test_what_they_claim_and_their_versions(client):
     for name in ("probe-sleep", "probe-panic", "probe-settings"):
         assert described[name].inputs.WhichOneof("claim") == "pointers"
         assert list(described[name].inputs.pointers.pointers) == []
-    assert (await client.review(ask("probe-version"))).version == "probe-7"
-    assert (await client.review(ask("own", phase=VALIDATING))).version == "1"
+    assert (await client.review(policy_call("probe-version"))).version == "probe-7"
+    assert (await client.review(policy_call("own", phase=VALIDATING))).version == "1"

@@ -10,7 +10,7 @@ import pytest
 
 from admission_worker import Limits, Worker, deny, fail, merge, mutated, patch
 from admission_worker.proto.admission.worker.v1 import worker_pb2
-from workers.python.tests.client import MUTATING, PATIENCE, VALIDATING, ask, connected
+from workers.python.tests.client import MUTATING, PATIENCE, VALIDATING, connected, policy_call
 
 
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
@@ -83,9 +83,9 @@ def worker():
     return made
 
 
-def _ask(policy, answer, **fields):
+def _call(policy, answer, **fields):
     phase = VALIDATING if policy == "validating" else MUTATING
-    return ask(policy, phase=phase, settings={"answer": answer}, **fields)
+    return policy_call(policy, phase=phase, settings={"answer": answer}, **fields)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "unix"])
@@ -93,7 +93,7 @@ async def test_a_verdict_crosses_tcp_and_unix_sockets_alike(worker, address, tmp
     """A policy's answer arrives as its outcome, whatever carries it."""
     where = f"unix:{tmp_path}/w.sock" if address == "unix" else address
     async with connected(worker, address=where) as client:
-        outcome = await client.review(_ask("validating", "deny"))
+        outcome = await client.review(_call("validating", "deny"))
     assert outcome == worker_pb2.Outcome(
         deny=worker_pb2.Deny(code=422, message="no", reason="Invalid"), version="1.2.3"
     )
@@ -104,7 +104,7 @@ async def test_a_verdict_crosses_tcp_and_unix_sockets_alike(worker, address, tmp
 async def test_every_style_of_function_gives_every_answer(worker, policy, answer):
     """Plain functions, coroutines and threads answer alike."""
     async with connected(worker) as client:
-        outcome = await client.review(_ask(policy, answer))
+        outcome = await client.review(_call(policy, answer))
     change = {"patch": "json_patch", "merge": "merge_patch", "mutated": "object"}.get(answer)
     expected = {"deny": "deny", "fail": "failure"}.get(answer, "allow")
     assert outcome.WhichOneof("verdict") == expected
@@ -114,8 +114,8 @@ async def test_every_style_of_function_gives_every_answer(worker, policy, answer
 async def test_an_outcome_names_the_version_that_judged(worker):
     """The policy's own version where it has one, otherwise the worker's."""
     async with connected(worker) as client:
-        assert (await client.review(_ask("mutating", "allow"))).version == "7"
-        assert (await client.review(_ask("async", "allow"))).version == "1.2.3"
+        assert (await client.review(_call("mutating", "allow"))).version == "7"
+        assert (await client.review(_call("async", "allow"))).version == "1.2.3"
 
 
 @pytest.mark.parametrize("policy", ["mutating", "async", "blocking"])
@@ -123,7 +123,7 @@ async def test_an_outcome_names_the_version_that_judged(worker):
 async def test_an_absurd_answer_is_a_failure(worker, policy, absurdity, caplog):
     """What is no answer is a failure that names the policy and says what was wrong with it."""
     async with connected(worker) as client:
-        outcome = await client.review(_ask(policy, absurdity))
+        outcome = await client.review(_call(policy, absurdity))
     assert outcome.failure.message.startswith(f"policy {policy} raised ")
     assert "InvalidAnswerError: " in outcome.failure.message
 
@@ -132,7 +132,7 @@ async def test_an_absurd_answer_is_a_failure(worker, policy, absurdity, caplog):
 async def test_a_validating_policy_must_not_change_anything(worker, answer):
     """A change in the validating phase is a failure, as kube-apiserver makes it one."""
     async with connected(worker) as client:
-        outcome = await client.review(_ask("validating", answer))
+        outcome = await client.review(_call("validating", answer))
     assert "only a mutating policy may change the object" in outcome.failure.message
 
 
@@ -141,8 +141,8 @@ async def test_a_validating_policy_must_not_change_anything(worker, answer):
 async def test_a_policy_that_raises_has_failed(worker, policy, raised, caplog):
     """Any exception is a failure with its type; its text stays in the log; the worker goes on."""
     async with connected(worker) as client:
-        outcome = await client.review(_ask(policy, raised, uid="u-1"))
-        assert (await client.review(_ask(policy, "allow"))).HasField("allow")
+        outcome = await client.review(_call(policy, raised, uid="u-1"))
+        assert (await client.review(_call(policy, "allow"))).HasField("allow")
     # Python itself lets no StopIteration out of a coroutine (PEP 479).
     seen = "RuntimeError" if (policy, raised) == ("async", "StopIteration") else raised
     assert outcome.failure.message == f"policy {policy} raised {seen}; see the worker's log"
@@ -157,15 +157,15 @@ async def test_a_policy_that_raises_has_failed(worker, policy, raised, caplog):
 async def test_a_policy_in_another_phase_is_unknown(worker, phase, named):
     """A phase that is not the policy's is a failure UNKNOWN_POLICY, and so is none."""
     async with connected(worker) as client:
-        outcome = await client.review(ask("validating", phase=phase, settings={"answer": "allow"}))
+        outcome = await client.review(policy_call("validating", phase=phase, settings={"answer": "allow"}))
     assert outcome.failure.reason == worker_pb2.FAILURE_REASON_UNKNOWN_POLICY
-    assert outcome.failure.message == f"policy validating is for the validating phase and was asked in {named}"
+    assert outcome.failure.message == f"policy validating is for the validating phase and was called in {named}"
 
 
 async def test_an_unknown_policy_is_a_failure_that_names_the_known_ones(worker):
     """An operator who mistypes a policy is told which there are."""
     async with connected(worker) as client:
-        outcome = await client.review(ask("validatin"))
+        outcome = await client.review(policy_call("validatin"))
     assert outcome.failure.reason == worker_pb2.FAILURE_REASON_UNKNOWN_POLICY
     assert "it holds: async, blocking, mutating, validating" in outcome.failure.message
 
@@ -177,7 +177,7 @@ async def test_an_unknown_policy_is_a_failure_that_names_the_known_ones(worker):
 async def test_settings_that_cannot_be_used_are_a_failure(worker, settings):
     """Settings are converted before anything is judged; what cannot be is INVALID_SETTINGS."""
     async with connected(worker) as client:
-        outcome = await client.review(ask("validating", settings=settings))
+        outcome = await client.review(policy_call("validating", settings=settings))
     assert outcome.failure.reason == worker_pb2.FAILURE_REASON_INVALID_SETTINGS
     assert outcome.failure.message.startswith("settings of policy validating: ")
 
@@ -188,7 +188,7 @@ async def test_settings_that_cannot_be_used_are_a_failure(worker, settings):
 async def test_a_document_that_is_no_json_object_is_a_failure(worker, document):
     """A policy never sees a document that cannot be read."""
     async with connected(worker) as client:
-        outcome = await client.review(_ask("validating", "allow", document=document))
+        outcome = await client.review(_call("validating", "allow", document=document))
     assert outcome.failure.message.startswith("policy validating")
     assert outcome.failure.reason == worker_pb2.FAILURE_REASON_UNSPECIFIED
 
@@ -202,15 +202,15 @@ async def test_a_member_of_another_shape_is_a_failure_when_it_is_read():
         return deny("no") if request.kind else None
 
     async with connected(worker) as client:
-        outcome = await client.review(ask("reads-the-kind", document={"kind": {"kind": 5}}))
-        assert (await client.review(ask("reads-the-kind", document={"object": 5}))).HasField("allow")
+        outcome = await client.review(policy_call("reads-the-kind", document={"kind": {"kind": 5}}))
+        assert (await client.review(policy_call("reads-the-kind", document={"object": 5}))).HasField("allow")
     assert "InvalidDocumentError: the document's kind cannot be read" in outcome.failure.message
 
 
 async def test_a_document_index_means_nothing_on_review(worker):
     """Review carries its document itself; an index refers to nothing there."""
     async with connected(worker) as client:
-        outcome = await client.review(_ask("validating", "allow", index=0))
+        outcome = await client.review(_call("validating", "allow", index=0))
     assert "without a document" in outcome.failure.message
 
 
@@ -230,14 +230,14 @@ async def test_the_deadline_cancels_the_work():
     async with connected(worker) as client:
         while not begun.is_set():  # on a busy machine the time may be over before anything has begun
             with pytest.raises(grpc.aio.AioRpcError) as error:
-                await client.review(ask("never"), seconds=seconds)
+                await client.review(policy_call("never"), seconds=seconds)
             assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             seconds *= 2
         await asyncio.wait_for(cancelled.wait(), PATIENCE)
         assert len((await client.describe()).policies) == 1
 
 
-async def test_more_asks_than_may_be_in_flight_are_refused():
+async def test_more_calls_than_may_be_in_flight_are_refused():
     """Full means a decided refusal, which says what to do; when there is room again the next one is taken."""
     worker = Worker("test", version="1")
     begun, go_on = asyncio.Event(), asyncio.Event()
@@ -248,24 +248,24 @@ async def test_more_asks_than_may_be_in_flight_are_refused():
         await go_on.wait()
 
     async with connected(worker, limits=Limits(in_flight=1)) as client:
-        first = asyncio.create_task(client.review(ask("waits")))
+        first = asyncio.create_task(client.review(policy_call("waits")))
         await begun.wait()
         with pytest.raises(grpc.aio.AioRpcError) as error:
-            await client.review(ask("waits"))
+            await client.review(policy_call("waits"))
         go_on.set()
         assert (await first).HasField("allow")
-        assert (await client.review(ask("waits"))).HasField("allow")
+        assert (await client.review(policy_call("waits"))).HasField("allow")
     assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert "limit of 1 asks in flight" in error.value.details()
+    assert "limit of 1 calls in flight" in error.value.details()
 
 
 async def test_a_message_over_the_limit_is_refused_and_the_next_one_served(worker):
-    """A huge ask ends its call and nothing else."""
+    """A huge call ends its call and nothing else."""
     async with connected(worker, limits=Limits(message_bytes=10_000)) as client:
         with pytest.raises(grpc.aio.AioRpcError) as error:
-            await client.review(_ask("validating", "allow", document={"object": "x" * 10_000}))
+            await client.review(_call("validating", "allow", document={"object": "x" * 10_000}))
         assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert (await client.review(_ask("validating", "allow"))).HasField("allow")
+        assert (await client.review(_call("validating", "allow"))).HasField("allow")
 
 
 async def test_an_answer_over_the_limit_is_a_failure():
@@ -277,7 +277,7 @@ async def test_an_answer_over_the_limit_is_a_failure():
         return mutated({"data": "x" * 10_000})
 
     async with connected(worker, limits=Limits(message_bytes=10_000)) as client:
-        outcome = await client.review(ask("grows", phase=MUTATING))
+        outcome = await client.review(policy_call("grows", phase=MUTATING))
     assert "answer with a patch" in outcome.failure.message
 
 
@@ -287,7 +287,7 @@ async def test_bytes_that_are_no_message_are_refused(worker, method):
     async with connected(worker) as client:
         with pytest.raises(grpc.aio.AioRpcError) as error:
             await client.call(method, b"\xff\xff\xff", worker_pb2.ReviewResponse)
-        assert (await client.review(_ask("validating", "allow"))).HasField("allow")
+        assert (await client.review(_call("validating", "allow"))).HasField("allow")
     assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -305,14 +305,14 @@ async def test_blocking_functions_leave_the_loop_free():
         return None
 
     async with connected(worker) as client:
-        slow = asyncio.create_task(client.review(ask("blocks")))
-        assert (await client.review(ask("plain"))).HasField("allow")
+        slow = asyncio.create_task(client.review(policy_call("blocks")))
+        assert (await client.review(policy_call("plain"))).HasField("allow")
         go_on.set()
         assert (await slow).HasField("allow")
 
 
 async def test_settings_are_converted_once_for_equal_bytes():
-    """A worker that is asked a thousand times with the same settings parses them once."""
+    """A worker that is called a thousand times with the same settings parses them once."""
     worker, seen = Worker("test", version="1"), []
 
     @worker.validating("counts", settings=Wanted, validate=seen.append)
@@ -321,6 +321,6 @@ async def test_settings_are_converted_once_for_equal_bytes():
 
     async with connected(worker) as client:
         for text in ("a", "a", "b", "a"):
-            outcome = await client.review(ask("counts", settings=json.dumps({"answer": text}).encode()))
+            outcome = await client.review(policy_call("counts", settings=json.dumps({"answer": text}).encode()))
             assert outcome.deny.message == text
     assert [settings.answer for settings in seen] == ["a", "b"]

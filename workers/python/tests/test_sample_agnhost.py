@@ -87,7 +87,7 @@ UNREAD = "json: cannot unmarshal array into Go struct field .Data of type map[st
 
 
 @pytest.mark.parametrize(
-    ("policy", "asked", "message"),
+    ("policy", "called", "message"),
     [
         ("crd", FOREIGN, f"expect resource to be one of [{CRDS}] but got {{ v1 services}}"),
         ("pods-attach", ATTACHED, "expect resource to be { v1 pods}, got { v1 services}"),
@@ -95,8 +95,8 @@ UNREAD = "json: cannot unmarshal array into Go struct field .Data of type map[st
         ("mutating-custom-resource", LIST, UNREAD),
     ],
 )
-def test_what_no_recording_shows_is_as_its_source_says(policy, asked, message):
+def test_what_no_recording_shows_is_as_its_source_says(policy, called, message):
     """The handlers' other sentences."""
-    answer = review(worker, policy, asked)
+    answer = review(worker, policy, called)
     assert isinstance(answer, Deny)
     assert (answer.message, answer.code) == (message, 400)

@@ -104,8 +104,8 @@ def test_recorded_requests_are_rewritten():
 )
 def test_what_a_recorded_request_does_not_touch_stays(name):
     """A label that somebody sets must not restart a Pod."""
-    asked = recorded(name)
-    assert mutate("image-registry", asked, HUB)[0] == asked["object"]
+    called = recorded(name)
+    assert mutate("image-registry", called, HUB)[0] == called["object"]
 
 
 def test_an_update_is_rewritten_where_it_brings_an_image():
@@ -128,8 +128,8 @@ def test_an_update_is_rewritten_where_it_brings_an_image():
 @pytest.mark.parametrize("image", [None, "", 5, {}, "/", "@", ":", "//x"])
 def test_what_is_no_image_breaks_nothing(image):
     """The API server or the kubelet refuses it."""
-    asked = request(spec={"containers": [{"name": "c", "image": image}, {"name": "none"}, None]})
-    mutate("image-registry", asked, {"from": "old.example.com", "to": "new.example.com"})
+    called = request(spec={"containers": [{"name": "c", "image": image}, {"name": "none"}, None]})
+    mutate("image-registry", called, {"from": "old.example.com", "to": "new.example.com"})
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,13 @@ def test_a_rewritten_image_stays_where_it_is(image, source, target):
     PLACES,
 )
 def test_only_images_are_touched(containers, source, target):
-    """Asked twice it changes nothing more, and nothing but images."""
-    asked = request(spec={"containers": containers})
-    before = copy.deepcopy(asked)
+    """Called twice it changes nothing more, and nothing but images."""
+    called = request(spec={"containers": containers})
+    before = copy.deepcopy(called)
     try:
-        result, _ = mutate("image-registry", asked, {"from": source, "to": target})
+        result, _ = mutate("image-registry", called, {"from": source, "to": target})
     except InvalidSettingsError:
         return
-    assert asked == before
+    assert called == before
     for was, now in zip(containers, result["spec"]["containers"], strict=True):
         assert was | {"image": None} == now | {"image": None} or "image" not in was

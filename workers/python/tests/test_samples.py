@@ -10,7 +10,7 @@ import pytest
 
 from admission_worker.samples import worker
 from admission_worker.testing import review
-from workers.python.tests.client import MUTATING, PATIENCE, VALIDATING, Client, ask, connected
+from workers.python.tests.client import MUTATING, PATIENCE, VALIDATING, Client, connected, policy_call
 from workers.python.tests.reviews import all_recorded, changed, recorded
 from workers.python.tests.sample_decisions import RECORDING, decided
 
@@ -50,11 +50,13 @@ async def test_every_sample_judges_every_recorded_request():
     async with connected(worker) as client:
         for phase, number in (("mutating", MUTATING), ("validating", VALIDATING)):
             policies = [policy for policy in worker.policies.values() if policy.phase.value == number]
-            for name, asked in all_recorded(phase).items():
-                document = msgspec.json.encode({key: value for key, value in asked.items() if key != "uid"})
+            for name, called in all_recorded(phase).items():
+                document = msgspec.json.encode({key: value for key, value in called.items() if key != "uid"})
                 for policy in policies:
                     settings = msgspec.json.encode(SETTINGS[policy.name])
-                    outcome = await client.review(ask(policy.name, phase=number, settings=settings, document=document))
+                    outcome = await client.review(
+                        policy_call(policy.name, phase=number, settings=settings, document=document)
+                    )
                     assert outcome.WhichOneof("verdict") in {"allow", "deny"}, (name, policy.name, outcome)
 
 
@@ -69,13 +71,13 @@ def test_the_samples_decide_as_recorded():
 def test_the_samples_agree_with_each_other(order):
     """In whatever order, Kubernetes' second round completes what one policy added for another; a third changes
     nothing."""
-    asked = recorded("pod-create.0m")
+    called = recorded("pod-create.0m")
     chain = [name for name in order if worker.policies[name].phase.value == MUTATING]
     for _ in range(3):
-        after_round = asked["object"]
+        after_round = called["object"]
         for name in chain:
-            asked = asked | {"object": changed(asked, review(worker, name, asked, SETTINGS[name]))}
-    assert asked["object"] == after_round
+            called = called | {"object": changed(called, review(worker, name, called, SETTINGS[name]))}
+    assert called["object"] == after_round
 
 
 async def test_the_samples_run_as_a_program(tmp_path):

@@ -115,7 +115,7 @@ async def test_an_open_call_is_answered_after_it_takes_no_more(gates):
 
 
 async def test_the_grace_period_bounds_all_of_it(gates):
-    """A gateway that goes on asking does not keep a worker alive."""
+    """A gateway that goes on calling does not keep a worker alive."""
     async with stopping(gates, grace_period=0.05) as worker:
         calls = worker.client.stream()
         await calls.send(batch(waits("a")))

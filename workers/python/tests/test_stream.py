@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from admission_worker import Limits, Worker, deny, stream
-from workers.python.tests.client import ask, batch, connected, pass_time
+from workers.python.tests.client import batch, connected, pass_time, policy_call
 from workers.python.tests.gates import Gates, messages, plain, waits
 
 
@@ -22,7 +22,7 @@ def endless_slice(monkeypatch):
 
 
 async def test_outcomes_come_back_by_id(gates):
-    """Each ask's outcome carries the id that the gateway chose for it, whatever it is."""
+    """Each call's outcome carries the id that the gateway chose for it, whatever it is."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(plain("a"), plain("b"), first=2**64 - 2))
@@ -73,11 +73,16 @@ async def test_batches_respect_the_size_bound(gates):
 
 
 async def test_documents_are_shared_by_index(gates):
-    """Asks of one message refer to its documents; the same one may serve several."""
+    """Calls of one message refer to its documents; the same one may serve several."""
     async with connected(gates.worker) as client:
         calls = client.stream()
-        asks = [ask("plain", index=1), ask("plain", index=0), ask("plain", index=1), plain("own")]
-        await calls.send(batch(*asks, documents=[b'{"name":"zero"}', b'{"name":"one"}']))
+        policy_calls = [
+            policy_call("plain", index=1),
+            policy_call("plain", index=0),
+            policy_call("plain", index=1),
+            plain("own"),
+        ]
+        await calls.send(batch(*policy_calls, documents=[b'{"name":"zero"}', b'{"name":"one"}']))
         assert messages(await calls.rest()) == {1: "one", 2: "zero", 3: "one", 4: "own"}
 
 
@@ -94,7 +99,7 @@ async def test_what_a_policy_does_to_its_document_no_other_sees():
     async with connected(worker) as client:
         calls = client.stream()
         document = b'{"object":{"a":1}}'
-        await calls.send(batch(ask("spoils", index=0), ask("spoils", index=0), documents=[document]))
+        await calls.send(batch(policy_call("spoils", index=0), policy_call("spoils", index=0), documents=[document]))
         assert set(messages(await calls.rest()).values()) == {"{'a': 1}"}
 
 
@@ -105,16 +110,16 @@ async def test_a_document_index_out_of_range_is_a_failure(gates, count):
         calls = client.stream()
         await calls.send(batch(plain("a"), documents=[b"{}"] * 5))
         await calls.receive()
-        await calls.send(batch(ask("plain", index=2), documents=[b"{}"] * count, first=2))
+        await calls.send(batch(policy_call("plain", index=2), documents=[b"{}"] * count, first=2))
         assert messages(await calls.rest()) == {2: f"document_index is 2, and its message has {count} documents"}
 
 
-async def test_an_ask_without_a_document_is_a_failure(gates):
+async def test_an_call_without_a_document_is_a_failure(gates):
     """Neither a document nor an index: there is nothing to judge."""
     async with connected(gates.worker) as client:
         calls = client.stream()
-        await calls.send(batch(ask("plain", document=None)))
-        assert messages(await calls.rest()) == {1: "policy plain was asked without a document"}
+        await calls.send(batch(policy_call("plain", document=None)))
+        assert messages(await calls.rest()) == {1: "policy plain was called without a document"}
 
 
 async def test_a_cancel_ends_the_work_and_gets_no_outcome(gates):
@@ -130,7 +135,7 @@ async def test_a_cancel_ends_the_work_and_gets_no_outcome(gates):
 
 
 async def test_a_cancel_before_its_turn_keeps_the_work_from_beginning(gates):
-    """An ask that is cancelled in its own message is never judged."""
+    """A call that is cancelled in its own message is never judged."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(waits("a"), plain("b"), cancel=[1]))
@@ -138,7 +143,7 @@ async def test_a_cancel_before_its_turn_keeps_the_work_from_beginning(gates):
     assert gates.begun == []
 
 
-async def test_an_ask_over_its_timeout_fails_and_is_cancelled(gates):
+async def test_an_call_over_its_timeout_fails_and_is_cancelled(gates):
     """Its time is counted from the message's arrival; when it is over there is a failure, and no work goes on."""
     async with connected(gates.worker) as client:
         calls = client.stream()
@@ -146,20 +151,20 @@ async def test_an_ask_over_its_timeout_fails_and_is_cancelled(gates):
         assert messages(await calls.receive()) == {3: "c"}
         await gates.until(["a", "b"], gates.begun)
         pass_time(3600)
-        assert messages(await calls.receive()) == {1: "policy waits: no answer within the ask's timeout of 3600 s"}
+        assert messages(await calls.receive()) == {1: "policy waits: no answer within the call's timeout of 3600 s"}
         await gates.until(["a"], gates.cancelled)
         gates.open("b")
         assert messages(await calls.rest()) == {2: "b"}
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
-async def test_an_ask_whose_time_is_over_is_not_begun(gates, seconds):
+async def test_an_call_whose_time_is_over_is_not_begun(gates, seconds):
     """A timeout of nothing is over at once, for plain functions too."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(plain("a", timeout=seconds), waits("b", timeout=seconds)))
         outcomes = await calls.rest()
-    assert all("no answer within the ask's timeout" in text for text in messages(outcomes).values())
+    assert all("no answer within the call's timeout" in text for text in messages(outcomes).values())
     assert gates.begun == []
 
 
@@ -175,7 +180,7 @@ async def test_a_plain_function_that_took_too_long_has_failed():
 
     async with connected(worker) as client:
         calls = client.stream()
-        await calls.send(batch(ask("late", timeout=0.01)))
+        await calls.send(batch(policy_call("late", timeout=0.01)))
         assert "no answer within" in messages(await calls.rest())[1]
 
 
@@ -187,7 +192,7 @@ async def test_an_open_id_that_comes_again_is_a_failure_for_both(gates):
         await gates.until(["a"], gates.begun)
         await calls.send(batch(plain("b"), plain("c")))
         assert messages(await calls.rest()) == {
-            1: "the stream has an open ask with id 1 already: ids must be unique",
+            1: "the stream has an open call with id 1 already: ids must be unique",
             2: "c",
         }
     assert gates.cancelled == ["a"]
@@ -206,16 +211,16 @@ async def test_a_timeout_longer_than_anybody_lives_is_one(gates):
     """A timeout may be any number that the contract's message can hold."""
     async with connected(gates.worker) as client:
         calls = client.stream()
-        asked = waits("a")
-        asked.timeout.seconds = 2**62
-        await calls.send(batch(asked))
+        called = waits("a")
+        called.timeout.seconds = 2**62
+        await calls.send(batch(called))
         await gates.until(["a"], gates.begun)
         gates.open("a")
         assert messages(await calls.rest()) == {1: "a"}
 
 
 async def test_an_item_of_a_newer_contract_is_ignored(gates):
-    """An item that is neither an ask nor a cancel gets no outcome and disturbs nothing."""
+    """An item that is neither a call nor a cancel gets no outcome and disturbs nothing."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         message = batch(plain("a"))

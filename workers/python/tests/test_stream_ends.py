@@ -9,7 +9,7 @@ from grpc_health.v1 import health_pb2
 from admission_worker import Limits, Worker, deny, stream
 from admission_worker.judging import Judge
 from admission_worker.limits import InFlight
-from workers.python.tests.client import PATIENCE, Client, ask, batch, connected, pass_time
+from workers.python.tests.client import PATIENCE, Client, batch, connected, pass_time, policy_call
 from workers.python.tests.gates import Gates, messages, plain, waits
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -21,7 +21,7 @@ async def gates():
 
 
 async def test_half_closing_answers_what_is_open_and_ends(gates):
-    """After the gateway's last message the open asks are still answered, and then the stream ends with OK."""
+    """After the gateway's last message the open calls are still answered, and then the stream ends with OK."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(waits("a")))
@@ -33,7 +33,7 @@ async def test_half_closing_answers_what_is_open_and_ends(gates):
         assert await calls.status() is grpc.StatusCode.OK
 
 
-async def test_a_stream_without_asks_ends_when_it_is_half_closed(gates):
+async def test_a_stream_without_calls_ends_when_it_is_half_closed(gates):
     """No question, no answer, no error."""
     async with connected(gates.worker) as client:
         calls = client.stream()
@@ -42,7 +42,7 @@ async def test_a_stream_without_asks_ends_when_it_is_half_closed(gates):
 
 
 class _Flood:
-    """A stream whose other end sends four asks a message without end, and reads nothing until it is told to."""
+    """A stream whose other end sends four calls a message without end, and reads nothing until it is told to."""
 
     def __init__(self):
         self.sent, self.reading = 0, asyncio.Event()
@@ -93,14 +93,14 @@ async def test_a_broken_stream_cancels_everything_open(gates):
         assert messages(await again.rest()) == {1: "c", 2: "d"}
 
 
-async def test_more_asks_than_may_be_in_flight_are_failures(gates):
-    """On the stream a full worker refuses the ask, not the stream; a place is free when its work has ended."""
+async def test_more_calls_than_may_be_in_flight_are_failures(gates):
+    """On the stream a full worker refuses the policy_call, not the stream; a place is free when its work has ended."""
     async with connected(gates.worker, limits=Limits(in_flight=2)) as client:
         calls = client.stream()
         await calls.send(batch(waits("a"), waits("b"), waits("c"), plain("d")))
         refused = messages(await calls.receive())
         assert set(refused) == {3, 4}
-        assert all("limit of 2 asks in flight" in text for text in refused.values())
+        assert all("limit of 2 calls in flight" in text for text in refused.values())
         await calls.send(batch(cancel=[1]))
         await gates.until(["a"], gates.cancelled)
         await calls.send(batch(plain("e"), first=5))
@@ -188,13 +188,13 @@ async def test_a_policy_that_ignores_its_cancellation_is_answered_for():
 
     async with connected(worker, limits=Limits(in_flight=1)) as client:
         calls = client.stream()
-        await calls.send(batch(ask("stubborn", timeout=3600)))
+        await calls.send(batch(policy_call("stubborn", timeout=3600)))
         await begun.wait()
         pass_time(3600)
         assert "no answer within" in messages(await calls.receive())[1]
-        await calls.send(batch(ask("plain"), first=2))
-        assert "asks in flight" in messages(await calls.receive())[2]
+        await calls.send(batch(policy_call("plain"), first=2))
+        assert "calls in flight" in messages(await calls.receive())[2]
         go_on.set()
         await ended.wait()
-        await calls.send(batch(ask("plain"), first=3))
+        await calls.send(batch(policy_call("plain"), first=3))
         assert messages(await calls.receive()) == {3: "plain"}

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 
 from admission_worker import CertificateError, Tls, Worker, deny
 from workers.python.tests.authorities import Authority
-from workers.python.tests.client import Client, ask, quick
+from workers.python.tests.client import Client, policy_call, quick
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ async def _client(target, trusted, issued=(None, None)):
 async def _is_served(target, trusted, issued=(None, None)):
     async with _client(target, trusted, issued) as client:
         try:
-            await client.review(ask("plain"))
+            await client.review(policy_call("plain"))
         except grpc.aio.AioRpcError as refused:
             return refused.code() is not grpc.StatusCode.UNAVAILABLE
         return True
@@ -86,7 +86,7 @@ async def test_whoever_trusts_its_authority_is_served(worker, files, authority, 
         assert not await _is_served(target, stranger)
         async with grpc.aio.insecure_channel(target) as channel:
             with pytest.raises(grpc.aio.AioRpcError, match="UNAVAILABLE"):
-                await Client(channel).review(ask("plain"))
+                await Client(channel).review(policy_call("plain"))
 
 
 async def test_with_a_client_authority_only_its_clients_are_served(worker, files, authority, stranger):
@@ -109,11 +109,11 @@ async def test_a_new_certificate_is_used_without_a_restart(worker, files, author
         worker.serve(tls=_without_clients(files), limits=quick()) as target,
         _client(target, authority) as before,
     ):
-        assert (await before.review(ask("plain"))).deny.message == "no"
+        assert (await before.review(policy_call("plain"))).deny.message == "no"
         _write(files, stranger)
         assert await _is_served(target, stranger)
         assert not await _is_served(target, authority)
-        assert (await before.review(ask("plain"))).deny.message == "no"
+        assert (await before.review(policy_call("plain"))).deny.message == "no"
 
 
 async def test_new_client_authorities_are_used_without_a_restart(worker, files, authority, stranger):

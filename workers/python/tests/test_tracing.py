@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from admission_worker import Worker, deny, tracing
-from workers.python.tests.client import Client, ask, batch, connected, worker_pb2
+from workers.python.tests.client import Client, batch, connected, policy_call, worker_pb2
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PROVIDER = "OTEL_PYTHON_TRACER_PROVIDER"
@@ -57,7 +57,7 @@ def worker():
 
 
 async def _review(client, one, traceparent):
-    request = worker_pb2.ReviewRequest(ask=one).SerializeToString()
+    request = worker_pb2.ReviewRequest(call=one).SerializeToString()
     call = client.channel.unary_unary("/admission.worker.v1.Worker/Review", None, worker_pb2.ReviewResponse.FromString)
     return (await call(request, metadata=(("traceparent", traceparent),))).outcome
 
@@ -66,9 +66,9 @@ async def _review(client, one, traceparent):
 async def test_the_span_is_a_child_of_the_gateways_on_both_calls(worker, exported, policy):
     """On Review the parent is metadata, on the stream a field; the span is current while the function runs."""
     async with connected(worker) as client:
-        unary = await _review(client, ask(policy, uid="u-1"), TRACEPARENT)
+        unary = await _review(client, policy_call(policy, uid="u-1"), TRACEPARENT)
         calls = client.stream()
-        await calls.send(batch(ask(policy, uid="u-1", traceparent=TRACEPARENT)))
+        await calls.send(batch(policy_call(policy, uid="u-1", traceparent=TRACEPARENT)))
         streamed = (await calls.rest())[1]
     spans = exported()
     assert [span.name for span in spans] == [f"admission.worker/{policy}"] * 2
@@ -85,7 +85,7 @@ async def test_the_span_is_a_child_of_the_gateways_on_both_calls(worker, exporte
 async def test_what_a_policy_raises_is_not_in_the_span(worker, exported):
     """Its text may be a Secret's: the span is an error, and says no more."""
     async with connected(worker) as client:
-        await _review(client, ask("raises"), TRACEPARENT)
+        await _review(client, policy_call("raises"), TRACEPARENT)
     (span,) = exported()
     assert span.attributes["admission.verdict"] == "failure"
     assert span.status.status_code is trace.StatusCode.ERROR
@@ -98,7 +98,7 @@ async def test_a_traceparent_that_cannot_be_read_begins_a_trace(worker, exported
     """As W3C has it: it is ignored, and the verdict is what it would have been."""
     async with connected(worker) as client:
         calls = client.stream()
-        await calls.send(batch(ask("plain", traceparent=wrong)))
+        await calls.send(batch(policy_call("plain", traceparent=wrong)))
         outcome = (await calls.rest())[1]
     (span,) = exported()
     assert span.parent is None
@@ -108,8 +108,8 @@ async def test_a_traceparent_that_cannot_be_read_begins_a_trace(worker, exported
 async def test_without_a_provider_the_gateways_trace_is_current(worker):
     """Whoever has the API alone can hand the trace on."""
     async with connected(worker) as client:
-        assert (await _review(client, ask("async"), TRACEPARENT)).deny.message == TRACEPARENT
-        assert (await client.review(ask("async"))).deny.message == ""
+        assert (await _review(client, policy_call("async"), TRACEPARENT)).deny.message == TRACEPARENT
+        assert (await client.review(policy_call("async"))).deny.message == ""
 
 
 WITHOUT = """
@@ -149,7 +149,7 @@ def test_opentelemetry_is_imported_for_what_is_traced(provider, imported):
 
 
 async def test_what_a_policy_sets_in_its_context_is_gone_with_it():
-    """Each ask is judged in a context of its own, in a thread too."""
+    """Each call is judged in a context of its own, in a thread too."""
     worker, mark = Worker("test", version="1"), ContextVar("mark", default="clean")
 
     def judge(request):
@@ -166,6 +166,8 @@ async def test_what_a_policy_sets_in_its_context_is_gone_with_it():
     policies = ("plain", "async", "blocking")
     async with connected(worker) as client:
         calls = client.stream()
-        await calls.send(batch(*(ask(policy) for policy in policies * 3)))
+        await calls.send(batch(*(policy_call(policy) for policy in policies * 3)))
         assert {outcome.deny.message for outcome in (await calls.rest()).values()} == {"clean"}
-        assert {(await Client(client.channel).review(ask(policy))).deny.message for policy in policies * 2} == {"clean"}
+        assert {(await Client(client.channel).review(policy_call(policy))).deny.message for policy in policies * 2} == {
+            "clean"
+        }

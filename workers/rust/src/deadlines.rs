@@ -1,4 +1,4 @@
-//! How long a caller waits: `grpc-timeout` on `Review`, `Ask.timeout` on the stream, and nothing else.
+//! How long a caller waits: `grpc-timeout` on `Review`, `PolicyCall.timeout` on the stream, and nothing else.
 
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ pub(crate) fn timeout_of(metadata: &MetadataMap) -> Result<Option<Duration>, Sta
     Ok((timeout < LONGEST).then_some(timeout))
 }
 
-/// The timeout of an ask; None: as long as the stream lives. One that is negative is over.
-pub(crate) fn timeout_in(ask: &prost_types::Duration) -> Option<Duration> {
-    let nanos = i128::from(ask.seconds) * 1_000_000_000 + i128::from(ask.nanos);
+/// The timeout of a call; None: as long as the stream lives. One that is negative is over.
+pub(crate) fn timeout_in(call: &prost_types::Duration) -> Option<Duration> {
+    let nanos = i128::from(call.seconds) * 1_000_000_000 + i128::from(call.nanos);
     let nanos = u128::try_from(nanos).unwrap_or_default();
     let seconds = u64::try_from(nanos / 1_000_000_000).unwrap_or(u64::MAX);
     let timeout = Duration::new(seconds, u32::try_from(nanos % 1_000_000_000).unwrap_or_default());
@@ -71,7 +71,7 @@ mod tests {
 
     /// A negative one is over; one that no clock holds is none.
     #[test]
-    fn timeouts_of_asks_are_durations() {
+    fn timeouts_of_calls_are_durations() {
         let of = |seconds, nanos| timeout_in(&prost_types::Duration { seconds, nanos });
         assert_eq!(of(1, 500_000_000), Some(Duration::from_millis(1500)));
         assert_eq!(of(-5, 0), Some(Duration::ZERO));

@@ -9,7 +9,7 @@ use crate::request::InvalidDocument;
 
 /// What becomes an answer: an answer, `()` and `None` (allow), and a `Result` of one.
 ///
-/// So a validating policy may return `Option<Deny>`, and one that asks another service `Result<Answer, MyError>`.
+/// So a validating policy may return `Option<Deny>`, and one that calls another service `Result<Answer, MyError>`.
 pub trait IntoAnswer {
     /// The answer.
     ///

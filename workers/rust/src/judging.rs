@@ -1,4 +1,4 @@
-//! One ask to one outcome: the path that `Review` and `ReviewStream` share.
+//! One call to one outcome: the path that `Review` and `ReviewStream` share.
 //!
 //! Whatever happens here is an outcome. An error is not a verdict: a policy that panics, returns an error or an answer
 //! that means nothing, cannot read its document or its settings has failed, and the operator's failurePolicy decides. The
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answers::Answer;
 use crate::contract::outcome::Verdict;
-use crate::contract::{Ask, FailureReason, Outcome};
+use crate::contract::{FailureReason, Outcome, PolicyCall};
 use crate::functions::PolicyError;
 use crate::kept::KeptSettings;
 use crate::limits::Limits;
@@ -34,7 +34,7 @@ const ENVELOPE_BYTES: usize = 64;
 /// The policies by name, in the order in which they were registered.
 pub(crate) type Policies = Arc<IndexMap<String, Policy>>;
 
-/// Holds the policies and all that is kept between asks. One for each served worker.
+/// Holds the policies and all that is kept between calls. One for each served worker.
 pub(crate) struct Judge {
     worker: String,
     version: String,
@@ -43,14 +43,14 @@ pub(crate) struct Judge {
     settings: KeptSettings,
 }
 
-/// An ask that was taken.
+/// A call that was taken.
 pub(crate) enum Begun {
     Known(Outcome),
     Waiting(Pin<Box<dyn Future<Output = Outcome> + Send>>),
 }
 
-/// Who is asked and for whom: what every line about an ask says.
-struct Asked {
+/// Who is called and for whom: what every line about a call says.
+struct Invocation {
     policy: String,
     version: String,
     phase: Phase,
@@ -64,31 +64,31 @@ impl Judge {
         Self { worker, version, policies, message_bytes: limits.message_bytes, settings }
     }
 
-    /// Takes an ask, with the document's JSON text (None: it has none) and the caller's `traceparent`. Its timeout is
+    /// Takes a call, with the document's JSON text (None: it has none) and the caller's `traceparent`. Its timeout is
     /// the caller's affair.
-    pub(crate) fn begin(&self, ask: Ask, document: Option<Bytes>, traceparent: &str) -> Begun {
-        let Some(policy) = self.policies.get(&ask.policy) else {
+    pub(crate) fn begin(&self, call: PolicyCall, document: Option<Bytes>, traceparent: &str) -> Begun {
+        let Some(policy) = self.policies.get(&call.policy) else {
             let held: Vec<&str> = self.policies.keys().map(String::as_str).collect();
             let held = if held.is_empty() { "none".to_owned() } else { held.join(", ") };
-            let message = format!("worker {} holds no policy {:?}; it holds: {held}", self.worker, ask.policy);
+            let message = format!("worker {} holds no policy {:?}; it holds: {held}", self.worker, call.policy);
             return Begun::Known(failure(message, FailureReason::UnknownPolicy, self.version.clone()));
         };
-        let asked = Asked {
+        let called = Invocation {
             policy: policy.name.clone(),
             version: policy.version_in(&self.version),
             phase: policy.phase,
-            uid: ask.uid.clone(),
+            uid: call.uid.clone(),
             message_bytes: self.message_bytes,
         };
         let cancelled = CancellationToken::new();
-        let (request, settings) = match self.read(policy, ask, document, cancelled.clone()) {
+        let (request, settings) = match self.read(policy, call, document, cancelled.clone()) {
             Ok(read) => read,
-            Err((message, reason)) => return Begun::Known(asked.failed(message, reason)),
+            Err((message, reason)) => return Begun::Known(called.failed(message, reason)),
         };
-        let span = Span::begin(&asked.policy, &asked.uid, traceparent);
+        let span = Span::begin(&called.policy, &called.uid, traceparent);
         match caught(|| span.run(|| (policy.function)(request, settings))) {
-            Ok(Called::Answered(answer)) => Begun::Known(asked.answered(answer, span)),
-            Err(panic) => Begun::Known(asked.answered(Err(panic), span)),
+            Ok(Called::Answered(answer)) => Begun::Known(called.answered(answer, span)),
+            Err(panic) => Begun::Known(called.answered(Err(panic), span)),
             Ok(Called::Waiting(mut waiting)) => Begun::Waiting(Box::pin(async move {
                 let _told_when_dropped = cancelled.drop_guard();
                 let answer = poll_fn(|context| match caught(|| span.run(|| waiting.as_mut().poll(context))) {
@@ -96,7 +96,7 @@ impl Judge {
                     Err(panic) => std::task::Poll::Ready(Err(panic)),
                 });
                 let answer = answer.await;
-                asked.answered(answer, span)
+                called.answered(answer, span)
             })),
         }
     }
@@ -106,35 +106,35 @@ impl Judge {
         self.policies.get(policy).map_or_else(|| self.version.clone(), |policy| policy.version_in(&self.version))
     }
 
-    /// The ask's document and settings; or the failure that says why they cannot be read.
+    /// The call's document and settings; or the failure that says why they cannot be read.
     fn read(
         &self,
         policy: &Policy,
-        ask: Ask,
+        call: PolicyCall,
         document: Option<Bytes>,
         cancelled: CancellationToken,
     ) -> Result<(Request, crate::settings::Converted), (String, FailureReason)> {
         let name = &policy.name;
-        if ask.phase != policy.phase.message() as i32 {
-            let (its, asked) = (phase_name(policy.phase.message() as i32), phase_name(ask.phase));
-            let message = format!("policy {name} is for {its} and was asked in {asked}");
+        if call.phase != policy.phase.message() as i32 {
+            let (its, called) = (phase_name(policy.phase.message() as i32), phase_name(call.phase));
+            let message = format!("policy {name} is for {its} and was called in {called}");
             return Err((message, FailureReason::UnknownPolicy));
         }
         let plain = FailureReason::Unspecified;
         let Some(document) = document else {
-            return Err((format!("policy {name} was asked without a document"), plain));
+            return Err((format!("policy {name} was called without a document"), plain));
         };
         let settings = self
             .settings
-            .read(name, &policy.settings, &ask.settings)
+            .read(name, &policy.settings, &call.settings)
             .map_err(|error| (format!("settings of policy {name}: {error}"), FailureReason::InvalidSettings))?;
         let request =
-            Request::new(document, ask.uid, cancelled).map_err(|error| (format!("policy {name}: {error}"), plain))?;
+            Request::new(document, call.uid, cancelled).map_err(|error| (format!("policy {name}: {error}"), plain))?;
         Ok((request, settings))
     }
 }
 
-impl Asked {
+impl Invocation {
     /// The outcome of what a policy's function gave.
     fn answered(self, answer: Result<Answer, PolicyError>, span: Span) -> Outcome {
         let (name, uid) = (&self.policy, &self.uid);

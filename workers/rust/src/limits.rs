@@ -13,8 +13,8 @@ const MIB: usize = 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Asks taken and not yet worked off, over all connections; more are refused (`RESOURCE_EXHAUSTED`, on the stream a
-    /// failure). 4,096: 16 gateways with 256 asks each. An ask is a few KB besides its document, so these are some
+    /// Calls taken and not yet worked off, over all connections; more are refused (`RESOURCE_EXHAUSTED`, on the stream a
+    /// failure). 4,096: 16 gateways with 256 calls each. A call is a few KB besides its document, so these are some
     /// 20 MB.
     pub in_flight: usize,
     /// The largest gRPC message, received or sent, in bytes. 41,048,576: the gateway accepts bodies of 20 MB; a document
@@ -47,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-/// Counts the asks that are being worked on, and says whether one more may be taken.
+/// Counts the calls that are being worked on, and says whether one more may be taken.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     limit: usize,
@@ -63,7 +63,7 @@ impl InFlight {
         Arc::new(Self { limit, count: AtomicUsize::new(0) })
     }
 
-    /// A place for one ask; None: there is no room.
+    /// A place for one call; None: there is no room.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Place> {
         let place = Place(Arc::clone(self));
         // Beyond the limit the new place is dropped at once, which counts it off again.
@@ -73,7 +73,7 @@ impl InFlight {
     /// The sentence for whoever is refused: who, limit, next step.
     pub(crate) fn refusal(&self) -> String {
         format!(
-            "the worker has its limit of {} asks in flight: run more replicas, or raise --in-flight \
+            "the worker has its limit of {} calls in flight: run more replicas, or raise --in-flight \
              (ADMISSION_WORKER_IN_FLIGHT)",
             self.limit
         )

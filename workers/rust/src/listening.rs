@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use crate::address::Address;
 
-/// The operator's fault: the worker cannot be served as it was asked to. The message is one line.
+/// The operator's fault: the worker cannot be served as it was called to. The message is one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeError(pub(crate) String);
 

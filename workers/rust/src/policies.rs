@@ -164,7 +164,7 @@ impl<S> PolicyBuilder<S> {
 
 impl<S: DeserializeOwned + JsonSchema + Send + Sync + 'static> PolicyBuilder<S> {
     /// The policy, judged by a plain function: one that takes microseconds and waits for nothing. It runs where the
-    /// asks are read, so asks of the same stream wait for it.
+    /// calls are read, so calls of the same stream wait for it.
     #[must_use]
     pub fn judge<F, A>(self, function: F) -> Policy
     where
@@ -174,7 +174,7 @@ impl<S: DeserializeOwned + JsonSchema + Send + Sync + 'static> PolicyBuilder<S> 
         self.registered(move |request, settings| Called::Answered(function(&request, &settings).into_answer()))
     }
 
-    /// The policy, judged by an `async` function: whatever waits. Each ask is a task of its own; when nobody waits for
+    /// The policy, judged by an `async` function: whatever waits. Each call is a task of its own; when nobody waits for
     /// its answer any more its future is dropped, and [`Request::cancelled`] tells what it started elsewhere.
     #[must_use]
     pub fn judge_async<F, W>(self, function: F) -> Policy

@@ -26,7 +26,7 @@ type Cancelled = Arc<Mutex<VecDeque<String>>>;
 
 pub(crate) fn policies() -> Vec<Policy> {
     let cancelled = Cancelled::default();
-    let asked = Arc::clone(&cancelled);
+    let called = Arc::clone(&cancelled);
     vec![
         Policy::mutating("probe-answer")
             .description("Answers with the arm that its settings name.")
@@ -48,7 +48,7 @@ pub(crate) fn policies() -> Vec<Policy> {
             .description("Says whether a sleep was cancelled.")
             .inputs(Claim::nothing())
             .settings::<TokenSettings>()
-            .judge(move |_, settings| was_cancelled(settings, &asked)),
+            .judge(move |_, settings| was_cancelled(settings, &called)),
         Policy::validating("probe-panic")
             .description("Panics.")
             .inputs(Claim::nothing())

@@ -18,13 +18,13 @@ use crate::pointers::tokens;
 const ALWAYS: [&str; 5] = ["kind", "resource", "subResource", "operation", "dryRun"];
 
 /// What "everything" does not hold: nobody is sent the one, and the other is no member of the request itself.
-const NEVER_ASKED: [&str; 2] = ["uid", "namespaceObject"];
+const NEVER_CALLED: [&str; 2] = ["uid", "namespaceObject"];
 
 /// The document of a request for a policy with these inputs; not said is everything.
 pub(crate) fn document_of(request: &Map, inputs: &Claim) -> Map {
     let Claim::Pointers(pointers) = inputs else {
-        let asked = request.iter().filter(|(name, _)| !NEVER_ASKED.contains(&name.as_str()));
-        return asked.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let called = request.iter().filter(|(name, _)| !NEVER_CALLED.contains(&name.as_str()));
+        return called.map(|(name, value)| (name.clone(), value.clone())).collect();
     };
     let always = ALWAYS.iter().map(|name| vec![(*name).to_owned()]);
     let paths: Vec<Vec<String>> = always.chain(pointers.iter().map(|place| tokens(place))).collect();

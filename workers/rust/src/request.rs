@@ -62,7 +62,7 @@ pub struct GroupVersionResource {
     pub resource: String,
 }
 
-/// An authentication.k8s.io/v1 UserInfo: who asks. A field that is empty, or was not granted, is None.
+/// An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is None.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct UserInfo {
     /// The name.
@@ -159,7 +159,7 @@ impl Request {
         operation
         /// The subresource, such as `status` or `ephemeralcontainers`; None: the resource itself.
         sub_resource
-        /// The subresource as the client asked.
+        /// The subresource as the client called.
         request_sub_resource
         /// The object's name. None where the API server makes it (generateName, mutating), and on a deletecollection.
         name
@@ -172,11 +172,11 @@ impl Request {
         kind: GroupVersionKind
         /// The resource that is asked for, in the version that the policy matched.
         resource: GroupVersionResource
-        /// The kind in the version in which the client asked (differs from `kind` under matchPolicy Equivalent).
+        /// The kind in the version in which the client called (differs from `kind` under matchPolicy Equivalent).
         request_kind: GroupVersionKind
-        /// The resource in the version in which the client asked.
+        /// The resource in the version in which the client called.
         request_resource: GroupVersionResource
-        /// Who asks.
+        /// Who calls.
         user_info: UserInfo
     }
 

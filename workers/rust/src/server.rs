@@ -23,10 +23,10 @@ use crate::service::Service;
 use crate::stages::{Activity, Stage, Stages, reached};
 use crate::tls::{HANDSHAKE, Tls, TlsFiles};
 
-/// Calls that a connection may have beside those of asks: descriptions, settings, health, and asks that are refused.
+/// Calls that a connection may have beside those of calls: descriptions, settings, health, and calls that are refused.
 const OTHER_CALLS: usize = 1024;
 
-/// How often a connection on which nothing happens is asked whether anybody is there, and how long it may take to say
+/// How often a connection on which nothing happens is called whether anybody is there, and how long it may take to say
 /// so. Without it the streams of a gateway whose node has died would be open for ever.
 const PING: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(20));
 

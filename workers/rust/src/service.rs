@@ -1,6 +1,6 @@
 //! The contract's four calls and those of health, for one worker.
 //!
-//! A message that cannot be read is INVALID_ARGUMENT, one that is too large or one ask too many RESOURCE_EXHAUSTED, and
+//! A message that cannot be read is INVALID_ARGUMENT, one that is too large or one call too many RESOURCE_EXHAUSTED, and
 //! no answer in time DEADLINE_EXCEEDED; everything else is an answer. A gRPC status is a failure of the call and never a
 //! verdict.
 
@@ -19,7 +19,7 @@ use tonic::server::{Grpc, ServerStreamingService, StreamingService, UnaryService
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::codec::Messages;
-use crate::contract::ask::DocumentSource;
+use crate::contract::policy_call::DocumentSource;
 use crate::contract::{
     DescribeRequest, DescribeResponse, NAME, ReviewRequest, ReviewResponse, ReviewStreamRequest, ReviewStreamResponse,
     SettingsError, ValidateSettingsRequest, ValidateSettingsResponse,
@@ -65,30 +65,30 @@ impl Service {
         };
         match (service, method) {
             (NAME, "Describe") => {
-                let describe = async move |asked: Request<DescribeRequest>| self.describe(asked.get_ref(), &peer);
+                let describe = async move |called: Request<DescribeRequest>| self.describe(called.get_ref(), &peer);
                 grpc(&Limits::default()).unary(Unary(describe), request).await
             }
             (NAME, "ValidateSettings") => {
                 let mut grpc = grpc(&self.limits);
-                readable(grpc.unary(Unary(async move |asked| self.validate(asked)), request).await)
+                readable(grpc.unary(Unary(async move |called| self.validate(called)), request).await)
             }
             (NAME, "Review") => {
                 let mut grpc = grpc(&self.limits);
-                readable(grpc.unary(Unary(async move |asked| self.review(asked).await), request).await)
+                readable(grpc.unary(Unary(async move |called| self.review(called).await), request).await)
             }
             (NAME, "ReviewStream") => {
                 let mut grpc = grpc(&self.limits);
-                grpc.streaming(Many(async move |asked| self.review_stream(asked)), request).await
+                grpc.streaming(Many(async move |called| self.review_stream(called)), request).await
             }
             (health::SERVICE, "Check") => {
-                let check = async move |asked: Request<health::HealthCheckRequest>| {
-                    health::check(asked.get_ref(), &self.stages).map(Response::new)
+                let check = async move |called: Request<health::HealthCheckRequest>| {
+                    health::check(called.get_ref(), &self.stages).map(Response::new)
                 };
                 grpc(&Limits::default()).unary(Unary(check), request).await
             }
             (health::SERVICE, "Watch") => {
-                let watch = async move |asked: Request<health::HealthCheckRequest>| {
-                    Ok(Response::new(health::watch(asked.get_ref(), &self.stages)))
+                let watch = async move |called: Request<health::HealthCheckRequest>| {
+                    Ok(Response::new(health::watch(called.get_ref(), &self.stages)))
                 };
                 grpc(&Limits::default()).server_streaming(Unary(watch), request).await
             }
@@ -122,7 +122,7 @@ impl Service {
         Ok(Response::new(answer))
     }
 
-    /// Exactly one ask. When nobody waits for the call any more, this future is dropped, and the policy's with it.
+    /// Exactly one call. When nobody waits for the call any more, this future is dropped, and the policy's with it.
     async fn review(&self, request: Request<ReviewRequest>) -> Result<Response<ReviewResponse>, Status> {
         let _open = self.activity.open();
         let Some(_place) = self.in_flight.enter() else {
@@ -131,13 +131,13 @@ impl Service {
         let timeout = timeout_of(request.metadata())?;
         let traceparent = request.metadata().get("traceparent").and_then(|value| value.to_str().ok());
         let traceparent = traceparent.unwrap_or_default().to_owned();
-        let mut ask = request.into_inner().ask.unwrap_or_default();
+        let mut policy_call = request.into_inner().call.unwrap_or_default();
         // "document_index and timeout are not used here."
-        let document = match ask.document_source.take() {
+        let document = match policy_call.document_source.take() {
             Some(DocumentSource::Document(document)) => Some(document),
             _ => None,
         };
-        let outcome = match self.judge.begin(ask, document, &traceparent) {
+        let outcome = match self.judge.begin(policy_call, document, &traceparent) {
             Begun::Known(outcome) => outcome,
             Begun::Waiting(waiting) => match timeout {
                 None => waiting.await,
@@ -147,7 +147,7 @@ impl Service {
         Ok(Response::new(ReviewResponse { outcome: Some(outcome) }))
     }
 
-    /// Many asks.
+    /// Many calls.
     fn review_stream(
         &self,
         request: Request<Streaming<ReviewStreamRequest>>,

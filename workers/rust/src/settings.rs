@@ -1,7 +1,7 @@
 //! A policy's settings: JSON from the operator's configuration, converted and checked before anything is judged.
 //!
 //! Settings are one JSON object, never empty: no settings are `{}`. The same conversion runs in `ValidateSettings` (when
-//! the configuration is loaded) and before the first ask. serde decides whether settings convert; where they do not, the
+//! the configuration is loaded) and before the first call. serde decides whether settings convert; where they do not, the
 //! type's schema says all that is wrong at once, each at its place, since serde stops at the first mistake.
 
 use std::any::Any;

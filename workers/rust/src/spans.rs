@@ -15,7 +15,7 @@ mod with_opentelemetry {
     };
     use opentelemetry::{Context, KeyValue, global};
 
-    /// The span of one ask. One that is dropped without an end, because nobody waits any more, ends then.
+    /// The span of one call. One that is dropped without an end, because nobody waits any more, ends then.
     pub(crate) struct Span(Context);
 
     impl Span {

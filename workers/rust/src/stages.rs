@@ -33,7 +33,7 @@ pub(crate) async fn reached(stages: &mut Stages, stage: Stage) {
     let _ = stages.wait_for(|now| *now >= stage).await;
 }
 
-/// The calls of policies that are open, and when the last ask came.
+/// The calls of policies that are open, and when the last call came.
 #[derive(Debug)]
 pub(crate) struct Activity {
     open: AtomicUsize,
@@ -51,12 +51,12 @@ impl Activity {
 
     pub(crate) fn open(self: &Arc<Self>) -> OpenCall {
         self.open.fetch_add(1, Ordering::Relaxed);
-        self.asked();
+        self.called();
         OpenCall(Arc::clone(self))
     }
 
-    /// An ask has come.
-    pub(crate) fn asked(&self) {
+    /// A call has come.
+    pub(crate) fn called(&self) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 

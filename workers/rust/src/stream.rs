@@ -1,8 +1,8 @@
-//! One `ReviewStream`: many asks over one connection, each answered as soon as it is known.
+//! One `ReviewStream`: many calls over one connection, each answered as soon as it is known.
 //!
 //! The rules:
 //!
-//! * An id is open from its ask until its outcome is written. Each open id gets exactly one outcome, in any order: a
+//! * An id is open from its call until its outcome is written. Each open id gets exactly one outcome, in any order: a
 //!   verdict, or a failure when its time is over, its document is not there, or the worker is full. A cancelled one gets
 //!   none.
 //! * An id that comes again while it is open is two questions with one name: the first is dropped and a failure is the
@@ -14,7 +14,7 @@
 //! * When the gateway half-closes, what is open is answered, and the stream ends; so it does when the worker is leaving
 //!   and nothing has come for a while. When the stream breaks, everything open is dropped, and so cancelled.
 
-mod asks;
+mod calls;
 mod outbox;
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::limits::{InFlight, Limits};
 use crate::service::too_large;
 use crate::stages::{Activity, OpenCall, QUIET, Stage, Stages, reached};
 
-use asks::Asks;
+use calls::Calls;
 
 /// Time for plain functions before the stream is read and written again: a hundred turns' overhead (10 µs), so it costs
 /// a hundredth; and less than anybody waiting for an answer over a network notices.
@@ -38,7 +38,7 @@ const SLICE: Duration = Duration::from_millis(1);
 
 /// Serves one stream.
 pub(crate) struct Conversation {
-    asks: Asks,
+    calls: Calls,
     stages: Stages,
     activity: Arc<Activity>,
     _open: OpenCall,
@@ -55,9 +55,9 @@ impl Conversation {
         stages: Stages,
         activity: Arc<Activity>,
     ) -> Self {
-        let asks = Asks::new(judge, in_flight, limits);
+        let calls = Calls::new(judge, in_flight, limits);
         let open = activity.open();
-        Self { asks, stages, activity, _open: open, is_leaving: false, no_more: false, last: Instant::now() }
+        Self { calls, stages, activity, _open: open, is_leaving: false, no_more: false, last: Instant::now() }
     }
 
     /// Answers until the gateway half-closes, the worker leaves, or the stream breaks.
@@ -67,21 +67,21 @@ impl Conversation {
         outgoing: mpsc::Sender<Result<ReviewStreamResponse, Status>>,
     ) {
         loop {
-            self.asks.settle();
-            self.asks.work(SLICE);
+            self.calls.settle();
+            self.calls.work(SLICE);
             if self.is_over() {
                 return;
             }
-            let reads = !self.no_more && !self.asks.outbox.is_full();
+            let reads = !self.no_more && !self.calls.outbox.is_full();
             tokio::select! {
                 biased;
                 // The gateway has gone, and everything that is open with it.
                 () = outgoing.closed() => return,
-                permit = outgoing.reserve(), if !self.asks.outbox.is_empty() => match permit {
-                    Ok(permit) => permit.send(Ok(self.asks.outbox.batch())),
+                permit = outgoing.reserve(), if !self.calls.outbox.is_empty() => match permit {
+                    Ok(permit) => permit.send(Ok(self.calls.outbox.batch())),
                     Err(_) => return,
                 },
-                ended = self.asks.running.join_next(), if !self.asks.running.is_empty() => self.asks.ended(ended),
+                ended = self.calls.running.join_next(), if !self.calls.running.is_empty() => self.calls.ended(ended),
                 received = incoming.message(), if reads => match received {
                     Ok(Some(batch)) => self.take(batch),
                     Ok(None) => self.no_more = true,
@@ -94,28 +94,28 @@ impl Conversation {
                     self.is_leaving = true;
                     self.last = Instant::now();
                 }
-                () = tokio::time::sleep_until(self.last + QUIET), if self.is_leaving && self.asks.is_idle() => {
+                () = tokio::time::sleep_until(self.last + QUIET), if self.is_leaving && self.calls.is_idle() => {
                     self.no_more = true;
                 }
-                () = tokio::task::yield_now(), if self.asks.has_work() => {}
+                () = tokio::task::yield_now(), if self.calls.has_work() => {}
             }
         }
     }
 
     fn is_over(&self) -> bool {
-        self.no_more && self.asks.is_idle()
+        self.no_more && self.calls.is_idle()
     }
 
     fn take(&mut self, batch: ReviewStreamRequest) {
         let arrived = Instant::now();
         self.last = arrived;
-        self.activity.asked();
+        self.activity.called();
         for item in batch.items {
             match item.item {
-                Some(request_item::Item::Ask(ask)) => self.asks.open(item.id, ask, &batch.documents, arrived),
-                Some(request_item::Item::Cancel(_)) => self.asks.drop_ask(item.id),
+                Some(request_item::Item::Call(call)) => self.calls.open(item.id, call, &batch.documents, arrived),
+                Some(request_item::Item::Cancel(_)) => self.calls.drop_call(item.id),
                 // Of a newer contract: "fields unknown to the receiver are ignored".
-                None => tracing::debug!("an item without ask or cancel was ignored (id {})", item.id),
+                None => tracing::debug!("an item without call or cancel was ignored (id {})", item.id),
             }
         }
     }

@@ -154,7 +154,7 @@ fn all_mistakes_in_settings_have_their_places() {
 
 /// What the author's own check finds; and a check that panics is told from settings that are wrong.
 #[test]
-fn the_authors_check_is_asked() {
+fn the_authors_check_is_called() {
     let found = errors(json!({"team": "x", "count": 1}));
     let wanted = [("/team", "must not be x"), ("", "and not at all")];
     assert_eq!(found, wanted.map(|(place, message)| (place.to_owned(), message.to_owned())));

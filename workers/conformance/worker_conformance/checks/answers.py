@@ -118,7 +118,7 @@ async def merge(worker: Subject) -> None:
 @section.check(
     "mutated",
     "mutated is the whole object, with nothing else altered.",
-    proto("The whole object as it should be. It is compared with the object that was sent."),
+    proto("The whole object as it should be. The gateway compares it with the object that it sent."),
     probes="answer",
 )
 async def mutated(worker: Subject) -> None:
@@ -144,7 +144,7 @@ NUMBERS = (
 @section.check(
     "mutated-keeps-numbers",
     "A number that the author did not touch keeps every digit.",
-    proto("The whole object as it should be. It is compared with the object that was sent."),
+    proto("The whole object as it should be. The gateway compares it with the object that it sent."),
     probes="answer",
 )
 async def mutated_keeps_numbers(worker: Subject) -> None:
@@ -165,7 +165,7 @@ async def mutated_keeps_numbers(worker: Subject) -> None:
 @section.check(
     "fail",
     "fail is a failure with the author's message.",
-    proto("What the message says. Shown as ``WORKER_FAILURE``."),
+    proto("See the message. Shown as ``WORKER_FAILURE``."),
     probes="answer",
 )
 async def fail(worker: Subject) -> None:
@@ -179,7 +179,7 @@ async def fail(worker: Subject) -> None:
 @section.check(
     "extras",
     "Warnings and audit annotations travel with allow, a change and deny alike.",
-    proto("Shown to the user by kubectl, with allow and deny alike."),
+    proto("kubectl shows them to the user, with allow and deny alike."),
     probes="answer",
 )
 async def extras(worker: Subject) -> None:

@@ -13,7 +13,7 @@ import grpc
 from worker_conformance.check import Section, readme
 from worker_conformance.checks.stopping import GRACE
 from worker_conformance.client import Client, connected
-from worker_conformance.conversation import asks, cancels
+from worker_conformance.conversation import calls, cancels
 from worker_conformance.findings import BrokenRuleError, NotCheckableError, expect, listed, shown
 from worker_conformance.launching import Launcher
 from worker_conformance.questions import echo, first_phase, question, sleep
@@ -182,7 +182,7 @@ async def address_that_is_wrong(worker: Subject) -> None:
 
 
 async def small(launcher: Launcher) -> dict[str, str]:
-    """A worker with room for four asks, on a socket whose file a killed worker has left."""
+    """A worker with room for four calls, on a socket whose file a killed worker has left."""
     path = launcher.socket()
     seen: dict[str, str] = {}
     with socket.socket(socket.AF_UNIX) as killed:
@@ -196,7 +196,7 @@ async def small(launcher: Launcher) -> dict[str, str]:
         if not any(policy.name == "probe-sleep" for policy in described.policies):
             return seen
         stream = client.stream()
-        await stream.send(asks([*[sleep(LONG)] * 4, echo({})]))
+        await stream.send(calls([*[sleep(LONG)] * 4, echo({})]))
         seen["fifth"] = str((await stream.until(5))[5].WhichOneof("verdict"))
         seen["early"] = str(sorted(stream.outcomes))
         try:
@@ -211,7 +211,7 @@ async def small(launcher: Launcher) -> dict[str, str]:
 
 
 async def _room(client: Client, patience: float) -> str:
-    """Ask until an ask is taken: the cancelled work needs a moment to end."""
+    """Call until a call is taken: the cancelled work needs a moment to end."""
     end = asyncio.get_running_loop().time() + patience
     while asyncio.get_running_loop().time() < end:
         try:
@@ -234,24 +234,24 @@ async def stale_socket(worker: Subject) -> None:
 
 @section.check(
     "in-flight",
-    "With --in-flight 4 the fifth ask is refused at once, on the stream and by Review.",
+    "With --in-flight 4 the fifth call is refused at once, on the stream and by Review.",
     readme("RESOURCE_EXHAUSTED on `Review`, a failure on the stream; never a stall"),
     probes="sleep echo",
     needs="command stream",
 )
 async def in_flight(worker: Subject) -> None:
-    """The limit counts over all calls; Describe is no ask."""
+    """The limit counts over all calls; Describe is no call."""
     seen = await worker.scene(small)
     if not seen:
         raise NotCheckableError("the worker has no probe-sleep")
-    expect(seen["fifth"] == "failure" and seen["early"] == "[5]", "a failure for the fifth ask alone", str(seen))
+    expect(seen["fifth"] == "failure" and seen["early"] == "[5]", "a failure for the fifth call alone", str(seen))
     expect(seen["unary"] == "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED for a Review", seen["unary"])
 
 
 @section.check(
     "in-flight-frees",
     "A place is free again when its work was cancelled.",
-    readme("more asks than `--in-flight`"),
+    readme("more calls than `--in-flight`"),
     probes="sleep echo",
     needs="command stream",
 )
@@ -268,7 +268,7 @@ UID = "0d2f8a3e-5c7b-4a1d-9e6f-1b2c3d4e5f60"
 
 
 async def talkative(launcher: Launcher) -> list[str]:
-    """A worker that logs as JSON, and all there is: its log, after good and bad asks."""
+    """A worker that logs as JSON, and all there is: its log, after good and bad calls."""
     variables = {"LOG_FORMAT": "json", "LOG_LEVEL": "debug"}
     async with launcher.started(environment=variables) as process:
         async with connected(await process.target(), launcher.patience) as client:
@@ -277,11 +277,11 @@ async def talkative(launcher: Launcher) -> list[str]:
             for policy in described.policies:
                 settings = {"seconds": 0, "token": ""} if policy.name == "probe-sleep" else {}
                 for text in (document, f'{{"object":{{"password":"{CANARY}"'.encode()):
-                    ask = question(policy.name, phase=first_phase(policy), settings=settings, document=text, uid=UID)
-                    await client.review(ask)
+                    call = question(policy.name, phase=first_phase(policy), settings=settings, document=text, uid=UID)
+                    await client.review(call)
                     if launcher.holds_stream:
                         stream = client.stream()
-                        await stream.send(asks([ask]))
+                        await stream.send(calls([call]))
                         await stream.rest()
         process.signal(signal.SIGTERM)
         await process.exit_code(GRACE + launcher.patience)

@@ -25,7 +25,7 @@ def _frame(kind: int, payload: bytes = b"", flags: int = 0) -> bytes:
     return HEADER.pack(0, len(payload), kind, flags, 0) + payload
 
 
-@section.check("many", "50 connections at once are all served.", proto("so any replica can answer it"))
+@section.check("many", "50 connections at once are all served.", proto("so any replica of the worker can answer it"))
 async def many(worker: Subject) -> None:
     """As many gateways."""
 
@@ -48,8 +48,8 @@ async def reconnect(worker: Subject) -> None:
             expect(found == worker.description, "the worker's description", shown(found))
             if worker.has_stream:
                 client.stream()
-            ordinary = worker.some_asks(1)[0]
-            expect((await client.review(ordinary.ask())).WhichOneof("verdict"), "an outcome", "none")
+            ordinary = worker.some_calls(1)[0]
+            expect((await client.review(ordinary.call())).WhichOneof("verdict"), "an outcome", "none")
 
 
 GARBAGE = (

@@ -27,9 +27,7 @@ UNKNOWN_POLICY = worker_pb2.FAILURE_REASON_UNKNOWN_POLICY
 @section.check(
     "is-complete",
     "The worker has a version, and each policy a name.",
-    proto(
-        "It must change whenever a verdict may change: it is part of the key under which verdicts are cached. Required."
-    ),
+    proto("It must change whenever a verdict may change: it is part of the cache key of verdicts. Required."),
 )
 async def is_complete(worker: Subject) -> None:
     """The required fields."""
@@ -70,7 +68,7 @@ async def phases_are_said(worker: Subject) -> None:
 @section.check(
     "claims-are-pointers",
     "Claims are everything, or JSON Pointers of which none is empty.",
-    proto('JSON Pointers (RFC 6901). "" is refused: it is spelt ``everything``.'),
+    proto('JSON Pointers (RFC 6901). "" is rejected: use ``everything``.'),
 )
 async def claims_are_pointers(worker: Subject) -> None:
     """Claims."""
@@ -121,11 +119,11 @@ async def schemas_parse(worker: Subject) -> None:
 
 @section.check(
     "is-stable",
-    "Asked again, on another connection and by another gateway, it says the same.",
+    "Called again, on another connection and by another gateway, it says the same.",
     proto("A worker must not behave differently by it."),
 )
 async def is_stable(worker: Subject) -> None:
-    """The same description, however it is asked."""
+    """The same description, however it is called."""
     first = worker.description.SerializeToString(deterministic=True)
     async with worker.connected() as client:
         for version in ("", "0.0.1", "999.0.0-\u00e4"):
@@ -137,7 +135,7 @@ async def is_stable(worker: Subject) -> None:
 @section.check(
     "is-cheap",
     "300 calls, 30 at a time, are all answered, also while the worker has work.",
-    proto("Must be cheap and must not fail while the worker is able to judge."),
+    proto("Must be cheap, and must not fail while the worker can judge."),
 )
 async def is_cheap(worker: Subject) -> None:
     """Describe under load."""
@@ -179,8 +177,8 @@ async def is_truthful(worker: Subject) -> None:
 async def versions_are_told(worker: Subject) -> None:
     """Versions of outcomes."""
     described = {policy.name: policy.version or worker.description.version for policy in worker.description.policies}
-    for ordinary in worker.some_asks(100):
-        outcome = await worker.client.review(ordinary.ask())
+    for ordinary in worker.some_calls(100):
+        outcome = await worker.client.review(ordinary.call())
         right = outcome.version in {"", described[ordinary.policy]}
         expect(right, f"version {described[ordinary.policy]!r} in the outcome of {ordinary.label}", shown(outcome))
 

@@ -5,7 +5,7 @@
 from typing import Any
 
 from worker_conformance.check import Section, proto, readme
-from worker_conformance.conversation import asks
+from worker_conformance.conversation import calls
 from worker_conformance.findings import NotCheckableError, expect, shown
 from worker_conformance.questions import echo
 from worker_conformance.subject import Subject
@@ -41,7 +41,7 @@ async def bytes_as_they_came(worker: Subject) -> None:
 
 @section.check(
     "bytes-on-the-stream",
-    "On the stream too, in the ask and shared by index.",
+    "On the stream too, in the call and shared by index.",
     readme("the message is the document as it came, byte for byte"),
     probes="echo",
     needs="stream",
@@ -49,8 +49,8 @@ async def bytes_as_they_came(worker: Subject) -> None:
 async def bytes_on_the_stream(worker: Subject) -> None:
     """The same documents."""
     stream = worker.client.stream()
-    own = asks(echo(text.encode()) for text in ODD)
-    shared = asks((echo(None, index=place) for place in range(len(ODD))), first=len(ODD) + 1)
+    own = calls(echo(text.encode()) for text in ODD)
+    shared = calls((echo(None, index=place) for place in range(len(ODD))), first=len(ODD) + 1)
     await stream.send([*own, *shared], documents=[text.encode() for text in ODD])
     outcomes = await stream.rest()
     for number, text in enumerate([*ODD, *ODD], start=1):
@@ -96,7 +96,7 @@ async def trace_context(worker: Subject) -> None:
     probes="echo",
 )
 async def trace_is_not_invented(worker: Subject) -> None:
-    """The trace of one ask must not stay behind for the next."""
+    """The trace of one call must not stay behind for the next."""
     trace = "4bf92f3577b34da6a3ce929d0e0e4737"
     await _both(worker, traceparent=f"00-{trace}-00f067aa0ba902b7-01")
     for broken in ("", "garbage", "00-00000000000000000000000000000000-0000000000000000-00"):
@@ -108,12 +108,12 @@ async def trace_is_not_invented(worker: Subject) -> None:
 
 async def _both(worker: Subject, **fields: Any) -> list[Any]:
     """The outcomes of an echo by Review, and by ReviewStream if the worker has it."""
-    ask = echo({"name": "a"}, **fields)
-    metadata = {"traceparent": ask.traceparent} if ask.traceparent else {}
-    outcomes = [await worker.client.review(ask, metadata=metadata)]
+    call = echo({"name": "a"}, **fields)
+    metadata = {"traceparent": call.traceparent} if call.traceparent else {}
+    outcomes = [await worker.client.review(call, metadata=metadata)]
     if worker.has_stream:
         stream = worker.client.stream()
-        await stream.send(asks([ask]))
+        await stream.send(calls([call]))
         outcomes += (await stream.rest()).values()
         expect(len(outcomes) == 2, "an outcome on the stream", "none")
     return outcomes

@@ -99,7 +99,7 @@ async def watch_unknown(worker: Subject) -> None:
 
 
 @section.check(
-    "many-watches", "100 watches at once are all told, and cost no place for asks.", readme("`Check` and `Watch`")
+    "many-watches", "100 watches at once are all told, and cost no place for calls.", readme("`Check` and `Watch`")
 )
 async def many_watches(worker: Subject) -> None:
     """As many as there are gateways and connections."""

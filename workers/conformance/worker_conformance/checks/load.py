@@ -3,7 +3,7 @@
 import asyncio
 
 from worker_conformance.check import Section, proto, readme
-from worker_conformance.conversation import asks
+from worker_conformance.conversation import calls
 from worker_conformance.findings import expect, listed, shown
 from worker_conformance.questions import echo, probe, sleep
 from worker_conformance.subject import Subject
@@ -11,12 +11,12 @@ from worker_conformance.subject import Subject
 section = Section("load")
 
 FLOOD = 6000
-"""Asks at the same time: half as many again as ``--in-flight`` allows by default (4,096)."""
+"""Calls at the same time: half as many again as ``--in-flight`` allows by default (4,096)."""
 
 
 @section.check(
     "flood-loses-nothing",
-    "Of 6,000 asks that wait, each gets exactly one outcome: an allow or a refusal.",
+    "Of 6,000 calls that wait, each gets exactly one outcome: an allow or a refusal.",
     readme("RESOURCE_EXHAUSTED on `Review`, a failure on the stream; never a stall"),
     probes="sleep",
     needs="stream alone",
@@ -29,7 +29,7 @@ async def flood_loses_nothing(worker: Subject) -> None:
         async with worker.connected() as client:
             stream, half = client.stream(), FLOOD // 2
             for first in range(1, half, 500):
-                await stream.send(asks([sleep(1)] * 500, first=first))
+                await stream.send(calls([sleep(1)] * 500, first=first))
             outcomes = await stream.rest()
             expect(not stream.twice, "one outcome for each id", f"more for {listed(stream.twice[:9])}")
             expect(len(outcomes) == half, f"{half} outcomes", f"{len(outcomes)}")
@@ -55,12 +55,12 @@ async def stalled_peer_stops_nobody(worker: Subject) -> None:
     """48 MB of answers that nobody reads; in the end they are read after all."""
     async with worker.connected() as deaf, worker.connected() as other:
         stream = deaf.stream()
-        await stream.send(asks([probe("flood", {"bytes": 2_000_000}, {})] * 24))
+        await stream.send(calls([probe("flood", {"bytes": 2_000_000}, {})] * 24))
         for number in range(20):
             outcome = await other.review(echo({"name": str(number)}))
             expect(outcome.WhichOneof("verdict") == "deny", "an answer meanwhile", shown(outcome))
         lively = other.stream()
-        await lively.send(asks([echo({})] * 20))
+        await lively.send(calls([echo({})] * 20))
         await lively.rest()
         outcomes = await stream.rest()
     sizes = {len(one.deny.message) for one in outcomes.values()}
@@ -77,15 +77,15 @@ async def stalled_peer_stops_nobody(worker: Subject) -> None:
     seconds=5,
 )
 async def stalled_peer_is_bounded(worker: Subject) -> None:
-    """Asks of 8 KB, whose answers are as large, until no more are taken."""
+    """Calls of 8 KB, whose answers are as large, until no more are taken."""
     document = {"name": "x" * 8192}
     async with worker.connected() as client:
         stream, sent = client.stream(), 0
         sending: asyncio.Future[None] | None = None
         while sending is None or not await _is_stuck(worker, sending):
-            observed = f"{sent} asks of 8 KB were taken, and no answer was read"
+            observed = f"{sent} calls of 8 KB were taken, and no answer was read"
             expect(sent < MOST_SENT, "a worker that reads no more", observed)
-            message = asks([echo(document)] * BATCH, first=sent + 1)
+            message = calls([echo(document)] * BATCH, first=sent + 1)
             sending = asyncio.ensure_future(stream.send(message))
             sent += BATCH
         reading = asyncio.ensure_future(stream.until(*range(1, sent + 1)))
@@ -111,16 +111,16 @@ async def _is_stuck(worker: Subject, sending: "asyncio.Future[None]") -> bool:
 
 
 BATCH = 128
-"""Asks in such a message."""
+"""Calls in such a message."""
 
 MOST_SENT = 16_384
-"""Asks: four times the default of ``--in-flight``, with 128 MB of answers."""
+"""Calls: four times the default of ``--in-flight``, with 128 MB of answers."""
 
 
 @section.check(
     "mixed",
     "Unary calls, streams and health at the same time are all answered.",
-    proto("Judges many asks over one stream, at a fraction of the cost."),
+    proto("Answers many policy calls over one stream, at a fraction of the cost."),
     probes="echo sleep",
     needs="stream",
 )
@@ -130,7 +130,7 @@ async def mixed(worker: Subject) -> None:
     async def used() -> None:
         async with worker.connected() as client:
             stream = client.stream()
-            await stream.send(asks([*[echo({})] * 50, *[sleep(0.2)] * 50]))
+            await stream.send(calls([*[echo({})] * 50, *[sleep(0.2)] * 50]))
             unary = [client.review(echo({"name": str(number)})) for number in range(50)]
             outcomes, answered, _ = await asyncio.gather(stream.rest(), asyncio.gather(*unary), client.describe())
             arms = [one.WhichOneof("verdict") for one in (*outcomes.values(), *answered)]

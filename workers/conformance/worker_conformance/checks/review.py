@@ -1,4 +1,4 @@
-"""``review.*``: one ask, and all that can be wrong with it. The answer is decided, and the worker lives."""
+"""``review.*``: one call, and all that can be wrong with it. The answer is decided, and the worker lives."""
 
 import asyncio
 
@@ -23,9 +23,9 @@ GARBAGE = (b"\xff\xff\xff\xff\xff", b"\x0a\x7f", b"\x0a\x05\x0a\x7fabc")
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-async def fails(worker: Subject, ask: worker_pb2.Ask, what: str, reason: int | None = None) -> None:
-    """See that an ask is a failure, with this reason if one is given."""
-    outcome = await worker.client.review(ask)
+async def fails(worker: Subject, call: worker_pb2.PolicyCall, what: str, reason: int | None = None) -> None:
+    """See that a call is a failure, with this reason if one is given."""
+    outcome = await worker.client.review(call)
     expect(outcome.WhichOneof("verdict") == "failure", f"a failure for {what}", shown(outcome))
     expect(outcome.failure.message, f"a message in the failure for {what}", shown(outcome))
     if reason is not None:
@@ -36,7 +36,7 @@ async def fails(worker: Subject, ask: worker_pb2.Ask, what: str, reason: int | N
 @section.check(
     "unknown-policy",
     "A policy that the worker does not hold is a failure UNKNOWN_POLICY.",
-    proto("A policy that the worker does not hold is answered with"),
+    proto("For a policy that it does not hold the worker answers"),
 )
 async def unknown_policy(worker: Subject) -> None:
     """In both phases, and without a name."""
@@ -48,30 +48,30 @@ async def unknown_policy(worker: Subject) -> None:
 @section.check(
     "unset-phase",
     "A phase that is not said, or is unknown, is a failure.",
-    proto("Not said. A receiver treats it as an error."),
+    proto("Not set. A receiver treats it as an error."),
 )
 async def unset_phase(worker: Subject) -> None:
     """Phases 0 and 7; enums are open, so both arrive."""
-    for ordinary in worker.some_asks(20):
+    for ordinary in worker.some_calls(20):
         for phase in (0, 7):
-            ask = ordinary.ask()
-            ask.phase = phase  # type: ignore[assignment]  # an open enum's number of the future
-            await fails(worker, ask, f"{ordinary.policy} in phase {phase}")
+            call = ordinary.call()
+            call.phase = phase  # type: ignore[assignment]  # an open enum's number of the future
+            await fails(worker, call, f"{ordinary.policy} in phase {phase}")
 
 
 @section.check(
     "missing-document",
-    "An ask without a document is a failure, as is a document_index on Review.",
+    "A call without a document is a failure, as is a document_index on Review.",
     readme("a document that is missing or cannot be read"),
 )
 async def missing_document(worker: Subject) -> None:
-    """``Ask.document_index`` and ``Ask.timeout`` are not used on Review."""
-    for ordinary in worker.some_asks(20):
-        ask = ordinary.ask()
-        ask.ClearField("document")
-        await fails(worker, ask, f"{ordinary.policy} without a document")
-        ask.document_index = 0
-        await fails(worker, ask, f"{ordinary.policy} with document_index on Review")
+    """``PolicyCall.document_index`` and ``PolicyCall.timeout`` are not used on Review."""
+    for ordinary in worker.some_calls(20):
+        call = ordinary.call()
+        call.ClearField("document")
+        await fails(worker, call, f"{ordinary.policy} without a document")
+        call.document_index = 0
+        await fails(worker, call, f"{ordinary.policy} with document_index on Review")
 
 
 BROKEN_DOCUMENTS = (
@@ -111,8 +111,8 @@ async def deep_document(worker: Subject) -> None:
     """Any verdict is right; a dead worker is not. (The gateway itself takes less depth.)"""
     for inside in ("[" * 10_000 + "]" * 10_000, '{"a":' * 10_000 + "1" + "}" * 10_000):
         document = f'{{"operation":"CREATE","object":{inside}}}'.encode()
-        for ask in (echo(document), probe("answer", {"arm": "mutated"}, document)):
-            outcome = await worker.client.review(ask)
+        for call in (echo(document), probe("answer", {"arm": "mutated"}, document)):
+            outcome = await worker.client.review(call)
             expect(outcome.WhichOneof("verdict"), "a verdict", shown(outcome))
     await worker.lives("documents nested 10,000 deep")
 
@@ -120,14 +120,14 @@ async def deep_document(worker: Subject) -> None:
 @section.check(
     "broken-settings",
     "Settings that are no JSON object are a failure INVALID_SETTINGS.",
-    proto("The settings cannot be used after all."),
+    proto("The policy cannot use the settings after all."),
 )
 async def broken_settings(worker: Subject) -> None:
     """In Review itself, whatever ValidateSettings said before."""
     for policy in worker.description.policies:
         for text in (b"", b"{", b"[]", b"null", b'{"a":"\xff"}'):
-            ask = question(policy.name, phase=first_phase(policy), settings=text)
-            await fails(worker, ask, f"{policy.name} with settings {text!r}", INVALID_SETTINGS)
+            call = question(policy.name, phase=first_phase(policy), settings=text)
+            await fails(worker, call, f"{policy.name} with settings {text!r}", INVALID_SETTINGS)
 
 
 @section.check(
@@ -142,8 +142,10 @@ async def wrong_settings(worker: Subject) -> None:
         await fails(worker, probe("settings", settings), f"probe-settings with {settings}", INVALID_SETTINGS)
 
 
-@section.check("unset-ask", "A ReviewRequest without an ask is no verdict.", proto("The question. Required."))
-async def unset_ask(worker: Subject) -> None:
+@section.check(
+    "unset-call", "A ReviewRequest without a call is no verdict.", proto("Required. ``PolicyCall.document_index``")
+)
+async def unset_call(worker: Subject) -> None:
     """A failure or a status."""
     try:
         answer = await worker.client.call(WORKER + "Review", b"", worker_pb2.ReviewResponse.FromString)
@@ -171,7 +173,9 @@ async def unreadable_message(worker: Subject) -> None:
     await worker.lives("unreadable messages")
 
 
-@section.check("unknown-method", "A method that the contract does not have is UNIMPLEMENTED.", proto("is complete"))
+@section.check(
+    "unknown-method", "A method that the contract does not have is UNIMPLEMENTED.", proto("that is a complete worker")
+)
 async def unknown_method(worker: Subject) -> None:
     """A newer gateway may try one."""
     for method in (WORKER + "Explain", "/admission.worker.v2.Worker/Describe"):
@@ -189,11 +193,11 @@ async def unknown_method(worker: Subject) -> None:
     proto("Fields unknown to the receiver are ignored."),
 )
 async def ignores_unknown_fields(worker: Subject) -> None:
-    """In the request, in the ask, and in the timeout."""
-    for ordinary in worker.some_asks(20):
-        plain = await worker.client.review(ordinary.ask())
+    """In the request, in the call, and in the timeout."""
+    for ordinary in worker.some_calls(20):
+        plain = await worker.client.review(ordinary.call())
         timeout = nested(8 << 3 | 2, UNKNOWN_FIELDS)
-        request = nested(1 << 3 | 2, with_unknown_fields(ordinary.ask()) + timeout) + UNKNOWN_FIELDS
+        request = nested(1 << 3 | 2, with_unknown_fields(ordinary.call()) + timeout) + UNKNOWN_FIELDS
         answer = await worker.client.call(WORKER + "Review", request, worker_pb2.ReviewResponse.FromString)
         expect(
             same(answer.outcome, plain), f"the same outcome of {ordinary.label}: {shown(plain)}", shown(answer.outcome)
@@ -207,26 +211,26 @@ async def ignores_unknown_fields(worker: Subject) -> None:
 )
 async def uid_and_trace_do_not_matter(worker: Subject) -> None:
     """Also where they are absurd. (``probe-echo`` tells the uid in an annotation: that is its purpose.)"""
-    for ordinary in worker.some_asks(20):
+    for ordinary in worker.some_calls(20):
         if ordinary.policy == "probe-echo":
             continue
-        plain = await worker.client.review(ordinary.ask())
+        plain = await worker.client.review(ordinary.call())
         for uid, trace in (
             ("705ab4f5-6393-11e8-b7cc-42010a800002", TRACE),
             ("\u00e4\n" * 200, "00-zz-"),
             ("x", "\u00e4"),
         ):
-            ask = ordinary.ask()
-            ask.uid, ask.traceparent = uid, trace
+            call = ordinary.call()
+            call.uid, call.traceparent = uid, trace
             metadata = {"traceparent": trace} if trace.isascii() else {}
-            outcome = await worker.client.review(ask, metadata=metadata)
+            outcome = await worker.client.review(call, metadata=metadata)
             expect(same(outcome, plain), f"the same outcome of {ordinary.label}: {shown(plain)}", shown(outcome))
 
 
 @section.check(
     "many-at-once",
-    "400 asks at the same time each get their own answer.",
-    proto("Judges exactly one ask."),
+    "400 calls at the same time each get their own answer.",
+    proto("Judges one document with one policy."),
     probes="echo",
 )
 async def many_at_once(worker: Subject) -> None:
@@ -239,15 +243,15 @@ async def many_at_once(worker: Subject) -> None:
 
 @section.check(
     "sleeps-at-once",
-    "200 asks that wait one second are answered together, not one after another.",
+    "200 calls that wait one second are answered together, not one after another.",
     proto("Exactly one of these must be set"),
     probes="sleep",
     seconds=1,
 )
 async def sleeps_at_once(worker: Subject) -> None:
     """One after another would be more than three minutes; the patience is far less."""
-    ask = probe("sleep", {"seconds": 1, "token": ""}, {})
-    outcomes = await asyncio.gather(*(worker.client.review(ask, timeout=worker.patience + 1) for _ in range(200)))
+    call = probe("sleep", {"seconds": 1, "token": ""}, {})
+    outcomes = await asyncio.gather(*(worker.client.review(call, timeout=worker.patience + 1) for _ in range(200)))
     expect(all(one.WhichOneof("verdict") == "allow" for one in outcomes), "200 allows", shown(outcomes[-1]))
 
 

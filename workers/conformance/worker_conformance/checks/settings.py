@@ -178,7 +178,7 @@ async def are_pure(worker: Subject) -> None:
 @section.check(
     "review-agrees",
     "What ValidateSettings refuses, Review refuses as INVALID_SETTINGS; what it accepts, not.",
-    proto("The settings cannot be used after all."),
+    proto("The policy cannot use the settings after all."),
 )
 async def review_agrees(worker: Subject) -> None:
     """The two calls, for each policy and a few settings."""
@@ -197,16 +197,16 @@ async def review_agrees(worker: Subject) -> None:
 
 @section.check(
     "kept-settings-are-told-apart",
-    "Of 600 settings, each ask is judged by its own.",
+    "Of 600 settings, each call is judged by its own.",
     readme("converted once for each distinct text, kept (256, and 16 MiB of text), shared between calls"),
     probes="answer",
 )
 async def kept_settings_are_told_apart(worker: Subject) -> None:
     """More settings than are kept, twice around."""
     for _ in range(2):
-        asked = [probe("answer", {"arm": "allow", "warnings": [f"number {number}"]}, {}) for number in range(600)]
-        for start in range(0, len(asked), 100):
-            outcomes = await asyncio.gather(*(worker.client.review(ask) for ask in asked[start : start + 100]))
+        called = [probe("answer", {"arm": "allow", "warnings": [f"number {number}"]}, {}) for number in range(600)]
+        for start in range(0, len(called), 100):
+            outcomes = await asyncio.gather(*(worker.client.review(call) for call in called[start : start + 100]))
             for number, outcome in enumerate(outcomes, start):
                 right = list(outcome.warnings) == [f"number {number}"]
                 expect(right, f"the warning 'number {number}' that its settings ask for", shown(outcome))

@@ -8,7 +8,7 @@ from contextlib import suppress
 import grpc
 
 from worker_conformance.check import Section, readme
-from worker_conformance.conversation import asks
+from worker_conformance.conversation import calls
 from worker_conformance.findings import BrokenRuleError, expect, shown
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
 from worker_conformance.questions import echo, probe
@@ -58,7 +58,7 @@ async def large_object(worker: Subject) -> None:
 
 @section.check(
     "large-on-the-stream",
-    "A document of 20 MB that three asks share is judged three times.",
+    "A document of 20 MB that three calls share is judged three times.",
     MESSAGE_LIMIT,
     probes="answer",
     needs="stream alone",
@@ -66,8 +66,8 @@ async def large_object(worker: Subject) -> None:
 async def large_on_the_stream(worker: Subject) -> None:
     """Sent once."""
     stream = worker.client.stream()
-    asked = probe("answer", {"arm": "deny-plainly"}, None, index=0)
-    await stream.send(asks([asked] * 3), documents=[_document(BODY)])
+    called = probe("answer", {"arm": "deny-plainly"}, None, index=0)
+    await stream.send(calls([called] * 3), documents=[_document(BODY)])
     outcomes = await stream.rest()
     right = sorted(outcomes) == [1, 2, 3] and all(one.deny.message == "denied" for one in outcomes.values())
     expect(right, "three denials", shown(list(map(shown, outcomes.values()))))
@@ -102,7 +102,7 @@ async def answer_beyond_the_limit(worker: Subject) -> None:
 
 @section.check(
     "answer-beyond-the-limit-on-the-stream",
-    "On the stream too; other asks of the stream are answered.",
+    "On the stream too; other calls of the stream are answered.",
     TOO_LARGE,
     probes="flood answer",
     needs="stream alone",
@@ -110,11 +110,11 @@ async def answer_beyond_the_limit(worker: Subject) -> None:
 async def answer_beyond_the_limit_on_the_stream(worker: Subject) -> None:
     """One stream serves many policies: one of them must not end it."""
     stream = worker.client.stream()
-    await stream.send(asks([probe("flood", {"bytes": LIMIT + 1}, {}), probe("answer", {"arm": "deny-plainly"}, {})]))
+    await stream.send(calls([probe("flood", {"bytes": LIMIT + 1}, {}), probe("answer", {"arm": "deny-plainly"}, {})]))
     outcomes = await stream.rest()
     expect(sorted(outcomes) == [1, 2], "two outcomes", f"outcomes for {sorted(outcomes)}")
     _is_too_large(outcomes[1])
-    expect(outcomes[2].deny.message == "denied", "the other ask's denial", shown(outcomes[2]))
+    expect(outcomes[2].deny.message == "denied", "the other call's denial", shown(outcomes[2]))
 
 
 @section.check(
@@ -127,7 +127,7 @@ async def answer_beyond_the_limit_on_the_stream(worker: Subject) -> None:
 async def batches_fit(worker: Subject) -> None:
     """Six of 9 MB, which are more than one message together."""
     stream = worker.client.stream()
-    await stream.send(asks([probe("flood", {"bytes": 9_000_000}, {})] * 6))
+    await stream.send(calls([probe("flood", {"bytes": 9_000_000}, {})] * 6))
     outcomes = await stream.rest()
     sizes = [len(one.deny.message) for one in outcomes.values()]
     expect(sizes == [9_000_000] * 6, "six messages of 9,000,000 bytes", f"sizes {sizes}")
@@ -152,7 +152,7 @@ async def request_beyond_the_limit(worker: Subject) -> None:
             raise BrokenRuleError("RESOURCE_EXHAUSTED", shown(outcome))
         if worker.has_stream:
             stream = client.stream()
-            message = worker_pb2.ReviewStreamRequest(items=asks([echo(_document(LIMIT + ROOM))]))
+            message = worker_pb2.ReviewStreamRequest(items=calls([echo(_document(LIMIT + ROOM))]))
             with suppress(BrokenRuleError):  # it may end before all of it is written
                 await stream.write(message.SerializeToString())
             status = await stream.broken()

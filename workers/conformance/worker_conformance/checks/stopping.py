@@ -12,7 +12,7 @@ import grpc
 
 from worker_conformance.check import Section, readme
 from worker_conformance.client import Client, Watch, connected
-from worker_conformance.conversation import Conversation, asks, cancels
+from worker_conformance.conversation import Conversation, calls, cancels
 from worker_conformance.findings import BrokenRuleError, expect, shown
 from worker_conformance.launching import Launcher, Process
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
@@ -39,7 +39,7 @@ class Farewell:
 
     Attributes:
         told: the statuses that a Watch told, one after another; None: it ended.
-        unary: the outcome of a Review that was open; likewise on the stream, and of asks that came after the signal.
+        unary: the outcome of a Review that was open; likewise on the stream, and of calls that came after the signal.
         code: its exit code; None: it did not end.
         log: the end of its log.
     """
@@ -63,24 +63,24 @@ async def farewell(launcher: Launcher) -> Farewell:
         connected(await process.target(), launcher.patience) as client,
     ):
         described = await client.describe()
-        quick = next(iter([*of_probes(described), *of_others(described, set())])).ask()
+        quick = next(iter([*of_probes(described), *of_others(described, set())])).call()
         waits = any(policy.name == "probe-sleep" for policy in described.policies)
         slow = sleep(HELD) if waits else quick
         watching = await _watched(client, seen)
         stream = client.stream() if launcher.holds_stream else None
         unary = asyncio.ensure_future(client.review(slow, timeout=launcher.patience + HELD))
         if stream:
-            await stream.send(asks([slow, quick]))
+            await stream.send(calls([slow, quick]))
             await stream.until(2)
         await client.review(quick)
-        # Something stays open until what is late has been asked, however slow the machine: else it might stop before.
+        # Something stays open until what is late has been called, however slow the machine: else it might stop before.
         holding = client.reviewing(sleep(LONG), LONG) if waits else None
         if stream and waits:
-            await stream.send(asks([sleep(LONG)], first=OPEN))
+            await stream.send(calls([sleep(LONG)], first=OPEN))
         await client.review(quick)
         process.signal(signal.SIGTERM)
         await _noted(seen, "the Watch", _hear(watching, seen, "NOT_SERVING"))
-        await _noted(seen, "late asks", _late(client, stream, quick, seen))
+        await _noted(seen, "late calls", _late(client, stream, quick, seen))
         if holding:
             holding.cancel()
         if stream and waits:
@@ -105,9 +105,9 @@ async def _hear(watching: Watch, seen: Farewell, until: str | None) -> None:
         seen.told.append(await watching.status())
 
 
-async def _late(client: Client, stream: Conversation | None, quick: worker_pb2.Ask, seen: Farewell) -> None:
+async def _late(client: Client, stream: Conversation | None, quick: worker_pb2.PolicyCall, seen: Farewell) -> None:
     if stream:
-        await stream.send(asks([quick], first=3))
+        await stream.send(calls([quick], first=3))
     seen.late_unary = await client.review(quick)
     if stream:
         seen.late_streamed = (await stream.until(3))[3]
@@ -150,7 +150,7 @@ def _also(seen: Farewell) -> str:
     needs="command",
 )
 async def says_so(worker: Subject) -> None:
-    """So that gateways send their asks elsewhere."""
+    """So that gateways send their calls elsewhere."""
     seen = await worker.scene(farewell)
     expect(
         seen.told == ["SERVING", "NOT_SERVING", None], "SERVING, NOT_SERVING, and the end", f"{seen.told}{_also(seen)}"
@@ -158,14 +158,14 @@ async def says_so(worker: Subject) -> None:
 
 
 @section.check(
-    "answers-open-asks",
+    "answers-open-calls",
     "What is open when it is told to stop is answered.",
     readme("open ones are finished, and the process exits 0."),
     probes="sleep",
     needs="command",
     seconds=1,
 )
-async def answers_open_asks(worker: Subject) -> None:
+async def answers_open_calls(worker: Subject) -> None:
     """By Review, and on the stream."""
     seen = await worker.scene(farewell)
     expect(
@@ -174,23 +174,23 @@ async def answers_open_asks(worker: Subject) -> None:
     streamed = seen.streamed.WhichOneof("verdict") == "allow"
     expect(
         streamed or not worker.has_stream,
-        "an allow for the open ask of the stream",
+        "an allow for the open call of the stream",
         f"{shown(seen.streamed)}{_also(seen)}",
     )
 
 
 @section.check(
-    "answers-late-asks",
+    "answers-late-calls",
     "What comes just after it was told to stop is answered.",
     readme("Whatever still comes is"),
     needs="command",
 )
-async def answers_late_asks(worker: Subject) -> None:
+async def answers_late_calls(worker: Subject) -> None:
     """The gateway needs a moment to hear of it."""
     seen = await worker.scene(farewell)
     expect(seen.late_unary.WhichOneof("verdict"), "an outcome for a late Review", f"none{_also(seen)}")
     streamed = seen.late_streamed.WhichOneof("verdict")
-    expect(streamed or not worker.has_stream, "an outcome for a late ask of the stream", f"none{_also(seen)}")
+    expect(streamed or not worker.has_stream, "an outcome for a late call of the stream", f"none{_also(seen)}")
 
 
 @section.check(
@@ -225,8 +225,8 @@ async def abandoned(launcher: Launcher) -> tuple[int, str]:
     ):
         stream = client.stream()
         described = await client.describe()
-        quick = next(iter([*of_probes(described), *of_others(described, set())])).ask()
-        await stream.send(asks([quick]))
+        quick = next(iter([*of_probes(described), *of_others(described, set())])).call()
+        await stream.send(calls([quick]))
         await stream.until(1)
         process.signal(signal.SIGINT)
         return await process.exit_code(launcher.patience), (await stream.broken()).name

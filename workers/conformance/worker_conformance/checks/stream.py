@@ -1,4 +1,4 @@
-"""``stream.*``: many asks over one stream, each answered once, as soon as it is known, as Review would have."""
+"""``stream.*``: many calls over one stream, each answered once, as soon as it is known, as Review would have."""
 
 # ruff: noqa: PLR2004 - numbers in an expectation are the expectation
 
@@ -6,7 +6,7 @@ import asyncio
 
 from worker_conformance.check import Section, proto, readme
 from worker_conformance.checks.review import same
-from worker_conformance.conversation import Item, asks, cancels
+from worker_conformance.conversation import Item, calls, cancels
 from worker_conformance.findings import expect, listed, shown
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
 from worker_conformance.questions import echo, probe, sleep
@@ -17,7 +17,7 @@ section = Section("stream")
 
 EACH_READY = proto("each as soon as it is ready: an outcome must not wait for another one.")
 ANY_ORDER = proto("Outcomes come back by id, in any order and any grouping")
-HALF_CLOSE = proto("When the gateway half-closes, the worker answers what it has and closes")
+HALF_CLOSE = proto("When the gateway half-closes, the worker answers the open calls and closes")
 
 LONG = 600.0
 
@@ -29,13 +29,13 @@ LONG = 600.0
     needs="stream",
 )
 async def equals_review(worker: Subject) -> None:
-    """All ordinary asks in one message."""
-    ordinary = worker.some_asks(100)
+    """All ordinary calls in one message."""
+    ordinary = worker.some_calls(100)
     stream = worker.client.stream()
-    await stream.send(asks(one.ask() for one in ordinary))
+    await stream.send(calls(one.call() for one in ordinary))
     outcomes = await stream.rest()
     for number, one in enumerate(ordinary, start=1):
-        alone = await worker.client.review(one.ask())
+        alone = await worker.client.review(one.call())
         found = outcomes.get(number)
         right = found is not None and same(found, alone)
         expect(right, f"for {one.label} what Review answers: {shown(alone)}", shown(found))
@@ -43,7 +43,7 @@ async def equals_review(worker: Subject) -> None:
 
 @section.check(
     "fast-overtakes-slow",
-    "A fast ask is answered while a slow one of the same message is open.",
+    "A fast call is answered while a slow one of the same message is open.",
     EACH_READY,
     probes="sleep echo",
     needs="stream",
@@ -51,9 +51,9 @@ async def equals_review(worker: Subject) -> None:
 async def fast_overtakes_slow(worker: Subject) -> None:
     """And so is one of a later message."""
     stream = worker.client.stream()
-    await stream.send(asks([sleep(LONG), echo({"name": "fast"})]))
+    await stream.send(calls([sleep(LONG), echo({"name": "fast"})]))
     await stream.until(2)
-    await stream.send(asks([echo({"name": "later"})], first=3))
+    await stream.send(calls([echo({"name": "later"})], first=3))
     await stream.until(3)
     await stream.send(cancels(1))
     await stream.rest()
@@ -61,15 +61,15 @@ async def fast_overtakes_slow(worker: Subject) -> None:
 
 @section.check(
     "order-is-free",
-    "Asks that wait for different times are answered each in its time.",
+    "Calls that wait for different times are answered each in its time.",
     ANY_ORDER,
     probes="sleep",
     needs="stream",
 )
 async def order_is_free(worker: Subject) -> None:
-    """Asked in the order slow, faster, fastest: all answered, each once."""
+    """Called in the order slow, faster, fastest: all answered, each once."""
     stream = worker.client.stream()
-    await stream.send(asks(sleep(0.5 - number / 20) for number in range(10)))
+    await stream.send(calls(sleep(0.5 - number / 20) for number in range(10)))
     outcomes = await stream.rest()
     allowed = sorted(number for number, one in outcomes.items() if one.WhichOneof("verdict") == "allow")
     expect(
@@ -78,16 +78,16 @@ async def order_is_free(worker: Subject) -> None:
 
 
 @section.check(
-    "thousand-asks",
-    "A message of 1,000 asks gets 1,000 outcomes, each its own, each once.",
-    proto("Judges many asks over one stream, at a fraction of the cost. Each message is a batch."),
+    "thousand-calls",
+    "A message of 1,000 calls gets 1,000 outcomes, each its own, each once.",
+    proto("Answers many policy calls over one stream, at a fraction of the cost. Each message is a batch."),
     probes="echo",
     needs="stream",
 )
-async def thousand_asks(worker: Subject) -> None:
+async def thousand_calls(worker: Subject) -> None:
     """Each document has its id."""
     stream = worker.client.stream()
-    await stream.send(asks(echo({"name": str(number)}) for number in range(1, 1001)))
+    await stream.send(calls(echo({"name": str(number)}) for number in range(1, 1001)))
     outcomes = await stream.rest()
     expect(
         len(outcomes) == 1000 and not stream.twice,
@@ -100,16 +100,16 @@ async def thousand_asks(worker: Subject) -> None:
 
 @section.check(
     "grouping-is-free",
-    "300 asks in 300 messages get what they would get in one.",
+    "300 calls in 300 messages get what they would get in one.",
     ANY_ORDER,
     probes="echo",
     needs="stream",
 )
 async def grouping_is_free(worker: Subject) -> None:
-    """One ask a message, without waiting between them."""
+    """One call a message, without waiting between them."""
     stream = worker.client.stream()
     for number in range(1, 301):
-        await stream.send(asks([echo({"name": str(number)})], first=number))
+        await stream.send(calls([echo({"name": str(number)})], first=number))
     outcomes = await stream.rest()
     right = [number for number, one in outcomes.items() if one.deny.message == f'{{"name":"{number}"}}']
     expect(
@@ -121,19 +121,19 @@ async def grouping_is_free(worker: Subject) -> None:
 
 @section.check(
     "shared-documents",
-    "Asks find their document by its place in their own message.",
-    proto("counted from 0, so that a document that several policies share is sent once."),
+    "Calls find their document by its place in their own message.",
+    proto("A document that several policies share is sent once."),
     probes="echo",
     needs="stream",
 )
 async def shared_documents(worker: Subject) -> None:
-    """Two messages with other documents at the same places; an ask may bring its own as well."""
+    """Two messages with other documents at the same places; a call may bring its own as well."""
     stream = worker.client.stream()
     await stream.send(
-        asks([echo(None, index=1), echo(None, index=0), echo(None, index=1), echo(b'{"own":1}')]),
+        calls([echo(None, index=1), echo(None, index=0), echo(None, index=1), echo(b'{"own":1}')]),
         [b'{"a":0}', b'{"a":1}'],
     )
-    await stream.send(asks([echo(None, index=0)], first=5), [b'{"b":0}'])
+    await stream.send(calls([echo(None, index=0)], first=5), [b'{"b":0}'])
     outcomes = await stream.rest()
     found = {number: one.deny.message for number, one in sorted(outcomes.items())}
     expected = {1: '{"a":1}', 2: '{"a":0}', 3: '{"a":1}', 4: '{"own":1}', 5: '{"b":0}'}
@@ -142,7 +142,7 @@ async def shared_documents(worker: Subject) -> None:
 
 @section.check(
     "bad-index",
-    "An index behind the documents is a failure of that ask alone.",
+    "An index behind the documents is a failure of that call alone.",
     readme("a document index that is not there"),
     probes="echo",
     needs="stream",
@@ -150,8 +150,8 @@ async def shared_documents(worker: Subject) -> None:
 async def bad_index(worker: Subject) -> None:
     """One behind the last, the largest there is, and one where the message before had documents."""
     stream = worker.client.stream()
-    await stream.send(asks([echo(None, index=1), echo(None, index=2**32 - 1), echo(None, index=0)]), [b"{}"])
-    await stream.send(asks([echo(None, index=0), echo(None)], first=4))
+    await stream.send(calls([echo(None, index=1), echo(None, index=2**32 - 1), echo(None, index=0)]), [b"{}"])
+    await stream.send(calls([echo(None, index=0), echo(None)], first=4))
     outcomes = await stream.rest()
     arms = {number: one.WhichOneof("verdict") for number, one in sorted(outcomes.items())}
     expected = {1: "failure", 2: "failure", 3: "deny", 4: "failure", 5: "failure"}
@@ -161,16 +161,16 @@ async def bad_index(worker: Subject) -> None:
 @section.check(
     "duplicate-id",
     "An id that is open already gets one failure, for both.",
-    readme("the first ask with it is dropped, and the answer to both is one failure"),
+    readme("the first call with it is dropped, and the answer to both is one failure"),
     probes="sleep echo",
     needs="stream",
 )
 async def duplicate_id(worker: Subject) -> None:
     """The verdict of one could be taken for the other's."""
     stream = worker.client.stream()
-    await stream.send(asks([sleep(LONG), echo({"name": "2"})]))
+    await stream.send(calls([sleep(LONG), echo({"name": "2"})]))
     await stream.until(2)
-    await stream.send(asks([echo({"name": "intruder"})]))
+    await stream.send(calls([echo({"name": "intruder"})]))
     outcome = (await stream.until(1))[1]
     expect(outcome.WhichOneof("verdict") == "failure", "a failure for the id that came twice", shown(outcome))
     await stream.rest()
@@ -180,7 +180,7 @@ async def duplicate_id(worker: Subject) -> None:
 @section.check(
     "unknown-cancel",
     "A cancel of an id that is not open is ignored.",
-    proto("An unknown id is ignored."),
+    proto("The worker ignores an unknown id."),
     needs="stream",
 )
 async def unknown_cancel(worker: Subject) -> None:
@@ -196,8 +196,8 @@ async def empty_batch(worker: Subject) -> None:
 
 @section.check(
     "item-of-neither-kind",
-    "An item that is neither ask nor cancel is ignored.",
-    readme("an item without ask or cancel, a cancel of an unknown id"),
+    "An item that is neither call nor cancel is ignored.",
+    readme("an item without call or cancel, a cancel of an unknown id"),
     needs="stream",
 )
 async def item_of_neither_kind(worker: Subject) -> None:
@@ -206,15 +206,15 @@ async def item_of_neither_kind(worker: Subject) -> None:
 
 
 @section.check(
-    "empty-ask",
-    "An ask with nothing in it is a failure.",
-    proto("A policy that the worker does not hold is answered with"),
+    "empty-call",
+    "A call with nothing in it is a failure.",
+    proto("For a policy that it does not hold the worker answers"),
     needs="stream",
 )
-async def empty_ask(worker: Subject) -> None:
+async def empty_call(worker: Subject) -> None:
     """It has no policy."""
     stream = worker.client.stream()
-    await stream.send(asks([worker_pb2.Ask()]))
+    await stream.send(calls([worker_pb2.PolicyCall()]))
     outcome = (await stream.rest()).get(1)
     expect(outcome is not None and outcome.WhichOneof("verdict") == "failure", "a failure for id 1", shown(outcome))
 
@@ -226,13 +226,13 @@ async def empty_ask(worker: Subject) -> None:
     needs="stream",
 )
 async def unknown_fields(worker: Subject) -> None:
-    """In the message, the item and the ask."""
-    ordinary = worker.some_asks(1)[0]
-    ask = nested(2 << 3 | 2, with_unknown_fields(ordinary.ask()))
-    item = nested(2 << 3 | 2, bytes([1 << 3, 5]) + ask + UNKNOWN_FIELDS)
+    """In the message, the item and the call."""
+    ordinary = worker.some_calls(1)[0]
+    call = nested(2 << 3 | 2, with_unknown_fields(ordinary.call()))
+    item = nested(2 << 3 | 2, bytes([1 << 3, 5]) + call + UNKNOWN_FIELDS)
     stream = worker.client.stream()
     await stream.write(item + UNKNOWN_FIELDS)
-    found, alone = (await stream.rest()).get(5), await worker.client.review(ordinary.ask())
+    found, alone = (await stream.rest()).get(5), await worker.client.review(ordinary.call())
     expect(found is not None and same(found, alone), f"for id 5: {shown(alone)}", shown(found))
 
 
@@ -245,15 +245,15 @@ async def unknown_fields(worker: Subject) -> None:
 async def ids_have_64_bits(worker: Subject) -> None:
     """0, and numbers that a double or a signed integer cannot hold."""
     numbers = [0, 2**31, 2**32 + 1, 2**53 + 1, 2**63, 2**64 - 1]
-    ask, stream = worker.some_asks(1)[0].ask(), worker.client.stream()
-    await stream.send(Item(id=number, ask=ask) for number in numbers)
+    call, stream = worker.some_calls(1)[0].call(), worker.client.stream()
+    await stream.send(Item(id=number, call=call) for number in numbers)
     found = sorted(await stream.rest())
     expect(found == numbers, listed(numbers), listed(found))
 
 
 @section.check(
     "half-close",
-    "After the gateway's half-close open asks are answered, and the stream ends with OK.",
+    "After the gateway's half-close open calls are answered, and the stream ends with OK.",
     HALF_CLOSE,
     probes="sleep",
     needs="stream",
@@ -261,15 +261,15 @@ async def ids_have_64_bits(worker: Subject) -> None:
 async def half_close(worker: Subject) -> None:
     """Of several messages."""
     stream = worker.client.stream()
-    await stream.send(asks([sleep(0.4), sleep(0.2)]))
-    await stream.send(asks([sleep(0.3)], first=3))
+    await stream.send(calls([sleep(0.4), sleep(0.2)]))
+    await stream.send(calls([sleep(0.3)], first=3))
     outcomes = await stream.rest()
     arms = {number: one.WhichOneof("verdict") for number, one in sorted(outcomes.items())}
     expect(arms == dict.fromkeys((1, 2, 3), "allow"), "three allows", str(arms))
 
 
-@section.check("nothing-asked", "A stream on which nothing is asked ends with OK.", HALF_CLOSE, needs="stream")
-async def nothing_asked(worker: Subject) -> None:
+@section.check("nothing-called", "A stream on which nothing is called ends with OK.", HALF_CLOSE, needs="stream")
+async def nothing_called(worker: Subject) -> None:
     """Half-closed at once."""
     outcomes = await worker.client.stream().rest()
     expect(not outcomes, "no outcomes", f"outcomes for {sorted(outcomes)}")
@@ -285,15 +285,15 @@ async def nothing_asked(worker: Subject) -> None:
 async def two_streams(worker: Subject) -> None:
     """On one connection."""
 
-    async def asked(name: str) -> None:
+    async def called(name: str) -> None:
         stream = worker.client.stream()
         for number in range(1, 31):
-            await stream.send(asks([echo({"name": f"{name}-{number}"})], first=number))
+            await stream.send(calls([echo({"name": f"{name}-{number}"})], first=number))
         outcomes = await stream.rest()
         wrong = [n for n in range(1, 31) if n not in outcomes or outcomes[n].deny.message != f'{{"name":"{name}-{n}"}}']
         expect(not wrong and not stream.twice, f"for stream {name} its own documents", f"others for ids {wrong}")
 
-    await asyncio.gather(*(asked(f"s{number}") for number in range(10)))
+    await asyncio.gather(*(called(f"s{number}") for number in range(10)))
 
 
 @section.check(
@@ -305,20 +305,20 @@ async def two_streams(worker: Subject) -> None:
 async def unreadable_message(worker: Subject) -> None:
     """Another stream of the same connection goes on."""
     stream, other = worker.client.stream(), worker.client.stream()
-    ask = worker.some_asks(1)[0].ask()
-    await other.send(asks([ask]))
+    call = worker.some_calls(1)[0].call()
+    await other.send(calls([call]))
     await other.until(1)
     await stream.write(b"\xff\xff\xff\xff\xff")
     status = await stream.broken()
     expect(status.name not in {"OK", "UNAVAILABLE"}, "a decided status, such as INVALID_ARGUMENT", status.name)
-    await other.send(asks([ask], first=2))
+    await other.send(calls([call], first=2))
     await other.rest()
     expect(2 in other.outcomes, "an outcome on the other stream", "none")
 
 
 @section.check(
     "panic",
-    "A panic is a failure of its ask; the stream and its other asks go on.",
+    "A panic is a failure of its call; the stream and its other calls go on.",
     readme("failure that names the policy and the type of what was thrown"),
     probes="panic echo sleep",
     needs="stream",
@@ -327,7 +327,7 @@ async def panic(worker: Subject) -> None:
     """Among others, in one message."""
     stream = worker.client.stream()
     await stream.send(
-        asks(
+        calls(
             [
                 sleep(0.3),
                 probe("panic"),
@@ -344,10 +344,10 @@ async def panic(worker: Subject) -> None:
 
 
 async def _is_unimpressed(worker: Subject, items: list[Item]) -> None:
-    """See that a message does nothing, alone and around an ask that is answered."""
-    ask, stream = worker.some_asks(1)[0].ask(), worker.client.stream()
+    """See that a message does nothing, alone and around a call that is answered."""
+    call, stream = worker.some_calls(1)[0].call(), worker.client.stream()
     await stream.send(items)
-    await stream.send([*items, *asks([ask]), *items])
+    await stream.send([*items, *calls([call]), *items])
     await stream.until(1)
     await stream.send(items, documents=[b"{}"])
     outcomes = await stream.rest()

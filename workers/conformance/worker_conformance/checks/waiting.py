@@ -11,7 +11,7 @@ from contextlib import suppress
 import grpc
 
 from worker_conformance.check import Section, proto, readme
-from worker_conformance.conversation import asks, cancels
+from worker_conformance.conversation import calls, cancels
 from worker_conformance.findings import BrokenRuleError, expect, shown
 from worker_conformance.questions import echo, sleep
 from worker_conformance.subject import Subject
@@ -29,40 +29,40 @@ TRIES = 3
 
 
 def _short(worker: Subject) -> float:
-    """Seconds of a deadline: long enough for the ask to be begun on a loaded machine, by a runtime that warms up.
+    """Seconds of a deadline: long enough for the call to be begun on a loaded machine, by a runtime that warms up.
 
     Three tenths of the patience that there is for whatever has to happen then.
     """
     return min(2.0, 0.3 * worker.patience)
 
 
-async def _is_stopped(worker: Subject, ask: Callable[[str, float], Awaitable[None]]) -> None:
+async def _is_stopped(worker: Subject, policy_call: Callable[[str, float], Awaitable[None]]) -> None:
     """See that work is stopped when its time is over.
 
     Work that was never begun is not stopped, and from outside the two look the same. So on a machine that stands still,
     or by a runtime that warms up, it is asked for again, with more time.
 
     Args:
-        worker: who is asked.
-        ask: asks for a sleep with this token under a deadline of so many seconds, and returns when they are over.
+        worker: who is called.
+        policy_call: starts a sleep with this token and this deadline in seconds, and returns when it is over.
     """
     for number in range(1, TRIES):
         token = _token()
-        await ask(token, number * _short(worker))
+        await policy_call(token, number * _short(worker))
         with suppress(BrokenRuleError):
             await worker.was_cancelled(token, worker.patience / TRIES)
             return
     token = _token()
-    await ask(token, TRIES * _short(worker))
+    await policy_call(token, TRIES * _short(worker))
     await worker.was_cancelled(token)
 
 
 def _begun(worker: Subject) -> float:
-    """Seconds of a sleep that is asked behind another ask: when it is answered, the other one has been begun."""
+    """Seconds of a sleep that is called behind another call: when it is answered, the other one has been begun."""
     return min(1.0, 0.2 * worker.patience)
 
 
-NOBODY_WAITS = proto("when it is over, or the call is cancelled, nobody is waiting for the answer any more.")
+NOBODY_WAITS = proto("once it has passed, or the call is cancelled, the gateway drops the answer.")
 
 
 def _token() -> str:
@@ -78,7 +78,7 @@ def _token() -> str:
 async def review_deadline(worker: Subject) -> None:
     """The deadline of Review."""
 
-    async def ask(token: str, seconds: float) -> None:
+    async def call(token: str, seconds: float) -> None:
         clock = asyncio.get_running_loop().time
         deadline = clock() + seconds
         try:
@@ -92,13 +92,13 @@ async def review_deadline(worker: Subject) -> None:
         else:
             raise BrokenRuleError("DEADLINE_EXCEEDED", shown(outcome))
 
-    await _is_stopped(worker, ask)
+    await _is_stopped(worker, call)
 
 
 @section.check(
     "review-ignores-timeout",
-    "On Review the ask's timeout does not count.",
-    proto("``Ask.document_index`` and ``Ask.timeout`` are not used here."),
+    "On Review the call's timeout does not count.",
+    proto("``PolicyCall.document_index`` and ``PolicyCall.timeout`` are not used here."),
     probes="sleep",
 )
 async def review_ignores_timeout(worker: Subject) -> None:
@@ -109,7 +109,7 @@ async def review_ignores_timeout(worker: Subject) -> None:
 
 @section.check(
     "stream-timeout",
-    "After the ask's timeout it is a failure on the stream.",
+    "After the call's timeout it is a failure on the stream.",
     readme("failure on the stream; the gRPC status DEADLINE_EXCEEDED on `Review`"),
     probes="sleep",
     needs="stream",
@@ -117,7 +117,7 @@ async def review_ignores_timeout(worker: Subject) -> None:
 async def stream_timeout(worker: Subject) -> None:
     """Without anything else coming or going on the stream."""
     stream = worker.client.stream()
-    await stream.send(asks([sleep(LONG, timeout=_short(worker))]))
+    await stream.send(calls([sleep(LONG, timeout=_short(worker))]))
     outcome = (await stream.until(1))[1]
     expect(outcome.WhichOneof("verdict") == "failure", "a failure", shown(outcome))
     expect(await stream.rest() and not stream.twice, "one outcome", f"more than one for ids {stream.twice}")
@@ -125,7 +125,7 @@ async def stream_timeout(worker: Subject) -> None:
 
 @section.check(
     "stream-timeout-stops-work",
-    "After the ask's timeout its work is stopped.",
+    "After the call's timeout its work is stopped.",
     proto("how long the gateway waits for this outcome, counted from the message's arrival."),
     probes="sleep cancelled",
     needs="stream",
@@ -134,22 +134,22 @@ async def stream_timeout_stops_work(worker: Subject) -> None:
     """The stream stays open all the while."""
     stream, numbers = worker.client.stream(), itertools.count(1)
 
-    async def ask(token: str, seconds: float) -> None:
-        await stream.send(asks([sleep(LONG, token, timeout=seconds)], first=next(numbers)))
+    async def call(token: str, seconds: float) -> None:
+        await stream.send(calls([sleep(LONG, token, timeout=seconds)], first=next(numbers)))
         await asyncio.sleep(seconds)
 
-    await _is_stopped(worker, ask)
+    await _is_stopped(worker, call)
     await stream.rest()
 
 
 @section.check(
-    "stream-timeout-is-of-one-ask",
-    "The timeout of one ask leaves the others alone.",
+    "stream-timeout-is-of-one-call",
+    "The timeout of one call leaves the others alone.",
     proto("an outcome must not wait for another one."),
     probes="sleep echo",
     needs="stream",
 )
-async def stream_timeout_is_of_one_ask(worker: Subject) -> None:
+async def stream_timeout_is_of_one_call(worker: Subject) -> None:
     """One that is late, one that has more time, one that has no limit."""
     stream = worker.client.stream()
     items = [
@@ -158,7 +158,7 @@ async def stream_timeout_is_of_one_ask(worker: Subject) -> None:
         sleep(0.6),
         echo({}, timeout=worker.patience),
     ]
-    await stream.send(asks(items))
+    await stream.send(calls(items))
     outcomes = await stream.rest()
     arms = {number: outcome.WhichOneof("verdict") for number, outcome in sorted(outcomes.items())}
     expected = {1: "failure", 2: "allow", 3: "allow", 4: "deny"}
@@ -180,18 +180,18 @@ async def review_cancel(worker: Subject) -> None:
 @section.check(
     "stream-cancel",
     "A cancel on the stream stops the work.",
-    proto("Nobody waits for this id any more."),
+    proto("The gateway no longer waits for this id."),
     probes="sleep cancelled echo",
     needs="stream",
 )
 async def stream_cancel(worker: Subject) -> None:
     """And only that of its id."""
     token, other, stream = _token(), _token(), worker.client.stream()
-    await stream.send(asks([sleep(LONG, token), sleep(LONG, other), sleep(_begun(worker))]))
+    await stream.send(calls([sleep(LONG, token), sleep(LONG, other), sleep(_begun(worker))]))
     await stream.until(3)
     await stream.send(cancels(1))
     await worker.was_cancelled(token)
-    await stream.send(asks([echo({})], first=4))
+    await stream.send(calls([echo({})], first=4))
     await stream.until(4)
     expect(2 not in stream.outcomes, "no outcome of the other sleep", shown(stream.outcomes.get(2, "")))
     await stream.send(cancels(2))
@@ -200,17 +200,17 @@ async def stream_cancel(worker: Subject) -> None:
 
 @section.check(
     "cancelled-gets-no-outcome",
-    "An ask that was cancelled gets no outcome, and the stream ends without it.",
+    "A call that was cancelled gets no outcome, and the stream ends without it.",
     readme("a cancel stops the work, and no outcome is sent"),
     probes="sleep echo",
     needs="stream",
 )
 async def cancelled_gets_no_outcome(worker: Subject) -> None:
-    """Cancelled later, and cancelled in the very message that asks."""
+    """Cancelled later, and cancelled in the very message that calls."""
     stream = worker.client.stream()
-    await stream.send(asks([sleep(LONG), sleep(LONG), echo({})]))
+    await stream.send(calls([sleep(LONG), sleep(LONG), echo({})]))
     await stream.until(3)
-    await stream.send([*cancels(1, 2), *asks([sleep(LONG), echo({})], first=4), *cancels(4)])
+    await stream.send([*cancels(1, 2), *calls([sleep(LONG), echo({})], first=4), *cancels(4)])
     outcomes = await stream.rest()
     expect(sorted(outcomes) == [3, 5], "outcomes for ids 3 and 5", f"outcomes for {sorted(outcomes)}")
 
@@ -218,14 +218,14 @@ async def cancelled_gets_no_outcome(worker: Subject) -> None:
 @section.check(
     "broken-stream",
     "When the stream breaks, everything open on it is stopped.",
-    proto("when the stream breaks, every open ask has failed."),
+    proto("when the stream breaks, every open call has failed."),
     probes="sleep cancelled",
     needs="stream",
 )
 async def broken_stream(worker: Subject) -> None:
     """The connection lives on."""
     tokens, stream = [_token(), _token()], worker.client.stream()
-    await stream.send(asks([*(sleep(LONG, token) for token in tokens), sleep(_begun(worker))]))
+    await stream.send(calls([*(sleep(LONG, token) for token in tokens), sleep(_begun(worker))]))
     await stream.until(3)
     stream.breaks()
     for token in tokens:
@@ -235,7 +235,7 @@ async def broken_stream(worker: Subject) -> None:
 @section.check(
     "closed-connection",
     "When the connection goes, everything open on it is stopped.",
-    proto("when the stream breaks, every open ask has failed."),
+    proto("when the stream breaks, every open call has failed."),
     probes="sleep cancelled",
 )
 async def closed_connection(worker: Subject) -> None:
@@ -246,7 +246,7 @@ async def closed_connection(worker: Subject) -> None:
         call = client.reviewing(sleep(LONG, unary))
         if worker.has_stream:
             stream = client.stream()
-            await stream.send(asks([sleep(LONG, streamed), sleep(_begun(worker))]))
+            await stream.send(calls([sleep(LONG, streamed), sleep(_begun(worker))]))
             await stream.until(2)
         await client.review(sleep(_begun(worker)))
     call.cancel()

@@ -2,7 +2,7 @@
 
     python -m admission_worker.samples --listen unix:samples.sock
 
-All of them are pure functions of their documents, claim what they read, and are idempotent: asked again about an
+All of them are pure functions of their documents, claim what they read, and are idempotent: called again about an
 object that they have changed, they change nothing. Those which look into containers leave alone what an UPDATE did not
 bring: most of a Pod is immutable, and nobody who sets an annotation on a Deployment expects a rollout.
 """

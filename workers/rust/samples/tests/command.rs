@@ -7,7 +7,7 @@ mod client;
 
 use std::process::Stdio;
 
-use client::{Client, SERVING, asking, is_plain_allow, soon, validating};
+use client::{Client, SERVING, calling, is_plain_allow, soon, validating};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 
@@ -67,7 +67,7 @@ async fn a_stopped_worker_answers_what_is_open() {
     assert_eq!(client.health("").await.unwrap(), SERVING);
     let mut stream = client.stream().await;
     let sleep = validating("probe-sleep", r#"{"seconds":1,"token":"a"}"#);
-    stream.send(&[], vec![asking(1, sleep), asking(2, validating("probe-version", "{}"))]).await;
+    stream.send(&[], vec![calling(1, sleep), calling(2, validating("probe-version", "{}"))]).await;
     assert_eq!(stream.next().await.unwrap().1.version, "probe-7");
     process.signal("-TERM");
     let (id, outcome) = stream.next().await.unwrap();
@@ -85,7 +85,7 @@ async fn a_second_signal_ends_it_at_once() {
     let mut process = Process::started(command(&arguments)).await;
     let client = Client::connect(&process.address).await;
     let stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("probe-sleep", r#"{"seconds":3600,"token":"a"}"#))]).await;
+    stream.send(&[], vec![calling(1, validating("probe-sleep", r#"{"seconds":3600,"token":"a"}"#))]).await;
     let mut watch = client.watch("").await;
     assert_eq!(soon(watch.message()).await.unwrap().unwrap().status, SERVING);
     process.signal("-INT");
@@ -145,7 +145,7 @@ async fn what_cannot_be_served_is_exit_code_1() {
 
 /// As JSON, each line is an object; a failure has its policy and its uid, and a panic is one line.
 #[tokio::test]
-async fn logs_are_json_when_asked() {
+async fn logs_are_json_when_called() {
     let arguments = ["--listen", "127.0.0.1:0", "--conformance", "--log-format", "json"];
     let mut process = Process::started(command(&arguments)).await;
     let client = Client::connect(&process.address).await;

@@ -70,7 +70,7 @@ macro_rules! noted {
             }
 
             /// Adds an entry to the API server's audit log. Keys have 1 to 63 letters, digits, `-`, `_`, `.`: any other
-            /// makes the answer a failure. The value must be the same whenever the same document is asked again.
+            /// makes the answer a failure. The value must be the same whenever the same document is called again.
             #[must_use]
             pub fn audit_annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
                 self.notes.annotate(key.into(), value.into());

@@ -66,7 +66,7 @@ fn command(worker: &Worker) -> Command {
         flag("log-level", "ADMISSION_WORKER_LOG_LEVEL", "From which level")
             .default_value("info")
             .value_parser(PossibleValuesParser::new(["debug", "info", "warning", "error"])),
-        flag("in-flight", "ADMISSION_WORKER_IN_FLIGHT", "Asks worked on at the same time; more are refused")
+        flag("in-flight", "ADMISSION_WORKER_IN_FLIGHT", "Calls worked on at the same time; more are refused")
             .allow_negative_numbers(true)
             .default_value("4096")
             .value_parser(value_parser!(u32).range(1..)),

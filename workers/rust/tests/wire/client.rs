@@ -16,9 +16,9 @@ pub mod contract {
 }
 
 use contract::{
-    Ask, DescribeRequest, DescribeResponse, Outcome, Phase, ReviewRequest, ReviewResponse, ReviewStreamRequest,
+    DescribeRequest, DescribeResponse, Outcome, Phase, PolicyCall, ReviewRequest, ReviewResponse, ReviewStreamRequest,
     ReviewStreamResponse, ValidateSettingsRequest, ValidateSettingsResponse,
-    ask::DocumentSource,
+    policy_call::DocumentSource,
     review_stream_request::{Cancel, RequestItem, request_item::Item},
     review_stream_response::ResponseItem,
 };
@@ -101,8 +101,8 @@ impl Client {
         Ok(response.outcome.expect("an outcome"))
     }
 
-    pub async fn review(&self, ask: Ask) -> Outcome {
-        self.try_review(Request::new(ReviewRequest { ask: Some(ask) })).await.expect("an answer")
+    pub async fn review(&self, policy_call: PolicyCall) -> Outcome {
+        self.try_review(Request::new(ReviewRequest { call: Some(policy_call) })).await.expect("an answer")
     }
 
     pub async fn health(&self, service: &str) -> Result<i32, Status> {
@@ -175,28 +175,28 @@ impl tokio_stream::Stream for Messages {
     }
 }
 
-/// An ask with a document of its own.
-pub fn ask(policy: &str, phase: Phase, settings: &str, document: &str) -> Ask {
-    Ask {
+/// A call with a document of its own.
+pub fn policy_call(policy: &str, phase: Phase, settings: &str, document: &str) -> PolicyCall {
+    PolicyCall {
         policy: policy.to_owned(),
         phase: phase as i32,
         settings: settings.to_owned().into(),
         document_source: Some(DocumentSource::Document(document.to_owned().into())),
         uid: "uid-of-the-test".to_owned(),
-        ..Ask::default()
+        ..PolicyCall::default()
     }
 }
 
-pub fn validating(policy: &str, settings: &str) -> Ask {
-    ask(policy, Phase::Validating, settings, "{}")
+pub fn validating(policy: &str, settings: &str) -> PolicyCall {
+    policy_call(policy, Phase::Validating, settings, "{}")
 }
 
-pub fn mutating(policy: &str, settings: &str) -> Ask {
-    ask(policy, Phase::Mutating, settings, r#"{"object":{"metadata":{"name":"n"}}}"#)
+pub fn mutating(policy: &str, settings: &str) -> PolicyCall {
+    policy_call(policy, Phase::Mutating, settings, r#"{"object":{"metadata":{"name":"n"}}}"#)
 }
 
-pub fn asking(id: u64, ask: Ask) -> RequestItem {
-    RequestItem { id, item: Some(Item::Ask(ask)) }
+pub fn calling(id: u64, policy_call: PolicyCall) -> RequestItem {
+    RequestItem { id, item: Some(Item::Call(policy_call)) }
 }
 
 pub fn cancelling(id: u64) -> RequestItem {

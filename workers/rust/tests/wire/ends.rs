@@ -5,7 +5,7 @@ use std::time::Duration;
 use admission_worker::{Limits, ServeOptions};
 use tonic::Code;
 
-use crate::client::{NOT_SERVING, SERVICE_UNKNOWN, SERVING, asking, is_plain_allow, soon, until, validating};
+use crate::client::{NOT_SERVING, SERVICE_UNKNOWN, SERVING, calling, is_plain_allow, soon, until, validating};
 use crate::workers::{Gate, served, worker};
 
 /// Check and Watch for the worker as a whole and the contract's service; others are not known.
@@ -30,12 +30,12 @@ async fn nothing_is_lost_when_a_worker_stops() {
     let mut watch = client.watch("").await;
     assert_eq!(soon(watch.message()).await.unwrap().unwrap().status, SERVING);
     let mut stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("wait", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("wait", "{}"))]).await;
     until(|| async { gate.entered() == 1 }).await;
     let stopping = tokio::spawn(serving.stop());
     assert_eq!(soon(watch.message()).await.unwrap().unwrap().status, NOT_SERVING);
     assert!(soon(watch.message()).await.unwrap().is_none(), "then the watch ends");
-    stream.send(&[], vec![asking(2, validating("allow", "{}"))]).await;
+    stream.send(&[], vec![calling(2, validating("allow", "{}"))]).await;
     assert_eq!(stream.next().await.unwrap().0, 2, "what still comes is answered");
     assert!(is_plain_allow(&client.review(validating("allow", "{}")).await));
     gate.open();
@@ -52,7 +52,7 @@ async fn the_grace_period_ends() {
     limits.grace_period = Duration::from_millis(100);
     let (serving, client) = served(&gate, limits).await;
     let stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("wait", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("wait", "{}"))]).await;
     until(|| async { gate.entered() == 1 }).await;
     soon(serving.stop()).await;
     until(|| async { gate.dropped() == 1 }).await;

@@ -1,4 +1,4 @@
-//! The SDK over real sockets, as the gateway asks it.
+//! The SDK over real sockets, as the gateway calls it.
 
 #![allow(missing_docs, reason = "tests")]
 

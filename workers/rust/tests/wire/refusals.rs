@@ -6,11 +6,11 @@ use admission_worker::Limits;
 use tonic::{Code, Request};
 
 use crate::client::contract::ReviewRequest;
-use crate::client::{Client, asking, cancelling, failure, is_plain_allow, soon, until, validating};
+use crate::client::{Client, calling, cancelling, failure, is_plain_allow, soon, until, validating};
 use crate::workers::{Gate, served};
 
 fn waiting() -> Request<ReviewRequest> {
-    Request::new(ReviewRequest { ask: Some(validating("wait", "{}")) })
+    Request::new(ReviewRequest { call: Some(validating("wait", "{}")) })
 }
 
 fn one_at_a_time() -> Limits {
@@ -50,18 +50,18 @@ async fn a_cancelled_review_stops_its_work() {
     assert!(is_plain_allow(&client.review(validating("allow", "{}")).await));
 }
 
-/// One ask too many is RESOURCE_EXHAUSTED on Review and a failure on the stream, at once.
+/// One call too many is RESOURCE_EXHAUSTED on Review and a failure on the stream, at once.
 #[tokio::test]
 async fn a_full_worker_refuses() {
     let gate = Gate::default();
     let (_serving, client) = served(&gate, one_at_a_time()).await;
     let mut stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("wait", "{}")), asking(2, validating("allow", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("wait", "{}")), calling(2, validating("allow", "{}"))]).await;
     let (id, outcome) = stream.next().await.unwrap();
     assert_eq!(id, 2);
-    assert!(failure(&outcome).contains("limit of 1 asks in flight"));
+    assert!(failure(&outcome).contains("limit of 1 calls in flight"));
     until(|| async { gate.entered() == 1 }).await;
-    let refused = Request::new(ReviewRequest { ask: Some(validating("allow", "{}")) });
+    let refused = Request::new(ReviewRequest { call: Some(validating("allow", "{}")) });
     assert_eq!(client.try_review(refused).await.unwrap_err().code(), Code::ResourceExhausted);
     stream.send(&[], vec![cancelling(1)]).await;
     until(|| async { gate.dropped() == 1 }).await;
@@ -74,7 +74,7 @@ async fn a_connection_that_goes_stops_its_work() {
     let gate = Gate::default();
     let (serving, client) = served(&gate, Limits::default()).await;
     let stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("wait", "{}")), asking(2, validating("wait", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("wait", "{}")), calling(2, validating("wait", "{}"))]).await;
     until(|| async { gate.entered() == 2 }).await;
     drop((stream, client));
     until(|| async { gate.dropped() == 2 }).await;
@@ -100,7 +100,7 @@ async fn the_token_tells_what_was_started_elsewhere() {
     let serving = worker.serve("127.0.0.1:0", ServeOptions::default()).await.unwrap();
     let client = Client::connect(serving.address()).await;
     let stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("elsewhere", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("elsewhere", "{}"))]).await;
     assert_eq!(soon(heard.recv()).await.unwrap(), "begun");
     stream.send(&[], vec![cancelling(1)]).await;
     assert_eq!(soon(heard.recv()).await.unwrap(), "cancelled");
@@ -110,10 +110,10 @@ async fn the_token_tells_what_was_started_elsewhere() {
 #[tokio::test]
 async fn a_deadline_that_cannot_be_read_is_refused() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
-    let mut request = Request::new(ReviewRequest { ask: Some(validating("allow", "{}")) });
+    let mut request = Request::new(ReviewRequest { call: Some(validating("allow", "{}")) });
     request.metadata_mut().insert("grpc-timeout", "soon".parse().unwrap());
     assert_eq!(client.try_review(request).await.unwrap_err().code(), Code::InvalidArgument);
-    let mut request = Request::new(ReviewRequest { ask: Some(validating("allow", "{}")) });
+    let mut request = Request::new(ReviewRequest { call: Some(validating("allow", "{}")) });
     request.set_timeout(Duration::from_secs(60));
     assert!(is_plain_allow(&client.try_review(request).await.unwrap()));
 }

@@ -1,11 +1,11 @@
-//! One ask, one outcome: every arm, over Review and over the stream.
+//! One call, one outcome: every arm, over Review and over the stream.
 
 use admission_worker::Limits;
 use tonic::Code;
 
 use crate::client::contract::outcome::Verdict;
-use crate::client::contract::{FailureReason, Phase, allow::Change, ask::DocumentSource, cache_hint::Hint};
-use crate::client::{Unreadable, ask, asking, failure, is_plain_allow, mutating, validating};
+use crate::client::contract::{FailureReason, Phase, allow::Change, cache_hint::Hint, policy_call::DocumentSource};
+use crate::client::{Unreadable, calling, failure, is_plain_allow, mutating, policy_call, validating};
 use crate::workers::{Gate, served};
 
 /// All that was registered, in its order.
@@ -56,8 +56,8 @@ async fn changes_travel_as_they_were_given() {
 async fn an_object_keeps_its_numbers() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let object = r#"{"z":1.0,"b":9007199254740993,"c":1e400,"d":1.10,"e":-0,"a":[1E+2,"\u00e4"]}"#;
-    let asked = ask("mutated", Phase::Mutating, "{}", &format!(r#"{{"object":{object}}}"#));
-    let Some(Verdict::Allow(allowed)) = client.review(asked).await.verdict else { panic!() };
+    let called = policy_call("mutated", Phase::Mutating, "{}", &format!(r#"{{"object":{object}}}"#));
+    let Some(Verdict::Allow(allowed)) = client.review(called).await.verdict else { panic!() };
     assert_eq!(allowed.change, Some(Change::Object(object.replace(r"\u00e4", "ä").into())));
 }
 
@@ -86,13 +86,13 @@ async fn a_document_that_cannot_be_read_is_a_failure() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let mut without = validating("allow", "{}");
     without.document_source = Some(DocumentSource::DocumentIndex(0));
-    assert_eq!(failure(&client.review(without).await), "policy allow was asked without a document");
+    assert_eq!(failure(&client.review(without).await), "policy allow was called without a document");
     for document in ["", "[]", "{", r#"{"name":5}"#, "{}{}", "\"secret\""] {
-        let message = failure(&client.review(ask("allow", Phase::Validating, "{}", document)).await);
+        let message = failure(&client.review(policy_call("allow", Phase::Validating, "{}", document)).await);
         assert!(message.starts_with("policy allow: the document") && !message.contains("secret"), "{message}");
     }
-    let asked = ask("misread", Phase::Validating, "{}", r#"{"object":"secret"}"#);
-    let message = failure(&client.review(asked).await);
+    let called = policy_call("misread", Phase::Validating, "{}", r#"{"object":"secret"}"#);
+    let message = failure(&client.review(called).await);
     assert!(message.starts_with("policy misread failed with InvalidDocument: the document's object"), "{message}");
     assert!(!message.contains("secret"));
 }
@@ -102,7 +102,7 @@ async fn a_document_that_cannot_be_read_is_a_failure() {
 async fn a_document_reaches_the_policy_as_it_came() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let document = "{ \"a\" : 1.00,\n\"a\":2, \"ö\":\"\\u00e4\"}";
-    let outcome = client.review(ask("echo", Phase::Validating, "{}", document)).await;
+    let outcome = client.review(policy_call("echo", Phase::Validating, "{}", document)).await;
     assert_eq!(outcome.audit_annotations["uid"], "uid-of-the-test");
     let Some(Verdict::Deny(denied)) = outcome.verdict else { panic!() };
     assert_eq!(denied.message, document);
@@ -112,13 +112,13 @@ async fn a_document_reaches_the_policy_as_it_came() {
 #[tokio::test]
 async fn failures_have_reasons() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
-    for (asked, reason) in [
+    for (called, reason) in [
         (validating("none", "{}"), FailureReason::UnknownPolicy),
         (mutating("allow", "{}"), FailureReason::UnknownPolicy),
         (validating("allow", r#"{"unknown":1}"#), FailureReason::InvalidSettings),
         (validating("allow", ""), FailureReason::InvalidSettings),
     ] {
-        let Some(Verdict::Failure(failed)) = client.review(asked).await.verdict else { panic!() };
+        let Some(Verdict::Failure(failed)) = client.review(called).await.verdict else { panic!() };
         assert_eq!(failed.reason, reason as i32, "{}", failed.message);
     }
 }
@@ -143,8 +143,8 @@ async fn unreadable_messages_end_their_call() {
     let path = "/admission.worker.v1.Worker/Review";
     let answer = client.unary::<_, Unreadable>(path, unreadable).await;
     assert_eq!(answer.unwrap_err().code(), Code::InvalidArgument);
-    let large = ask("allow", Phase::Validating, "{}", &format!("{{\"a\":\"{}\"}}", "x".repeat(60_000)));
-    let request = tonic::Request::new(crate::client::contract::ReviewRequest { ask: Some(large) });
+    let large = policy_call("allow", Phase::Validating, "{}", &format!("{{\"a\":\"{}\"}}", "x".repeat(60_000)));
+    let request = tonic::Request::new(crate::client::contract::ReviewRequest { call: Some(large) });
     assert_eq!(client.try_review(request).await.unwrap_err().code(), Code::ResourceExhausted);
     assert!(is_plain_allow(&client.review(validating("allow", "{}")).await));
 }
@@ -154,20 +154,20 @@ async fn unreadable_messages_end_their_call() {
 async fn the_stream_gives_equal_outcomes() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let names = client.describe().await.policies.into_iter().filter(|policy| policy.name != "wait");
-    let asks: Vec<_> = names
+    let calls: Vec<_> = names
         .map(|policy| {
             let is_mutating = policy.phases == [Phase::Mutating as i32];
             if is_mutating { mutating(&policy.name, "{}") } else { validating(&policy.name, "{}") }
         })
         .collect();
     let mut stream = client.stream().await;
-    stream.send(&[], asks.iter().cloned().zip(0..).map(|(ask, id)| asking(id, ask)).collect()).await;
+    stream.send(&[], calls.iter().cloned().zip(0..).map(|(call, id)| calling(id, call)).collect()).await;
     let mut outcomes = std::collections::BTreeMap::new();
-    for _ in &asks {
+    for _ in &calls {
         let (id, outcome) = stream.next().await.unwrap();
         assert!(outcomes.insert(id, outcome).is_none(), "each is answered once");
     }
-    for (ask, (_, outcome)) in asks.into_iter().zip(outcomes) {
-        assert_eq!(outcome, client.review(ask).await);
+    for (call, (_, outcome)) in calls.into_iter().zip(outcomes) {
+        assert_eq!(outcome, client.review(call).await);
     }
 }

@@ -1,4 +1,4 @@
-//! Many asks over one stream.
+//! Many calls over one stream.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use admission_worker::Limits;
 
 use crate::client::contract::outcome::Verdict;
 use crate::client::contract::review_stream_request::RequestItem;
-use crate::client::contract::{Phase, ask::DocumentSource};
-use crate::client::{ask, asking, cancelling, failure, is_plain_allow, soon, until, validating};
+use crate::client::contract::{Phase, policy_call::DocumentSource};
+use crate::client::{calling, cancelling, failure, is_plain_allow, policy_call, soon, until, validating};
 use crate::workers::{Gate, served};
 
-/// A fast ask is answered while a slow one of the same message is open.
+/// A fast call is answered while a slow one of the same message is open.
 #[tokio::test]
 async fn an_outcome_waits_for_no_other() {
     let gate = Gate::default();
     let (_serving, client) = served(&gate, Limits::default()).await;
     let mut stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("wait", "{}")), asking(2, validating("allow", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("wait", "{}")), calling(2, validating("allow", "{}"))]).await;
     assert_eq!(stream.next().await.unwrap().0, 2);
     gate.open();
     let (id, outcome) = stream.next().await.unwrap();
@@ -28,7 +28,7 @@ async fn an_outcome_waits_for_no_other() {
 async fn outcomes_of_one_message_travel_together() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let mut stream = client.stream().await;
-    stream.send(&[], (0..50).map(|id| asking(id, validating("allow", "{}"))).collect()).await;
+    stream.send(&[], (0..50).map(|id| calling(id, validating("allow", "{}"))).collect()).await;
     let mut messages = 0;
     let mut ids = BTreeSet::new();
     while ids.len() < 50 {
@@ -41,26 +41,26 @@ async fn outcomes_of_one_message_travel_together() {
 
 /// A cancel stops the work, and no outcome is sent.
 #[tokio::test]
-async fn a_cancelled_ask_gets_no_outcome() {
+async fn a_cancelled_call_gets_no_outcome() {
     let gate = Gate::default();
     let (_serving, client) = served(&gate, Limits::default()).await;
     let mut stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("wait", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("wait", "{}"))]).await;
     until(|| async { gate.entered() == 1 }).await;
-    stream.send(&[], vec![cancelling(1), cancelling(99), asking(2, validating("allow", "{}"))]).await;
+    stream.send(&[], vec![cancelling(1), cancelling(99), calling(2, validating("allow", "{}"))]).await;
     assert_eq!(stream.next().await.unwrap().0, 2);
     until(|| async { gate.dropped() == 1 }).await;
     stream.half_close();
     assert!(stream.next().await.is_none());
 }
 
-/// An ask whose time is over is a failure; the others go on.
+/// A call whose time is over is a failure; the others go on.
 #[tokio::test]
-async fn a_timeout_is_of_one_ask() {
+async fn a_timeout_is_of_one_call() {
     let gate = Gate::default();
     let (_serving, client) = served(&gate, Limits::default()).await;
     let mut stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("wait", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("wait", "{}"))]).await;
     until(|| async { gate.entered() == 1 }).await;
     let mut milliseconds = 50;
     // On a busy machine the time may be over before the work has begun.
@@ -68,11 +68,11 @@ async fn a_timeout_is_of_one_ask() {
         let mut late = validating("wait", "{}");
         let (seconds, rest) = (milliseconds / 1000, milliseconds % 1000);
         late.timeout = Some(prost_types::Duration { seconds: seconds.into(), nanos: rest * 1_000_000 });
-        stream.send(&[], vec![asking(2, late)]).await;
+        stream.send(&[], vec![calling(2, late)]).await;
         let (id, outcome) = stream.next().await.unwrap();
         assert_eq!(id, 2);
         let told = f64::from(milliseconds) / 1000.0;
-        assert_eq!(failure(&outcome), format!("policy wait: no answer within the ask's timeout of {told} s"));
+        assert_eq!(failure(&outcome), format!("policy wait: no answer within the call's timeout of {told} s"));
         assert_eq!(outcome.version, "7");
         milliseconds *= 2;
     }
@@ -83,33 +83,33 @@ async fn a_timeout_is_of_one_ask() {
 
 /// An id that is open already: one failure for both, and the first one's work is stopped.
 #[tokio::test]
-async fn two_asks_with_one_id_are_one_failure() {
+async fn two_calls_with_one_id_are_one_failure() {
     let gate = Gate::default();
     let (_serving, client) = served(&gate, Limits::default()).await;
     let mut stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("wait", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("wait", "{}"))]).await;
     until(|| async { gate.entered() == 1 }).await;
-    stream.send(&[], vec![asking(1, validating("allow", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("allow", "{}"))]).await;
     let (id, outcome) = stream.next().await.unwrap();
-    assert!(id == 1 && failure(&outcome).contains("open ask with id 1 already"));
+    assert!(id == 1 && failure(&outcome).contains("open call with id 1 already"));
     until(|| async { gate.dropped() == 1 }).await;
-    stream.send(&[], vec![asking(1, validating("allow", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("allow", "{}"))]).await;
     assert!(is_plain_allow(&stream.next().await.unwrap().1), "the id is free again");
     stream.half_close();
     assert!(stream.next().await.is_none());
 }
 
-/// Documents are found by their place in the message; one that is not there is a failure of that ask alone.
+/// Documents are found by their place in the message; one that is not there is a failure of that call alone.
 #[tokio::test]
 async fn documents_are_found_by_their_place() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let mut stream = client.stream().await;
     let at = |index| {
-        let mut ask = ask("echo", Phase::Validating, "{}", "");
-        ask.document_source = Some(DocumentSource::DocumentIndex(index));
-        ask
+        let mut call = policy_call("echo", Phase::Validating, "{}", "");
+        call.document_source = Some(DocumentSource::DocumentIndex(index));
+        call
     };
-    let items = vec![asking(0, at(1)), asking(1, at(0)), asking(2, at(1)), asking(3, at(2))];
+    let items = vec![calling(0, at(1)), calling(1, at(0)), calling(2, at(1)), calling(3, at(2))];
     stream.send(&[r#"{"a":1}"#, r#"{"b":2}"#], items).await;
     let mut messages = vec![String::new(); 4];
     for _ in 0..4 {
@@ -129,7 +129,7 @@ async fn a_half_closed_stream_is_answered_and_ends() {
     let gate = Gate::default();
     let (_serving, client) = served(&gate, Limits::default()).await;
     let mut stream = client.stream().await;
-    stream.send(&[], vec![asking(1, validating("wait", "{}"))]).await;
+    stream.send(&[], vec![calling(1, validating("wait", "{}"))]).await;
     stream.half_close();
     until(|| async { gate.entered() == 1 }).await;
     gate.open();
@@ -137,13 +137,13 @@ async fn a_half_closed_stream_is_answered_and_ends() {
     assert!(stream.next().await.is_none());
 }
 
-/// An item that is neither ask nor cancel, and a message without items, are ignored.
+/// An item that is neither call nor cancel, and a message without items, are ignored.
 #[tokio::test]
 async fn what_a_newer_contract_may_send_is_ignored() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let mut stream = client.stream().await;
     stream.send(&[], vec![]).await;
-    stream.send(&[], vec![RequestItem { id: 1, item: None }, asking(2, validating("allow", "{}"))]).await;
+    stream.send(&[], vec![RequestItem { id: 1, item: None }, calling(2, validating("allow", "{}"))]).await;
     assert_eq!(stream.next().await.unwrap().0, 2);
     stream.half_close();
     assert!(stream.next().await.is_none());
@@ -152,17 +152,17 @@ async fn what_a_newer_contract_may_send_is_ignored() {
 /// From a peer that does not read, the worker stops reading; when it reads again, nothing is lost.
 #[tokio::test]
 async fn a_peer_that_does_not_read_is_not_read() {
-    const ASKS: u64 = 2000; // of 100 KB each: 200 MB, of which a bounded part is held
+    const CALLS: u64 = 2000; // of 100 KB each: 200 MB, of which a bounded part is held
     let mut limits = Limits::default();
     limits.message_bytes = 1_000_000;
     let (_serving, client) = served(&Gate::default(), limits).await;
     let mut stream = client.stream().await;
     let sender = stream.sender.take().unwrap();
     let sending = tokio::spawn(async move {
-        for id in 0..ASKS {
+        for id in 0..CALLS {
             // Settings that fill messages, so that unread ones cannot all wait in buffers.
             let document = format!("{{\"a\":\"{}\"}}", "x".repeat(20_000));
-            let items = vec![asking(id, ask("flood", Phase::Validating, "{}", &document))];
+            let items = vec![calling(id, policy_call("flood", Phase::Validating, "{}", &document))];
             let message = crate::client::contract::ReviewStreamRequest { documents: vec![], items };
             sender.send(message).await.unwrap();
         }
@@ -170,7 +170,7 @@ async fn a_peer_that_does_not_read_is_not_read() {
     // Another stream is served meanwhile, as often as it likes.
     let mut other = client.stream().await;
     for id in 0..100 {
-        other.send(&[], vec![asking(id, validating("allow", "{}"))]).await;
+        other.send(&[], vec![calling(id, validating("allow", "{}"))]).await;
         assert_eq!(other.next().await.unwrap().0, id);
     }
     assert!(!sending.is_finished(), "everything was read from a peer that reads nothing");
@@ -179,5 +179,5 @@ async fn a_peer_that_does_not_read_is_not_read() {
         assert!(ids.insert(id));
     }
     sending.await.unwrap();
-    assert_eq!(ids.len() as u64, ASKS);
+    assert_eq!(ids.len() as u64, CALLS);
 }

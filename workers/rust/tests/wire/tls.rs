@@ -88,7 +88,7 @@ async fn a_worker_serves_tls() {
 
 /// With a client authority, only clients with a certificate of its own are served.
 #[tokio::test]
-async fn mutual_tls_asks_who_calls() {
+async fn mutual_tls_calls_who_calls() {
     let (ours, clients, other, folder) = (authority(), authority(), authority(), Folder::new("mutual"));
     write(&folder, &issued(&ours), &clients);
     let serving = serving(folder.files(true)).await;

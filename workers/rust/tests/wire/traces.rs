@@ -8,7 +8,7 @@ use tonic::Request;
 
 use crate::client::contract::ReviewRequest;
 use crate::client::contract::outcome::Verdict;
-use crate::client::{Client, asking, validating};
+use crate::client::{Client, calling, validating};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -21,7 +21,7 @@ fn attribute(span: &SpanData, key: &str) -> String {
     found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
 }
 
-/// On Review from the metadata and on the stream from the ask, for plain and for async functions.
+/// On Review from the metadata and on the stream from the call, for plain and for async functions.
 #[tokio::test]
 async fn a_policy_has_a_span_below_the_gateways() {
     let exporter = InMemorySpanExporter::default();
@@ -35,13 +35,13 @@ async fn a_policy_has_a_span_below_the_gateways() {
     let serving = worker.serve("127.0.0.1:0", ServeOptions::default()).await.unwrap();
     let client = Client::connect(serving.address()).await;
 
-    let mut request = Request::new(ReviewRequest { ask: Some(validating("traced", "{}")) });
+    let mut request = Request::new(ReviewRequest { call: Some(validating("traced", "{}")) });
     request.metadata_mut().insert("traceparent", PARENT.parse().unwrap());
     let mut traced = vec![client.try_review(request).await.unwrap()];
-    let mut ask = validating("traced-later", "{}");
-    ask.traceparent = PARENT.to_owned();
+    let mut call = validating("traced-later", "{}");
+    call.traceparent = PARENT.to_owned();
     let mut stream = client.stream().await;
-    stream.send(&[], vec![asking(1, ask)]).await;
+    stream.send(&[], vec![calling(1, call)]).await;
     traced.push(stream.next().await.unwrap().1);
 
     let trace = TraceId::from_hex("0af7651916cd43dd8448eb211c80319c").unwrap();

@@ -1,4 +1,4 @@
-//! The workers that the tests ask.
+//! The workers that the tests call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -6,7 +6,7 @@ One policy for each route of agnhost's (Kubernetes 1.36, test/images/agnhost/web
 for ``/``. They answer to the letter what it answers, so a cluster's tests can be pointed at the gateway:
 
 * agnhost denies without a code, of which kube-apiserver makes 400, and with no reason unless the handler gives one.
-* Where agnhost's handler crashes, for it is asked about a resource that it does not know, the policy raises: a failure,
+* Where agnhost's handler crashes, because it does not know the resource, the policy raises: a failure,
   and the failurePolicy decides, as with a webhook that hangs up.
 * Its flag ``--sidecar-image`` is the setting ``image`` of mutating-pods-sidecar, and the five seconds of
   always-allow-delay-5s are the setting ``seconds``.

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as admission_dot_worker_dot_v1_dot_worker__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x61\x64mission/queue/v1/queue.proto\x12\x12\x61\x64mission.queue.v1\x1a admission/worker/v1/worker.proto\"\x97\x01\n\x07Request\x12\'\n\x03\x61sk\x18\x01 \x01(\x0b\x32\x18.admission.worker.v1.AskH\x00\x12I\n\x11validate_settings\x18\x02 \x01(\x0b\x32,.admission.worker.v1.ValidateSettingsRequestH\x00\x12\x0c\n\x04once\x18\x03 \x01(\x08\x42\n\n\x08question\"A\n\x07Replies\x12*\n\x07replies\x18\x01 \x03(\x0b\x32\x19.admission.queue.v1.Reply\x12\n\n\x02\x61t\x18\x02 \x01(\x03\"\xd0\x01\n\x05Reply\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x10\n\x08\x64\x65\x61\x64line\x18\x02 \x01(\x03\x12/\n\x07verdict\x18\x03 \x01(\x0b\x32\x1c.admission.worker.v1.OutcomeH\x00\x12\x41\n\x08settings\x18\x04 \x01(\x0b\x32-.admission.worker.v1.ValidateSettingsResponseH\x00\x12*\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x19.admission.queue.v1.ErrorH\x00\x42\t\n\x07outcome\"(\n\x05\x45rror\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"p\n\x08Presence\x12\x13\n\x0b\x64\x65scription\x18\x01 \x01(\x0c\x12\n\n\x02\x61t\x18\x02 \x01(\x03\x12\x0c\n\x04lane\x18\x03 \x01(\t\x12\x11\n\tin_flight\x18\x04 \x01(\r\x12\x10\n\x08\x63\x61pacity\x18\x05 \x01(\r\x12\x10\n\x08\x61nswered\x18\x06 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x61\x64mission/queue/v1/queue.proto\x12\x12\x61\x64mission.queue.v1\x1a admission/worker/v1/worker.proto\"\x9e\x01\n\x07Request\x12/\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1f.admission.worker.v1.PolicyCallH\x00\x12I\n\x11validate_settings\x18\x02 \x01(\x0b\x32,.admission.worker.v1.ValidateSettingsRequestH\x00\x12\x0c\n\x04once\x18\x03 \x01(\x08\x42\t\n\x07request\"A\n\x07Replies\x12*\n\x07replies\x18\x01 \x03(\x0b\x32\x19.admission.queue.v1.Reply\x12\n\n\x02\x61t\x18\x02 \x01(\x03\"\xd0\x01\n\x05Reply\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x10\n\x08\x64\x65\x61\x64line\x18\x02 \x01(\x03\x12/\n\x07verdict\x18\x03 \x01(\x0b\x32\x1c.admission.worker.v1.OutcomeH\x00\x12\x41\n\x08settings\x18\x04 \x01(\x0b\x32-.admission.worker.v1.ValidateSettingsResponseH\x00\x12*\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x19.admission.queue.v1.ErrorH\x00\x42\t\n\x07outcome\"(\n\x05\x45rror\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"p\n\x08Presence\x12\x13\n\x0b\x64\x65scription\x18\x01 \x01(\x0c\x12\n\n\x02\x61t\x18\x02 \x01(\x03\x12\x0c\n\x04lane\x18\x03 \x01(\t\x12\x11\n\tin_flight\x18\x04 \x01(\r\x12\x10\n\x08\x63\x61pacity\x18\x05 \x01(\r\x12\x10\n\x08\x61nswered\x18\x06 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,13 +33,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'admission.queue.v1.queue_pb
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_REQUEST']._serialized_start=89
-  _globals['_REQUEST']._serialized_end=240
-  _globals['_REPLIES']._serialized_start=242
-  _globals['_REPLIES']._serialized_end=307
-  _globals['_REPLY']._serialized_start=310
-  _globals['_REPLY']._serialized_end=518
-  _globals['_ERROR']._serialized_start=520
-  _globals['_ERROR']._serialized_end=560
-  _globals['_PRESENCE']._serialized_start=562
-  _globals['_PRESENCE']._serialized_end=674
+  _globals['_REQUEST']._serialized_end=247
+  _globals['_REPLIES']._serialized_start=249
+  _globals['_REPLIES']._serialized_end=314
+  _globals['_REPLY']._serialized_start=317
+  _globals['_REPLY']._serialized_end=525
+  _globals['_ERROR']._serialized_start=527
+  _globals['_ERROR']._serialized_end=567
+  _globals['_PRESENCE']._serialized_start=569
+  _globals['_PRESENCE']._serialized_end=681
 # @@protoc_insertion_point(module_scope)

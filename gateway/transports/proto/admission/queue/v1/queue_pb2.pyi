@@ -8,14 +8,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Request(_message.Message):
-    __slots__ = ("ask", "validate_settings", "once")
-    ASK_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("call", "validate_settings", "once")
+    CALL_FIELD_NUMBER: _ClassVar[int]
     VALIDATE_SETTINGS_FIELD_NUMBER: _ClassVar[int]
     ONCE_FIELD_NUMBER: _ClassVar[int]
-    ask: _worker_pb2.Ask
+    call: _worker_pb2.PolicyCall
     validate_settings: _worker_pb2.ValidateSettingsRequest
     once: bool
-    def __init__(self, ask: _Optional[_Union[_worker_pb2.Ask, _Mapping]] = ..., validate_settings: _Optional[_Union[_worker_pb2.ValidateSettingsRequest, _Mapping]] = ..., once: _Optional[bool] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_worker_pb2.PolicyCall, _Mapping]] = ..., validate_settings: _Optional[_Union[_worker_pb2.ValidateSettingsRequest, _Mapping]] = ..., once: _Optional[bool] = ...) -> None: ...
 
 class Replies(_message.Message):
     __slots__ = ("replies", "at")

@@ -103,10 +103,10 @@ class SettingsError(_message.Message):
     def __init__(self, pointer: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class ReviewRequest(_message.Message):
-    __slots__ = ("ask",)
-    ASK_FIELD_NUMBER: _ClassVar[int]
-    ask: Ask
-    def __init__(self, ask: _Optional[_Union[Ask, _Mapping]] = ...) -> None: ...
+    __slots__ = ("call",)
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    call: PolicyCall
+    def __init__(self, call: _Optional[_Union[PolicyCall, _Mapping]] = ...) -> None: ...
 
 class ReviewResponse(_message.Message):
     __slots__ = ("outcome",)
@@ -114,7 +114,7 @@ class ReviewResponse(_message.Message):
     outcome: Outcome
     def __init__(self, outcome: _Optional[_Union[Outcome, _Mapping]] = ...) -> None: ...
 
-class Ask(_message.Message):
+class PolicyCall(_message.Message):
     __slots__ = ("policy", "phase", "settings", "document", "document_index", "uid", "traceparent", "timeout")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -229,14 +229,14 @@ class CacheHint(_message.Message):
 class ReviewStreamRequest(_message.Message):
     __slots__ = ("documents", "items")
     class RequestItem(_message.Message):
-        __slots__ = ("id", "ask", "cancel")
+        __slots__ = ("id", "call", "cancel")
         ID_FIELD_NUMBER: _ClassVar[int]
-        ASK_FIELD_NUMBER: _ClassVar[int]
+        CALL_FIELD_NUMBER: _ClassVar[int]
         CANCEL_FIELD_NUMBER: _ClassVar[int]
         id: int
-        ask: Ask
+        call: PolicyCall
         cancel: ReviewStreamRequest.Cancel
-        def __init__(self, id: _Optional[int] = ..., ask: _Optional[_Union[Ask, _Mapping]] = ..., cancel: _Optional[_Union[ReviewStreamRequest.Cancel, _Mapping]] = ...) -> None: ...
+        def __init__(self, id: _Optional[int] = ..., call: _Optional[_Union[PolicyCall, _Mapping]] = ..., cancel: _Optional[_Union[ReviewStreamRequest.Cancel, _Mapping]] = ...) -> None: ...
     class Cancel(_message.Message):
         __slots__ = ()
         def __init__(self) -> None: ...

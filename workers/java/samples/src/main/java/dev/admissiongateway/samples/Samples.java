@@ -6,7 +6,7 @@ import dev.admissiongateway.worker.Worker;
  * Policies worth having, each in a class of its own, and the worker that serves them.
  *
  * <p>All of them are pure functions of their documents, claim what they read, and are idempotent:
- * asked again about an object that they have changed, they change nothing. Those which look into
+ * called again about an object that they have changed, they change nothing. Those which look into
  * containers leave alone what an UPDATE did not bring: most of a Pod is immutable, and nobody who
  * sets an annotation on a Deployment expects a rollout.
  */

@@ -46,7 +46,7 @@ public record Allow(
      * The same with an audit annotation.
      *
      * @param key 1 to 63 letters, digits, {@code -}, {@code _}, {@code .}
-     * @param value the same whenever the same document is asked again
+     * @param value the same whenever the same document is called again
      */
     public Allow withAuditAnnotation(String key, String value) {
         return new Allow(change, warnings, Values.joined(auditAnnotations, key, value), cache);

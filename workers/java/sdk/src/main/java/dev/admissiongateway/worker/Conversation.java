@@ -1,6 +1,6 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.Outcome;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest.RequestItem;
@@ -21,18 +21,18 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * One {@code ReviewStream}: many asks over one connection, each answered as soon as it is known.
+ * One {@code ReviewStream}: many calls over one connection, each answered as soon as it is known.
  *
  * <p>The rules:
  *
  * <ul>
- *   <li>An id is open from its ask until its outcome is written. Each open id gets exactly one
+ *   <li>An id is open from its call until its outcome is written. Each open id gets exactly one
  *       outcome, in any order: a verdict, or a failure when its time is over, its document is not
  *       there, or the worker is full. A cancelled one gets none.
  *   <li>An id that comes again while it is open is two questions with one name: the first is
  *       dropped and a failure is the answer to both, since a verdict could be taken for the
  *       other's.
- *   <li>Asks are worked on in the policies' threads, and so an outcome waits for no other one.
+ *   <li>Calls are worked on in the policies' threads, and so an outcome waits for no other one.
  *       Everything that is known when the stream is written travels in one message, up to a size;
  *       it is written when nothing is open any more, or a moment later ({@link Moment}).
  *   <li>A gateway that does not read its answers is not read either: what is not written is
@@ -52,7 +52,7 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     private final Context context = Context.current();
     private final Runnable stop = this::leave;
 
-    private final Map<Long, OpenAsk> open = new HashMap<>();
+    private final Map<Long, OpenCall> open = new HashMap<>();
     private final Outbox outbox;
     private final Moment moment;
     private boolean halfClosed;
@@ -63,8 +63,8 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     private boolean taking;
     private long latest = System.nanoTime();
 
-    /** An open ask. It holds one place in flight until its work has ended. */
-    private record OpenAsk(long id, Ask ask, Context.CancellableContext context) {}
+    /** An open call. It holds one place in flight until its work has ended. */
+    private record OpenCall(long id, PolicyCall call, Context.CancellableContext context) {}
 
     Conversation(
             Service service,
@@ -98,11 +98,11 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         List<ByteString> documents = received.message().getDocumentsList();
         for (RequestItem item : received.message().getItemsList()) {
             switch (item.getItemCase()) {
-                case ASK -> take(item.getId(), item.getAsk(), documents, arrived);
+                case CALL -> take(item.getId(), item.getCall(), documents, arrived);
                 case CANCEL -> drop(item.getId());
                 default -> // of a newer contract: "fields unknown to the receiver are ignored"
                         Log.debug(
-                                "an item without ask or cancel was ignored (id "
+                                "an item without call or cancel was ignored (id "
                                         + item.getId()
                                         + ")");
             }
@@ -117,23 +117,23 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         schedule();
     }
 
-    private void take(long id, Ask ask, List<ByteString> documents, long arrived) {
+    private void take(long id, PolicyCall policyCall, List<ByteString> documents, long arrived) {
         if (isOpen(id)) {
             drop(id);
             answer(
                     id,
-                    "the stream has an open ask with id "
+                    "the stream has an open call with id "
                             + Long.toUnsignedString(id)
                             + " already: ids must be unique");
             return;
         }
         ByteString document = null;
-        if (ask.hasDocument()) {
-            document = ask.getDocument();
-        } else if (ask.hasDocumentIndex()) {
+        if (policyCall.hasDocument()) {
+            document = policyCall.getDocument();
+        } else if (policyCall.hasDocumentIndex()) {
             // The contract's is unsigned: beyond 2^31 it is negative here.
-            if (Integer.compareUnsigned(ask.getDocumentIndex(), documents.size()) >= 0) {
-                String index = Integer.toUnsignedString(ask.getDocumentIndex());
+            if (Integer.compareUnsigned(policyCall.getDocumentIndex(), documents.size()) >= 0) {
+                String index = Integer.toUnsignedString(policyCall.getDocumentIndex());
                 answer(
                         id,
                         "document_index is "
@@ -143,13 +143,13 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
                                 + " documents");
                 return;
             }
-            document = documents.get(ask.getDocumentIndex());
+            document = documents.get(policyCall.getDocumentIndex());
         }
         if (!service.inFlight().enter()) {
             answer(id, service.inFlight().refusal());
             return;
         }
-        OpenAsk opened = new OpenAsk(id, ask, contextOf(ask, arrived));
+        OpenCall opened = new OpenCall(id, policyCall, contextOf(policyCall, arrived));
         synchronized (this) {
             if (ended) {
                 service.inFlight().leave();
@@ -159,16 +159,16 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         }
         opened.context()
                 .addListener(gone -> expire(opened, gone.cancellationCause()), Runnable::run);
-        Judging.Question question = new Judging.Question(ask, document, ask.getTraceparent());
+        Judging.Question question = new Judging.Question(policyCall, document, policyCall.getTraceparent());
         service.judging().begin(question, opened.context(), outcome -> end(opened, outcome));
     }
 
     /** "How long the gateway waits for this outcome, counted from the message's arrival." */
-    private Context.CancellableContext contextOf(Ask ask, long arrived) {
-        if (!ask.hasTimeout()) {
+    private Context.CancellableContext contextOf(PolicyCall policyCall, long arrived) {
+        if (!policyCall.hasTimeout()) {
             return context.withCancellation();
         }
-        long nanos = Timeouts.nanos(ask.getTimeout()) - (System.nanoTime() - arrived);
+        long nanos = Timeouts.nanos(policyCall.getTimeout()) - (System.nanoTime() - arrived);
         return context.withDeadline(Deadline.after(nanos, TimeUnit.NANOSECONDS), service.clock());
     }
 
@@ -186,59 +186,59 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
 
     // ---------------------------------------------------------------------------------------- work
 
-    private void end(OpenAsk ask, Outcome outcome) {
+    private void end(OpenCall policyCall, Outcome outcome) {
         service.inFlight().leave();
-        Throwable cause = ask.context().cancellationCause();
+        Throwable cause = policyCall.context().cancellationCause();
         synchronized (this) {
-            if (!close(ask)) {
+            if (!close(policyCall)) {
                 return;
             }
             if (outcome != null) {
-                outbox.put(ask.id(), outcome);
+                outbox.put(policyCall.id(), outcome);
             } else if (cause instanceof TimeoutException) {
-                outbox.put(ask.id(), timedOut(ask.ask()));
+                outbox.put(policyCall.id(), timedOut(policyCall.call()));
             } else {
-                String message = "policy " + ask.ask().getPolicy() + " was cancelled";
-                outbox.put(ask.id(), Outcomes.failure(message, versionOf(ask.ask())));
+                String message = "policy " + policyCall.call().getPolicy() + " was cancelled";
+                outbox.put(policyCall.id(), Outcomes.failure(message, versionOf(policyCall.call())));
             }
         }
-        ask.context().cancel(null);
+        policyCall.context().cancel(null);
         schedule();
     }
 
-    /** The ask's time is over: that is its outcome, whenever the work ends. */
-    private void expire(OpenAsk ask, Throwable cause) {
+    /** The call's time is over: that is its outcome, whenever the work ends. */
+    private void expire(OpenCall policyCall, Throwable cause) {
         if (cause instanceof TimeoutException) {
             synchronized (this) {
-                if (!close(ask)) {
+                if (!close(policyCall)) {
                     return;
                 }
-                outbox.put(ask.id(), timedOut(ask.ask()));
+                outbox.put(policyCall.id(), timedOut(policyCall.call()));
             }
             schedule();
         }
     }
 
-    /** The ask is open no longer; false: it was not. */
-    private boolean close(OpenAsk ask) {
-        boolean removed = open.remove(ask.id(), ask);
+    /** The call is open no longer; false: it was not. */
+    private boolean close(OpenCall policyCall) {
+        boolean removed = open.remove(policyCall.id(), policyCall);
         moment.open(open.size());
         return removed;
     }
 
-    private Outcome timedOut(Ask ask) {
-        String seconds = Timeouts.seconds(ask.getTimeout());
+    private Outcome timedOut(PolicyCall policyCall) {
+        String seconds = Timeouts.seconds(policyCall.getTimeout());
         String message =
                 "policy "
-                        + ask.getPolicy()
-                        + ": no answer within the ask's timeout of "
+                        + policyCall.getPolicy()
+                        + ": no answer within the call's timeout of "
                         + seconds
                         + " s";
-        return Outcomes.failure(message, versionOf(ask));
+        return Outcomes.failure(message, versionOf(policyCall));
     }
 
-    private String versionOf(Ask ask) {
-        Policy policy = service.judging().policies().get(ask.getPolicy());
+    private String versionOf(PolicyCall policyCall) {
+        Policy policy = service.judging().policies().get(policyCall.getPolicy());
         return policy == null
                 ? service.description().getVersion()
                 : service.judging().versionOf(policy);
@@ -246,7 +246,7 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
 
     /** Nobody waits for this id any more. An unknown id is ignored. */
     private void drop(long id) {
-        OpenAsk dropped;
+        OpenCall dropped;
         synchronized (this) {
             outbox.remove(id);
             dropped = open.remove(id);
@@ -386,13 +386,13 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     }
 
     private void dropAll() {
-        List<OpenAsk> all;
+        List<OpenCall> all;
         synchronized (this) {
             all = List.copyOf(open.values());
             open.clear();
             outbox.clear();
             moment.end();
         }
-        all.forEach(ask -> ask.context().cancel(null));
+        all.forEach(policyCall -> policyCall.context().cancel(null));
     }
 }

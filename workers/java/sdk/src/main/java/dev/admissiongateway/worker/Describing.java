@@ -11,7 +11,7 @@ import java.util.Collection;
 import java.util.Map;
 
 /**
- * What a worker says before it is asked: which policies it holds, and whether settings can be used.
+ * What a worker says before it is called: which policies it holds, and whether settings can be used.
  */
 final class Describing {
     private Describing() {}
@@ -32,16 +32,16 @@ final class Describing {
      * What {@code ValidateSettings} says about settings: all that is wrong, or what to warn about.
      */
     static ValidateSettingsResponse findings(
-            Map<String, Policy> policies, ValidateSettingsRequest asked) {
+            Map<String, Policy> policies, ValidateSettingsRequest called) {
         ValidateSettingsResponse.Builder answer = ValidateSettingsResponse.newBuilder();
-        Policy policy = policies.get(asked.getPolicy());
+        Policy policy = policies.get(called.getPolicy());
         if (policy == null) {
-            String message = "the worker holds no policy " + Json.quoted(asked.getPolicy());
+            String message = "the worker holds no policy " + Json.quoted(called.getPolicy());
             answer.addErrorsBuilder().setMessage(message);
             return answer.build();
         }
         try {
-            answer.addAllWarnings(policy.settings().read(asked.getSettings()).warnings());
+            answer.addAllWarnings(policy.settings().read(called.getSettings()).warnings());
         } catch (InvalidSettingsException invalid) {
             for (SettingsError error : invalid.errors()) {
                 answer.addErrorsBuilder().setPointer(error.pointer()).setMessage(error.message());

@@ -30,15 +30,15 @@ final class Health {
     }
 
     ServerServiceDefinition definition() {
-        HealthCheckRequest asked = HealthCheckRequest.getDefaultInstance();
+        HealthCheckRequest called = HealthCheckRequest.getDefaultInstance();
         HealthCheckResponse told = HealthCheckResponse.getDefaultInstance();
         return ServerServiceDefinition.builder(SERVICE)
                 .addMethod(
-                        Methods.method(SERVICE, "Check", MethodType.UNARY, asked, told),
+                        Methods.method(SERVICE, "Check", MethodType.UNARY, called, told),
                         new UnaryCalls<>(
                                 traffic, (request, headers, reply) -> check(request, reply)))
                 .addMethod(
-                        Methods.method(SERVICE, "Watch", MethodType.SERVER_STREAMING, asked, told),
+                        Methods.method(SERVICE, "Watch", MethodType.SERVER_STREAMING, called, told),
                         this::watch)
                 .build();
     }

@@ -2,7 +2,7 @@ package dev.admissiongateway.worker;
 
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Counts the asks that are being worked on, and says whether one more may be taken. */
+/** Counts the calls that are being worked on, and says whether one more may be taken. */
 final class InFlight {
     private final int limit;
     private final AtomicInteger count = new AtomicInteger();
@@ -11,7 +11,7 @@ final class InFlight {
         this.limit = limit;
     }
 
-    /** Takes one ask. False: there is no room, and nothing was taken. */
+    /** Takes one call. False: there is no room, and nothing was taken. */
     boolean enter() {
         if (count.incrementAndGet() > limit) {
             count.decrementAndGet();
@@ -20,7 +20,7 @@ final class InFlight {
         return true;
     }
 
-    /** One ask is worked off. */
+    /** One call is worked off. */
     void leave() {
         count.decrementAndGet();
     }
@@ -33,7 +33,7 @@ final class InFlight {
     String refusal() {
         return "the worker has its limit of "
                 + limit
-                + " asks in flight: run more replicas, or raise --in-flight"
+                + " calls in flight: run more replicas, or raise --in-flight"
                 + " (ADMISSION_WORKER_IN_FLIGHT)";
     }
 }

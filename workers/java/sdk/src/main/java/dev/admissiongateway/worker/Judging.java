@@ -1,6 +1,6 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.FailureReason;
 import admission.worker.v1.WorkerOuterClass.Outcome;
 import admission.worker.v1.WorkerOuterClass.Phase;
@@ -16,8 +16,8 @@ import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 
 /**
- * One ask to one outcome: the path that {@code Review} and {@code ReviewStream} share. Holds the
- * policies and all that is kept between asks; one for each served worker.
+ * One call to one outcome: the path that {@code Review} and {@code ReviewStream} share. Holds the
+ * policies and all that is kept between calls; one for each served worker.
  *
  * <p>Whatever happens here is an outcome. An error is not a verdict: a policy that throws, returns
  * something absurd, cannot read its document or its settings has failed, and the operator's
@@ -64,23 +64,23 @@ final class Judging {
     }
 
     /**
-     * An ask, as it came.
+     * A call, as it came.
      *
-     * @param ask the question; its document and its timeout are the caller's affair
-     * @param document the document's JSON text; null: the ask has none
+     * @param call the question; its document and its timeout are the caller's affair
+     * @param document the document's JSON text; null: the call has none
      * @param traceparent of the caller's span; empty: not traced
      */
-    record Question(Ask ask, ByteString document, String traceparent) {}
+    record Question(PolicyCall call, ByteString document, String traceparent) {}
 
     /**
-     * Takes an ask.
+     * Takes a call.
      *
      * @param context is cancelled when nobody waits for the outcome any more, which stops the work
      * @param ended is called once, when the work has ended, in whatever thread: with the outcome,
      *     or with null if the work was cancelled before it had one. Nothing is thrown
      */
     void begin(Question question, Context.CancellableContext context, Consumer<Outcome> ended) {
-        Policy policy = policies.get(question.ask().getPolicy());
+        Policy policy = policies.get(question.call().getPolicy());
         Outcome refusal = refusal(policy, question);
         if (refusal != null) {
             ended.accept(refusal);
@@ -99,9 +99,9 @@ final class Judging {
         return tracing;
     }
 
-    /** What an ask's settings say; converted once. */
-    Object settingsOf(Policy policy, Ask ask) throws InvalidSettingsException {
-        return settings.read(policy.name(), policy.settings(), ask.getSettings());
+    /** What a call's settings say; converted once. */
+    Object settingsOf(Policy policy, PolicyCall call) throws InvalidSettingsException {
+        return settings.read(policy.name(), policy.settings(), call.getSettings());
     }
 
     /** The version that a policy's outcomes carry: its own, else the worker's. */
@@ -129,7 +129,7 @@ final class Judging {
     }
 
     private Outcome refusal(Policy policy, Question question) {
-        Ask ask = question.ask();
+        PolicyCall call = question.call();
         if (policy == null) {
             String held =
                     policies.isEmpty()
@@ -139,26 +139,26 @@ final class Judging {
                     "worker "
                             + worker
                             + " holds no policy "
-                            + Json.quoted(ask.getPolicy())
+                            + Json.quoted(call.getPolicy())
                             + "; it holds: "
                             + held,
                     FailureReason.FAILURE_REASON_UNKNOWN_POLICY,
                     version);
         }
-        if (ask.getPhase() != Describing.phaseOf(policy)) {
+        if (call.getPhase() != Describing.phaseOf(policy)) {
             return Outcomes.failure(
                     "policy "
                             + policy.name()
                             + " is for "
                             + nameOf(Describing.phaseOf(policy))
-                            + " and was asked in "
-                            + nameOf(ask.getPhase()),
+                            + " and was called in "
+                            + nameOf(call.getPhase()),
                     FailureReason.FAILURE_REASON_UNKNOWN_POLICY,
                     versionOf(policy));
         }
         if (question.document() == null) {
             return Outcomes.failure(
-                    "policy " + policy.name() + " was asked without a document", versionOf(policy));
+                    "policy " + policy.name() + " was called without a document", versionOf(policy));
         }
         return null;
     }

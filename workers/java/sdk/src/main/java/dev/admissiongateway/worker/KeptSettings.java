@@ -10,7 +10,7 @@ import java.util.Map;
  * The settings that were converted last, by policy and text, bounded in number and in the size of
  * their text.
  *
- * <p>Equal settings are equal bytes, so each text is converted once, whoever asks at the same time.
+ * <p>Equal settings are equal bytes, so each text is converted once, whoever calls at the same time.
  * What does not convert is not kept: it is not worth a place, and says so again each time.
  */
 final class KeptSettings {

@@ -7,7 +7,7 @@ import java.time.Duration;
  * a flag of the worker's command or by its environment variable, or in code where a worker is
  * served by hand.
  *
- * @param inFlight asks taken and not yet worked off, over all connections; more are refused
+ * @param inFlight calls taken and not yet worked off, over all connections; more are refused
  * @param messageBytes the largest gRPC message, received or sent
  * @param batchBytes up to which size outcomes are gathered into one message of the stream
  * @param threads blocking policies that run at the same time
@@ -26,7 +26,7 @@ public record Limits(
     private static final int MIB = 1024 * 1024;
 
     /**
-     * 16 gateways with 256 asks each. An ask is a few KB besides its document, so 4,096 of them are
+     * 16 gateways with 256 calls each. A call is a few KB besides its document, so 4,096 of them are
      * some 20 MB.
      */
     private static final int IN_FLIGHT = 4096;
@@ -47,7 +47,7 @@ public record Limits(
     private static final int BATCH_BYTES = 4 * MIB;
 
     /**
-     * They wait more than they compute: 32 of them, waiting 50 ms each, answer 640 asks a second.
+     * They wait more than they compute: 32 of them, waiting 50 ms each, answer 640 calls a second.
      */
     private static final int THREADS = 32;
 
@@ -93,7 +93,7 @@ public record Limits(
                 GRACE_PERIOD);
     }
 
-    /** The same with another number of asks at the same time. */
+    /** The same with another number of calls at the same time. */
     public Limits withInFlight(int other) {
         return new Limits(
                 other,

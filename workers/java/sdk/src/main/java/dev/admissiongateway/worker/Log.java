@@ -13,7 +13,7 @@ final class Log {
 
     private Log() {}
 
-    /** Which ask a line is about; the record's first parameter. */
+    /** Which call a line is about; the record's first parameter. */
     record About(String policy, String uid) {}
 
     static void debug(String message) {

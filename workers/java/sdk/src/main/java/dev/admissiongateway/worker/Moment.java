@@ -10,14 +10,14 @@ import java.util.concurrent.TimeUnit;
  *
  * <p>It ends when nothing is open any more, or when it is over. Where a moment brought nothing, what
  * is open waits for something else than a processor, and nobody waits for it again: one slow policy
- * must not delay whatever is asked beside it. Which ones are slow is not kept, but how many.
+ * must not delay whatever is called beside it. Which ones are slow is not kept, but how many.
  *
  * <p>Guarded by its stream's lock.
  */
 final class Moment {
     /**
      * A message costs some 200 µs here and 100 µs in the gateway, which it shares among all that is
-     * in it; whoever is asked over a network does not see a tenth of a millisecond.
+     * in it; whoever is called over a network does not see a tenth of a millisecond.
      */
     private static final long NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 

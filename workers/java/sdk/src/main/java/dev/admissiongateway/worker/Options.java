@@ -43,7 +43,7 @@ record Options(
         LOG_FORMAT("text", "text or json"),
         LOG_LEVEL("info", "debug, info, warning or error"),
         IN_FLIGHT(
-                Limits.defaults().inFlight(), "asks worked on at the same time; more are refused"),
+                Limits.defaults().inFlight(), "calls worked on at the same time; more are refused"),
         MESSAGE_BYTES(
                 Limits.defaults().messageBytes(), "the largest gRPC message, received or sent"),
         THREADS(Limits.defaults().threads(), "blocking policies that run at the same time"),

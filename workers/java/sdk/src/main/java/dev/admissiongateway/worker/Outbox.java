@@ -51,7 +51,7 @@ final class Outbox {
     }
 
     /**
-     * As many as there may be asks in flight, or as much as the largest message: whoever sends more
+     * As many as there may be calls in flight, or as much as the largest message: whoever sends more
      * must read first.
      */
     boolean isFull() {

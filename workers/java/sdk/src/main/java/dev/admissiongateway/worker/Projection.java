@@ -36,7 +36,7 @@ final class Projection {
      * What "everything" does not hold: nobody is sent the one, and the other is no member of the
      * request itself.
      */
-    private static final Set<String> NEVER_ASKED = Set.of("uid", "namespaceObject");
+    private static final Set<String> NEVER_CALLED = Set.of("uid", "namespaceObject");
 
     private Projection() {}
 
@@ -48,7 +48,7 @@ final class Projection {
      */
     static ObjectNode document(ObjectNode request, Claim inputs) {
         if (inputs == null || inputs.isEverything()) {
-            return request.deepCopy().without(NEVER_ASKED);
+            return request.deepCopy().without(NEVER_CALLED);
         }
         List<List<String>> paths = new ArrayList<>();
         ALWAYS.forEach(name -> paths.add(List.of(name)));

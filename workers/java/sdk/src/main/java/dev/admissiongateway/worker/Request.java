@@ -92,19 +92,19 @@ public final class Request {
     }
 
     /**
-     * The kind in the version in which the client asked (differs from {@code kind} under
+     * The kind in the version in which the client called (differs from {@code kind} under
      * matchPolicy Equivalent).
      */
     public GroupVersionKind requestKind() {
         return groupVersionKind("requestKind");
     }
 
-    /** The resource in the version in which the client asked. */
+    /** The resource in the version in which the client called. */
     public GroupVersionResource requestResource() {
         return groupVersionResource("requestResource");
     }
 
-    /** The subresource as the client asked. */
+    /** The subresource as the client called. */
     public String requestSubResource() {
         return text(document, "requestSubResource", "requestSubResource");
     }
@@ -127,7 +127,7 @@ public final class Request {
         return text(document, "namespace", "namespace");
     }
 
-    /** Who asks. */
+    /** Who calls. */
     public UserInfo userInfo() {
         return typed("userInfo", UserInfo.class);
     }

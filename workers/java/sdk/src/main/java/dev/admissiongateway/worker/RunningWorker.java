@@ -119,7 +119,7 @@ public final class RunningWorker implements AutoCloseable {
         threads.shutdown();
     }
 
-    /** How many asks are being worked on. */
+    /** How many calls are being worked on. */
     int inFlight() {
         return inFlight.count();
     }

@@ -1,6 +1,6 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.DescribeRequest;
 import admission.worker.v1.WorkerOuterClass.DescribeResponse;
 import admission.worker.v1.WorkerOuterClass.ReviewRequest;
@@ -24,13 +24,13 @@ import java.util.concurrent.ScheduledExecutorService;
 /**
  * The contract's four calls, for one worker.
  *
- * <p>A message that cannot be read is INVALID_ARGUMENT, too many asks are RESOURCE_EXHAUSTED;
+ * <p>A message that cannot be read is INVALID_ARGUMENT, too many calls are RESOURCE_EXHAUSTED;
  * everything else is an answer. A gRPC status is a failure of the call and never a verdict.
  *
  * @param description what Describe answers
- * @param judging answers asks
- * @param limits of asks in flight and of batches
- * @param inFlight places for asks, shared by all calls
+ * @param judging answers calls
+ * @param limits of calls in flight and of batches
+ * @param inFlight places for calls, shared by all calls
  * @param stopping that the worker is told to stop
  * @param traffic is told of every call
  * @param executor where streams are written
@@ -87,7 +87,7 @@ record Service(
     }
 
     /**
-     * Exactly one ask. gRPC cancels the context when the deadline is over or nobody waits any more.
+     * Exactly one call. gRPC cancels the context when the deadline is over or nobody waits any more.
      */
     private void review(
             ReviewRequest request, Metadata headers, UnaryCalls.Reply<ReviewResponse> reply) {
@@ -95,13 +95,13 @@ record Service(
             reply.refuse(Status.RESOURCE_EXHAUSTED.withDescription(inFlight.refusal()));
             return;
         }
-        Ask ask = request.getAsk();
+        PolicyCall policyCall = request.getCall();
         // "document_index and timeout are not used here."
-        ByteString document = ask.hasDocument() ? ask.getDocument() : null;
+        ByteString document = policyCall.hasDocument() ? policyCall.getDocument() : null;
         String traceparent = headers.containsKey(TRACEPARENT) ? headers.get(TRACEPARENT) : "";
         Context.CancellableContext context = Context.current().withCancellation();
         judging.begin(
-                new Judging.Question(ask, document, traceparent),
+                new Judging.Question(policyCall, document, traceparent),
                 context,
                 outcome -> {
                     inFlight.leave();

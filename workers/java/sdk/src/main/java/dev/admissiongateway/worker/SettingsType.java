@@ -21,7 +21,7 @@ import java.util.stream.Collectors;
  * before anything is judged.
  *
  * <p>Settings are one JSON object, never empty: no settings are {@code {}}. The same conversion
- * runs in {@code ValidateSettings} (when the configuration is loaded) and before the first ask.
+ * runs in {@code ValidateSettings} (when the configuration is loaded) and before the first call.
  *
  * @param type a record, or another type that Jackson reads from an object
  * @param check the author's own check, for what a type cannot say; null: there is none

@@ -16,7 +16,7 @@ import java.util.function.Supplier;
 /**
  * All threads of one served worker, none of which keeps the process alive. Calls are read and
  * written in other threads than policies run in, so that a policy which computes for long holds up
- * no stream and no health check. Queues have no bound of their own: they hold asks, which are
+ * no stream and no health check. Queues have no bound of their own: they hold calls, which are
  * bounded ({@link Limits#inFlight}).
  */
 final class Threads {

@@ -21,7 +21,7 @@ interface Tracing {
     }
 
     /**
-     * Begins the span of one ask.
+     * Begins the span of one call.
      *
      * @param policy its name
      * @param attributes that are known from the beginning

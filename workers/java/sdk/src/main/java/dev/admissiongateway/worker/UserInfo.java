@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * An authentication.k8s.io/v1 UserInfo: who asks. A field that is empty, or was not granted, is
+ * An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is
  * null.
  *
  * @param username such as {@code system:serviceaccount:kube-system:deployment-controller}

@@ -1,6 +1,6 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.FailureReason;
 import admission.worker.v1.WorkerOuterClass.Outcome;
 
@@ -16,7 +16,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
 
 /**
- * One ask that is worked on: its policy's function, from the thread that it waits for to its
+ * One call that is worked on: its policy's function, from the thread that it waits for to its
  * outcome.
  *
  * <p>When nobody waits for the outcome any more (the context is cancelled), a function that has not
@@ -62,7 +62,7 @@ final class Work implements Runnable {
         try {
             threads.execute(this);
         } catch (RejectedExecutionException stopped) {
-            end(failure(" was not asked: the worker is stopping"));
+            end(failure(" was not called: the worker is stopping"));
         }
     }
 
@@ -108,10 +108,10 @@ final class Work implements Runnable {
     }
 
     private void judge() {
-        Ask ask = question.ask();
+        PolicyCall call = question.call();
         try {
-            Object settings = judging.settingsOf(policy, ask);
-            Request request = new Request(question.document(), ask.getUid(), context);
+            Object settings = judging.settingsOf(policy, call);
+            Request request = new Request(question.document(), call.getUid(), context);
             span = judging.tracing().start(policy.name(), attributes(), question.traceparent());
             span.during(() -> put(request, settings));
         } catch (InvalidSettingsException error) {
@@ -212,7 +212,7 @@ final class Work implements Runnable {
     }
 
     private String uid() {
-        return question.ask().getUid();
+        return question.call().getUid();
     }
 
     private Map<String, String> attributes() {

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.google.protobuf.ByteString;
@@ -34,7 +34,7 @@ class CommandTest {
         return Options.read(arguments, environment);
     }
 
-    private static Ask waits(int milliseconds) {
+    private static PolicyCall waits(int milliseconds) {
         String document = "{\"name\":\"" + milliseconds + "\"}";
         return Wire.validating("wait").setDocument(ByteString.copyFromUtf8(document)).build();
     }
@@ -136,8 +136,8 @@ class CommandTest {
             started.address();
             try (Wire wire = Wire.to(address)) {
                 StreamClient stream = wire.stream();
-                stream.ask(1, waits(300).toBuilder()).ask(2, waits(600_000).toBuilder());
-                wire.stream().ask(1, Wire.validating("quick")).only(1);
+                stream.call(1, waits(300).toBuilder()).call(2, waits(600_000).toBuilder());
+                wire.stream().call(1, Wire.validating("quick")).only(1);
                 started.signal();
                 started.line("stopping");
                 assertEquals("waited", stream.only(1).getDeny().getMessage());
@@ -154,8 +154,8 @@ class CommandTest {
                 new Started(NOTHING, "--listen", "127.0.0.1:0", "--grace-period", "0.2")) {
             try (Wire wire = Wire.to(started.address())) {
                 wire.stream()
-                        .ask(1, waits(600_000).toBuilder())
-                        .ask(2, Wire.validating("quick"))
+                        .call(1, waits(600_000).toBuilder())
+                        .call(2, Wire.validating("quick"))
                         .only(2);
                 started.signal();
                 assertEquals(0, started.exitCode());

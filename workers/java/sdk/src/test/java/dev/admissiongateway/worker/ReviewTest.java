@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.FailureReason;
 import admission.worker.v1.WorkerOuterClass.Outcome;
 import admission.worker.v1.WorkerOuterClass.Phase;
@@ -249,13 +249,13 @@ class ReviewTest {
     @Test
     @DisplayName("A policy that is not held, or not for the phase, is an unknown policy.")
     void unknown() {
-        for (Ask.Builder ask :
+        for (PolicyCall.Builder policyCall :
                 List.of(
                         Wire.validating("unheard-of"),
                         Wire.mutating("deny"),
-                        Wire.ask("deny", Phase.PHASE_UNSPECIFIED),
+                        Wire.call("deny", Phase.PHASE_UNSPECIFIED),
                         Wire.validating("deny").setPhaseValue(99))) {
-            Outcome outcome = wire.review(ask.build());
+            Outcome outcome = wire.review(policyCall.build());
             assertEquals(
                     FailureReason.FAILURE_REASON_UNKNOWN_POLICY, outcome.getFailure().getReason());
         }
@@ -265,9 +265,9 @@ class ReviewTest {
     @DisplayName("Settings that cannot be used are invalid settings.")
     @ValueSource(strings = {"", "[]", "{\"text\":1}", "{\"other\":1}", "{"})
     void invalidSettings(String settings) {
-        Ask ask =
+        PolicyCall policyCall =
                 Wire.validating("settings").setSettings(ByteString.copyFromUtf8(settings)).build();
-        Outcome outcome = wire.review(ask);
+        Outcome outcome = wire.review(policyCall);
         assertEquals(
                 FailureReason.FAILURE_REASON_INVALID_SETTINGS, outcome.getFailure().getReason());
         assertFalse(wire.validate("settings", settings).getErrorsList().isEmpty());
@@ -295,14 +295,14 @@ class ReviewTest {
     }
 
     @Test
-    @DisplayName("An ask without a document is a failure, and so is an index on Review.")
+    @DisplayName("A call without a document is a failure, and so is an index on Review.")
     void noDocument() {
-        for (Ask.Builder ask :
+        for (PolicyCall.Builder policyCall :
                 List.of(
                         Wire.validating("deny").clearDocument(),
                         Wire.validating("deny").setDocumentIndex(0))) {
             assertTrue(
-                    wire.review(ask.build())
+                    wire.review(policyCall.build())
                             .getFailure()
                             .getMessage()
                             .contains("without a document"));
@@ -320,13 +320,13 @@ class ReviewTest {
 
     private void assertStoppedByDeadline(String policy, CompletableFuture<Void> stopped)
             throws Exception {
-        Ask ask = Wire.validating(policy).build();
+        PolicyCall policyCall = Wire.validating(policy).build();
         // A cold or busy machine may not even begin in its time: then it gets more.
         for (long time = 200; !stopped.isDone() && time < Wire.PATIENCE * 1000; time *= 2) {
             CallOptions options =
                     CallOptions.DEFAULT.withDeadlineAfter(time, TimeUnit.MILLISECONDS);
             Status status =
-                    assertThrows(StatusRuntimeException.class, () -> wire.review(ask, options))
+                    assertThrows(StatusRuntimeException.class, () -> wire.review(policyCall, options))
                             .getStatus();
             assertEquals(Status.Code.DEADLINE_EXCEEDED, status.getCode());
         }
@@ -335,7 +335,7 @@ class ReviewTest {
 
     @Test
     @DisplayName(
-            "More asks than there are places for are refused, and the place of one that ended is"
+            "More calls than there are places for are refused, and the place of one that ended is"
                 + " free.")
     void inFlight() throws Exception {
         CountDownLatch begun = new CountDownLatch(1);
@@ -356,14 +356,14 @@ class ReviewTest {
                     CompletableFuture.supplyAsync(
                             () -> full.review(Wire.validating("wait").build()));
             assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
-            Ask ask = Wire.validating("quick").build();
+            PolicyCall policyCall = Wire.validating("quick").build();
             Status status =
-                    assertThrows(StatusRuntimeException.class, () -> full.review(ask)).getStatus();
+                    assertThrows(StatusRuntimeException.class, () -> full.review(policyCall)).getStatus();
             assertEquals(Status.Code.RESOURCE_EXHAUSTED, status.getCode());
             assertTrue(status.getDescription().contains("--in-flight"), status.getDescription());
             end.countDown();
             assertTrue(first.get(Wire.PATIENCE, TimeUnit.SECONDS).hasAllow());
-            assertTrue(full.review(ask).hasAllow());
+            assertTrue(full.review(policyCall).hasAllow());
         }
     }
 
@@ -415,12 +415,12 @@ class ReviewTest {
                                 Policy.validating("trace")
                                         .judge(request -> Answer.deny(Tracing.current())));
         try (Wire over = Wire.serve(traced)) {
-            Ask ask = Wire.validating("trace").build();
-            assertEquals(traceparent, over.review(ask, traceparent).getDeny().getMessage());
-            assertEquals("", over.review(ask).getDeny().getMessage());
-            assertEquals("", over.review(ask, "nonsense").getDeny().getMessage());
+            PolicyCall policyCall = Wire.validating("trace").build();
+            assertEquals(traceparent, over.review(policyCall, traceparent).getDeny().getMessage());
+            assertEquals("", over.review(policyCall).getDeny().getMessage());
+            assertEquals("", over.review(policyCall, "nonsense").getDeny().getMessage());
             StreamClient stream =
-                    over.stream().ask(1, Wire.validating("trace").setTraceparent(traceparent));
+                    over.stream().call(1, Wire.validating("trace").setTraceparent(traceparent));
             assertEquals(traceparent, stream.only(1).getDeny().getMessage());
             stream.breakOff();
         }

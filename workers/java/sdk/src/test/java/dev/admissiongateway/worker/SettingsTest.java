@@ -210,7 +210,7 @@ class SettingsTest {
     }
 
     @Test
-    @DisplayName("Equal settings are converted once, and shared, whoever asks at the same time.")
+    @DisplayName("Equal settings are converted once, and shared, whoever calls at the same time.")
     void once() throws Exception {
         AtomicInteger conversions = new AtomicInteger();
         CountDownLatch all = new CountDownLatch(8);

@@ -38,7 +38,7 @@ class SlowChecksTest {
     }
 
     @Test
-    @DisplayName("While settings are checked for long, asks are answered by call and by stream.")
+    @DisplayName("While settings are checked for long, calls are answered by call and by stream.")
     void slow() throws Exception {
         List<CompletableFuture<Integer>> checks = new ArrayList<>();
         try (Wire wire = Wire.serve(worker())) {
@@ -52,7 +52,7 @@ class SlowChecksTest {
             assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
             assertTrue(wire.review(Wire.validating("plain").build()).hasAllow());
             StreamClient stream = wire.stream();
-            stream.ask(1, Wire.validating("plain"));
+            stream.call(1, Wire.validating("plain"));
             assertTrue(stream.only(1).hasAllow());
             done.complete(null);
             for (CompletableFuture<Integer> check : checks) {

@@ -57,19 +57,19 @@ class StopTest {
     }
 
     private static ServingStatus check(Wire wire, String service) {
-        HealthCheckRequest asked = HealthCheckRequest.newBuilder().setService(service).build();
+        HealthCheckRequest called = HealthCheckRequest.newBuilder().setService(service).build();
         return ClientCalls.blockingUnaryCall(
-                        wire.channel(), health("Check", MethodType.UNARY), Wire.patient(), asked)
+                        wire.channel(), health("Check", MethodType.UNARY), Wire.patient(), called)
                 .getStatus();
     }
 
     private static Iterator<HealthCheckResponse> watch(Wire wire, String service) {
-        HealthCheckRequest asked = HealthCheckRequest.newBuilder().setService(service).build();
+        HealthCheckRequest called = HealthCheckRequest.newBuilder().setService(service).build();
         return ClientCalls.blockingServerStreamingCall(
                 wire.channel(),
                 health("Watch", MethodType.SERVER_STREAMING),
                 CallOptions.DEFAULT,
-                asked);
+                called);
     }
 
     @Test
@@ -111,13 +111,13 @@ class StopTest {
                 Wire.serve(
                         worker(),
                         Limits.defaults().withGracePeriod(Duration.ofSeconds(Wire.PATIENCE)))) {
-            StreamClient stream = wire.stream().ask(1, Wire.validating("wait"));
+            StreamClient stream = wire.stream().call(1, Wire.validating("wait"));
             assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
             Iterator<HealthCheckResponse> watch = watch(wire, "");
             watch.next();
             CompletableFuture<Void> closing = CompletableFuture.runAsync(wire.running()::close);
             assertEquals(ServingStatus.NOT_SERVING, watch.next().getStatus());
-            stream.ask(2, Wire.validating("quick"));
+            stream.call(2, Wire.validating("quick"));
             assertTrue(stream.only(2).hasAllow());
             assertTrue(wire.review(Wire.validating("quick").build()).hasAllow());
             assertEquals(ServingStatus.NOT_SERVING, check(wire, ""));
@@ -136,7 +136,7 @@ class StopTest {
                 Wire.serve(
                         worker(),
                         Limits.defaults().withGracePeriod(Duration.ofSeconds(Wire.PATIENCE)))) {
-            StreamClient stream = wire.stream().ask(1, Wire.validating("quick"));
+            StreamClient stream = wire.stream().call(1, Wire.validating("quick"));
             stream.only(1);
             CompletableFuture<Void> closing = CompletableFuture.runAsync(wire.running()::close);
             assertEquals(Status.Code.OK, stream.end().getCode());
@@ -171,7 +171,7 @@ class StopTest {
     void graceOver() throws Exception {
         try (Wire wire =
                 Wire.serve(worker(), Limits.defaults().withGracePeriod(Duration.ofMillis(200)))) {
-            StreamClient stream = wire.stream().ask(1, Wire.validating("wait"));
+            StreamClient stream = wire.stream().call(1, Wire.validating("wait"));
             assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
             CompletableFuture.runAsync(wire.running()::close).get(Wire.PATIENCE, TimeUnit.SECONDS);
             assertTrue(!stream.end().isOk());

@@ -1,6 +1,6 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.Outcome;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest.Cancel;
@@ -46,8 +46,8 @@ final class StreamClient extends ClientCall.Listener<ReviewStreamResponse> {
         return this;
     }
 
-    StreamClient ask(long id, Ask.Builder ask) {
-        return send(ReviewStreamRequest.newBuilder().addItems(item(id, ask)).build());
+    StreamClient call(long id, PolicyCall.Builder policyCall) {
+        return send(ReviewStreamRequest.newBuilder().addItems(item(id, policyCall)).build());
     }
 
     StreamClient cancel(long id) {
@@ -56,8 +56,8 @@ final class StreamClient extends ClientCall.Listener<ReviewStreamResponse> {
         return send(ReviewStreamRequest.newBuilder().addItems(item).build());
     }
 
-    static RequestItem item(long id, Ask.Builder ask) {
-        return RequestItem.newBuilder().setId(id).setAsk(ask).build();
+    static RequestItem item(long id, PolicyCall.Builder policyCall) {
+        return RequestItem.newBuilder().setId(id).setCall(policyCall).build();
     }
 
     static ByteString document(String text) {

@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.Outcome;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest.RequestItem;
@@ -32,7 +32,7 @@ import java.util.function.BooleanSupplier;
 
 /** ReviewStream over a real connection: every open id gets one outcome, as soon as it is known. */
 class StreamTest {
-    /** Asks that wait, by the uid they came with. */
+    /** Calls that wait, by the uid they came with. */
     private final Map<String, CompletableFuture<Answer>> waiting = new ConcurrentHashMap<>();
 
     private final Map<String, Boolean> cancelled = new ConcurrentHashMap<>();
@@ -92,11 +92,11 @@ class StreamTest {
         wire.close();
     }
 
-    private static Ask.Builder echo(String document) {
+    private static PolicyCall.Builder echo(String document) {
         return Wire.validating("echo").setDocument(ByteString.copyFromUtf8(document));
     }
 
-    private static Ask.Builder waits(String uid) {
+    private static PolicyCall.Builder waits(String uid) {
         return Wire.validating("wait").setUid(uid);
     }
 
@@ -135,7 +135,7 @@ class StreamTest {
                         .addItems(StreamClient.item(3, echo("{\"n\":3}")))
                         .build());
         assertEquals("{\"n\":3}", stream.only(3).getDeny().getMessage());
-        stream.ask(4, echo("{\"n\":4}"));
+        stream.call(4, echo("{\"n\":4}"));
         assertEquals("{\"n\":4}", stream.only(4).getDeny().getMessage());
         until(() -> waiting.containsKey("first"));
         waiting.get("first").complete(Answer.deny("at last"));
@@ -149,7 +149,7 @@ class StreamTest {
             "Documents are shared by index within their message; one that is not there is a"
                 + " failure.")
     void documents() throws Exception {
-        Ask.Builder shared = Wire.validating("echo");
+        PolicyCall.Builder shared = Wire.validating("echo");
         stream.send(
                 ReviewStreamRequest.newBuilder()
                         .addDocuments(ByteString.copyFromUtf8("{\"n\":0}"))
@@ -172,7 +172,7 @@ class StreamTest {
                         .getFailure()
                         .getMessage()
                         .startsWith("document_index is 4294967295,"));
-        stream.ask(6, Wire.validating("echo").setDocumentIndex(0));
+        stream.call(6, Wire.validating("echo").setDocumentIndex(0));
         assertTrue(stream.only(6).getFailure().getMessage().contains("has 0 documents"));
     }
 
@@ -180,12 +180,12 @@ class StreamTest {
     @DisplayName(
             "A cancel stops the work, and no outcome is sent; that of an unknown id is ignored.")
     void cancel() throws Exception {
-        stream.ask(1, waits("one"));
+        stream.call(1, waits("one"));
         until(() -> waiting.containsKey("one"));
         stream.cancel(1).cancel(77);
         until(() -> cancelled.containsKey("one"));
         until(() -> wire.running().inFlight() == 0);
-        stream.ask(2, echo("{}"));
+        stream.call(2, echo("{}"));
         stream.only(2);
         assertTrue(waiting.get("one").isCancelled());
     }
@@ -193,25 +193,25 @@ class StreamTest {
     @Test
     @DisplayName("A cancelled id may be used again.")
     void usedAgain() throws Exception {
-        stream.ask(1, waits("one")).cancel(1).ask(1, echo("{\"again\":1}"));
+        stream.call(1, waits("one")).cancel(1).call(1, echo("{\"again\":1}"));
         assertEquals("{\"again\":1}", stream.only(1).getDeny().getMessage());
     }
 
     @Test
-    @DisplayName("Ask.timeout ends an ask as a failure, and stops its work.")
+    @DisplayName("PolicyCall.timeout ends a call as a failure, and stops its work.")
     void timeouts() throws Exception {
-        stream.ask(1, waits("one").setTimeout(milliseconds(30)));
+        stream.call(1, waits("one").setTimeout(milliseconds(30)));
         String message = stream.only(1).getFailure().getMessage();
-        assertEquals("policy wait: no answer within the ask's timeout of 0.03 s", message);
+        assertEquals("policy wait: no answer within the call's timeout of 0.03 s", message);
         until(() -> wire.running().inFlight() == 0);
         for (Duration past :
                 List.of(
                         Duration.getDefaultInstance(),
                         Duration.newBuilder().setSeconds(-5).build())) {
-            stream.ask(2, echo("{}").setTimeout(past));
+            stream.call(2, echo("{}").setTimeout(past));
             assertTrue(stream.only(2).getFailure().getMessage().contains("no answer within"));
         }
-        stream.ask(3, echo("{}").setTimeout(Duration.newBuilder().setSeconds(Long.MAX_VALUE)));
+        stream.call(3, echo("{}").setTimeout(Duration.newBuilder().setSeconds(Long.MAX_VALUE)));
         assertTrue(stream.only(3).hasDeny());
     }
 
@@ -220,8 +220,8 @@ class StreamTest {
     void tooLateToBegin() throws Exception {
         try (Wire narrow = Wire.serve(worker(), Limits.defaults().withThreads(1))) {
             StreamClient calls = narrow.stream();
-            calls.ask(1, Wire.validating("block"))
-                    .ask(2, Wire.validating("block").setTimeout(milliseconds(20)));
+            calls.call(1, Wire.validating("block"))
+                    .call(2, Wire.validating("block").setTimeout(milliseconds(20)));
             assertTrue(calls.only(2).getFailure().getMessage().contains("no answer within"));
             until(() -> narrow.running().inFlight() == 1);
             gate.countDown();
@@ -234,33 +234,33 @@ class StreamTest {
             "An id that is open already: the first is dropped, and both are answered with one"
                 + " failure.")
     void duplicates() throws Exception {
-        stream.ask(1, waits("one"));
+        stream.call(1, waits("one"));
         until(() -> waiting.containsKey("one"));
-        stream.ask(1, waits("two"));
+        stream.call(1, waits("two"));
         assertTrue(
-                stream.only(1).getFailure().getMessage().contains("an open ask with id 1 already"));
+                stream.only(1).getFailure().getMessage().contains("an open call with id 1 already"));
         until(() -> cancelled.containsKey("one"));
-        stream.ask(2, echo("{}"));
+        stream.call(2, echo("{}"));
         stream.only(2);
         assertFalse(waiting.containsKey("two"));
     }
 
     @Test
-    @DisplayName("An item without ask or cancel is ignored.")
+    @DisplayName("An item without call or cancel is ignored.")
     void unknownItems() throws Exception {
         stream.send(
                 ReviewStreamRequest.newBuilder()
                         .addItems(RequestItem.newBuilder().setId(1))
                         .build());
         stream.send(ReviewStreamRequest.getDefaultInstance());
-        stream.ask(2, echo("{}"));
+        stream.call(2, echo("{}"));
         stream.only(2);
     }
 
     @Test
     @DisplayName("When the gateway half-closes, what is open is answered, and the stream ends.")
     void halfClose() throws Exception {
-        stream.ask(1, waits("one")).halfClose();
+        stream.call(1, waits("one")).halfClose();
         until(() -> waiting.containsKey("one"));
         waiting.get("one").complete(Answer.deny("yes"));
         assertEquals("yes", stream.only(1).getDeny().getMessage());
@@ -271,26 +271,26 @@ class StreamTest {
     @Test
     @DisplayName("When the stream breaks, all that is open is cancelled.")
     void broken() throws Exception {
-        stream.ask(1, waits("one"));
+        stream.call(1, waits("one"));
         until(() -> waiting.containsKey("one"));
         stream.breakOff();
         until(() -> cancelled.containsKey("one") && wire.running().inFlight() == 0);
     }
 
     @Test
-    @DisplayName("More asks than there are places for are failures, and nothing stalls.")
+    @DisplayName("More calls than there are places for are failures, and nothing stalls.")
     void inFlight() throws Exception {
         try (Wire full = Wire.serve(worker(), Limits.defaults().withInFlight(1))) {
             StreamClient calls = full.stream();
-            calls.ask(1, waits("one"));
+            calls.call(1, waits("one"));
             until(() -> waiting.containsKey("one"));
-            calls.ask(2, echo("{}"));
+            calls.call(2, echo("{}"));
             assertTrue(
-                    calls.only(2).getFailure().getMessage().contains("limit of 1 asks in flight"));
+                    calls.only(2).getFailure().getMessage().contains("limit of 1 calls in flight"));
             waiting.get("one").complete(null);
             assertTrue(calls.only(1).hasAllow());
             until(() -> full.running().inFlight() == 0);
-            calls.ask(3, echo("{}"));
+            calls.call(3, echo("{}"));
             assertTrue(calls.only(3).hasDeny());
         }
     }
@@ -305,7 +305,7 @@ class StreamTest {
                      // together
         int sent = 0;
         while (sent < most && isJudged(sent)) {
-            stream.ask(++sent, Wire.validating("large"));
+            stream.call(++sent, Wire.validating("large"));
         }
         assertTrue(sent < most, "all were judged, though nobody reads");
         assertEquals(sent, outcomes(sent).size());
@@ -326,34 +326,34 @@ class StreamTest {
     @Test
     @DisplayName("What is known at the same time travels together, up to a size.")
     void batches() throws Exception {
-        int asks = 200;
+        int calls = 200;
         ReviewStreamRequest.Builder batch = ReviewStreamRequest.newBuilder();
-        for (int id = 1; id <= asks; id++) {
+        for (int id = 1; id <= calls; id++) {
             batch.addItems(StreamClient.item(id, waits("n" + id)));
         }
         stream.send(batch.build());
-        until(() -> waiting.size() == asks);
+        until(() -> waiting.size() == calls);
         waiting.values().forEach(answer -> answer.complete(null));
         int messages = 0;
-        for (int left = asks; left > 0; messages++) {
+        for (int left = calls; left > 0; messages++) {
             ReviewStreamResponse message = stream.batch();
             left -= message.getItemsCount();
         }
-        assertTrue(messages < asks, "each travelled alone");
+        assertTrue(messages < calls, "each travelled alone");
     }
 
     @Test
     @DisplayName("What is refused of one message travels together, and before what is slow.")
     void refusals() throws Exception {
-        int asks = 1000;
+        int calls = 1000;
         ReviewStreamRequest.Builder batch =
                 ReviewStreamRequest.newBuilder().addItems(StreamClient.item(0, waits("slow")));
-        for (int id = 1; id <= asks; id++) {
+        for (int id = 1; id <= calls; id++) {
             batch.addItems(StreamClient.item(id, Wire.validating("echo").setDocumentIndex(7)));
         }
         stream.send(batch.build());
         int messages = 0;
-        for (int left = asks; left > 0; messages++) {
+        for (int left = calls; left > 0; messages++) {
             left -= stream.batch().getItemsCount();
         }
         assertTrue(messages < 10, messages + " messages");
@@ -365,7 +365,7 @@ class StreamTest {
     @Test
     @DisplayName("Review and ReviewStream give equal outcomes.")
     void equal() throws Exception {
-        List<Ask.Builder> asks =
+        List<PolicyCall.Builder> calls =
                 List.of(
                         echo("{\"a\":1.0}"),
                         echo("["),
@@ -373,9 +373,9 @@ class StreamTest {
                         Wire.validating("unheard-of"),
                         Wire.validating("echo").clearDocument(),
                         Wire.validating("echo").setSettings(ByteString.copyFromUtf8("{\"a\":1}")));
-        for (int index = 0; index < asks.size(); index++) {
-            stream.ask(index, asks.get(index));
-            assertEquals(wire.review(asks.get(index).build()), stream.only(index));
+        for (int index = 0; index < calls.size(); index++) {
+            stream.call(index, calls.get(index));
+            assertEquals(wire.review(calls.get(index).build()), stream.only(index));
         }
     }
 }

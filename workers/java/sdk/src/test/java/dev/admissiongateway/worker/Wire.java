@@ -1,6 +1,6 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.Ask;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.DescribeRequest;
 import admission.worker.v1.WorkerOuterClass.DescribeResponse;
 import admission.worker.v1.WorkerOuterClass.Outcome;
@@ -143,19 +143,19 @@ final class Wire implements AutoCloseable {
         return ClientCalls.blockingUnaryCall(channel, VALIDATE, patient(), request);
     }
 
-    Outcome review(Ask ask) {
-        return review(ask, patient());
+    Outcome review(PolicyCall call) {
+        return review(call, patient());
     }
 
-    Outcome review(Ask ask, CallOptions options) {
-        ReviewRequest request = ReviewRequest.newBuilder().setAsk(ask).build();
+    Outcome review(PolicyCall call, CallOptions options) {
+        ReviewRequest request = ReviewRequest.newBuilder().setCall(call).build();
         return ClientCalls.blockingUnaryCall(channel, REVIEW, options, request).getOutcome();
     }
 
-    Outcome review(Ask ask, String traceparent) {
+    Outcome review(PolicyCall call, String traceparent) {
         Metadata headers = new Metadata();
         headers.put(Metadata.Key.of("traceparent", Metadata.ASCII_STRING_MARSHALLER), traceparent);
-        ReviewRequest request = ReviewRequest.newBuilder().setAsk(ask).build();
+        ReviewRequest request = ReviewRequest.newBuilder().setCall(call).build();
         return ClientCalls.blockingUnaryCall(
                         ClientInterceptors.intercept(
                                 channel, MetadataUtils.newAttachHeadersInterceptor(headers)),
@@ -173,8 +173,8 @@ final class Wire implements AutoCloseable {
         return CallOptions.DEFAULT.withDeadlineAfter(PATIENCE, TimeUnit.SECONDS);
     }
 
-    static Ask.Builder ask(String policy, Phase phase) {
-        return Ask.newBuilder()
+    static PolicyCall.Builder call(String policy, Phase phase) {
+        return PolicyCall.newBuilder()
                 .setPolicy(policy)
                 .setPhase(phase)
                 .setSettings(ByteString.copyFromUtf8("{}"))
@@ -182,12 +182,12 @@ final class Wire implements AutoCloseable {
                 .setUid("the-uid");
     }
 
-    static Ask.Builder validating(String policy) {
-        return ask(policy, Phase.PHASE_VALIDATING);
+    static PolicyCall.Builder validating(String policy) {
+        return call(policy, Phase.PHASE_VALIDATING);
     }
 
-    static Ask.Builder mutating(String policy) {
-        return ask(policy, Phase.PHASE_MUTATING);
+    static PolicyCall.Builder mutating(String policy) {
+        return call(policy, Phase.PHASE_MUTATING);
     }
 
     @Override

@@ -1,4 +1,4 @@
-"""A WebhookWorker in the test's loop, asked as ``Workers`` asks it."""
+"""A WebhookWorker in the test's loop, called as ``Workers`` calls it."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ DOCUMENT = b'{"kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREAT
 def question(
     document=DOCUMENT, *, phase=Phase.MUTATING, seconds=WAIT_SECONDS, cancellable=True, timeout=30.0, traceparent=""
 ):
-    """An ask with so much time."""
+    """A call with so much time."""
     return PolicyCall(
         id=1,
         policy=policy("judge", phase=phase, worker="hooks", policy="", timeout=timeout),
@@ -34,20 +34,20 @@ def question(
 
 
 class Asker:
-    """Puts asks to one worker."""
+    """Puts calls to one worker."""
 
     def __init__(self, worker, events):
         self.worker = worker
         self.events = events
 
-    async def ask(self, ask=None, **fields):
-        """The answer to an ask."""
-        return await self.put(ask or question(**fields))[0]
+    async def call(self, call=None, **fields):
+        """The answer to a call."""
+        return await self.put(call or question(**fields))[0]
 
-    def put(self, ask):
+    def put(self, call):
         """A future for the answer, and what cancels it."""
         answer = asyncio.get_running_loop().create_future()
-        cancel = self.worker.ask(ask, lambda _, said: answer.set_result(said))
+        cancel = self.worker.call(call, lambda _, said: answer.set_result(said))
         return asyncio.wait_for(answer, WAIT_SECONDS), cancel
 
 
@@ -65,14 +65,14 @@ async def policy_caller(target, *, access=None, **limits):
         assert events.usable == 0
 
 
-async def asked(target, *, access=None, **fields):
-    """The answer of a webhook to one ask."""
-    async with policy_caller(target, access=access) as asking:
-        return await asking.ask(**fields)
+async def called(target, *, access=None, **fields):
+    """The answer of a webhook to one call."""
+    async with policy_caller(target, access=access) as caller:
+        return await caller.call(**fields)
 
 
 async def eventually(attempt):
     """Await ``attempt()`` again and again, until it is true."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while not await attempt():  # noqa: ASYNC110 - what is awaited is seen by asking only
+        while not await attempt():  # noqa: ASYNC110 - what is awaited is seen by calling only
             await asyncio.sleep(0.005)

@@ -1,6 +1,6 @@
-"""The file of ``--asks``: what one's own policies are asked, as YAML, JSON or JSON Lines.
+"""The file of ``--calls``: what one's own policies are called, as YAML, JSON or JSON Lines.
 
-A list, or a line for each entry (``*.jsonl``); each entry is one ask::
+A list, or a line for each entry (``*.jsonl``); each entry is one call::
 
     - policy: required-label
       phase: validating
@@ -22,10 +22,10 @@ from typing import Literal
 import msgspec
 import yaml
 
-from worker_conformance.expectations import Expected, ExpectedAsk
+from worker_conformance.expectations import Expected, ExpectedCall
 from worker_conformance.findings import StartError
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import PHASES, OrdinaryAsk, text
+from worker_conformance.questions import PHASES, OrdinaryCall, text
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -46,7 +46,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     expected: Expected | None = None
 
     def __post_init__(self) -> None:
-        """See that there is something to be asked.
+        """See that there is something to be called.
 
         Raises:
             ValueError: there is not.
@@ -56,16 +56,16 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asks:
+class Calls:
     """What a file has.
 
     Args:
-        ordinary: its asks.
+        ordinary: its calls.
         expected: those of which the file says what is expected, and its settings that are wrong.
     """
 
-    ordinary: tuple[OrdinaryAsk, ...] = ()
-    expected: tuple[ExpectedAsk, ...] = ()
+    ordinary: tuple[OrdinaryCall, ...] = ()
+    expected: tuple[ExpectedCall, ...] = ()
 
 
 class _Loader(yaml.SafeLoader):
@@ -78,21 +78,21 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def read(path: Path | Traversable) -> Asks:
-    """The asks of a file.
+def read(path: Path | Traversable) -> Calls:
+    """The calls of a file.
 
     Raises:
-        StartError: it cannot be read, or is no list of asks; with the place of the first mistake.
+        StartError: it cannot be read, or is no list of calls; with the place of the first mistake.
     """
     try:
         entries = list((_of_lines if path.name.endswith(".jsonl") else _of_list)(path.name, path.read_bytes()))
-        return Asks(ordinary=tuple(_ordinary(entries)), expected=tuple(_expected(entries)))
+        return Calls(ordinary=tuple(_ordinary(entries)), expected=tuple(_expected(entries)))
     except (OSError, UnicodeDecodeError) as error:
-        message = f"--asks {path}: {getattr(error, 'strerror', None) or error}"
+        message = f"--calls {path}: {getattr(error, 'strerror', None) or error}"
     except yaml.YAMLError as error:
-        message = f"--asks {path}: neither YAML nor JSON: {' '.join(str(error).split())}"
+        message = f"--calls {path}: neither YAML nor JSON: {' '.join(str(error).split())}"
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        message = f"--asks {path}: must be a list of {{policy, phase, settings, request, expected}}: {error}"
+        message = f"--calls {path}: must be a list of {{policy, phase, settings, request, expected}}: {error}"
     raise StartError(message)
 
 
@@ -113,37 +113,39 @@ def _of_lines(name: str, content: bytes) -> Iterator[tuple[str, Entry]]:
         yield f"{name}:{number} {entry.policy}", entry
 
 
-def check_held(asks: Asks, description: worker_pb2.DescribeResponse) -> None:
-    """See that the worker holds what the file asks.
+def check_held(calls: Calls, description: worker_pb2.DescribeResponse) -> None:
+    """See that the worker holds what the file calls.
 
     Raises:
         StartError: it does not describe a policy, or not for the phase.
     """
     held = {policy.name: set(policy.phases) for policy in description.policies}
-    chosen: tuple[OrdinaryAsk | ExpectedAsk, ...] = (*asks.ordinary, *asks.expected)
-    for ask in chosen:
-        if ask.phase not in held.get(ask.policy, set()):
+    chosen: tuple[OrdinaryCall | ExpectedCall, ...] = (*calls.ordinary, *calls.expected)
+    for call in chosen:
+        if call.phase not in held.get(call.policy, set()):
             names = ", ".join(sorted(held)) or "none"
-            phase = worker_pb2.Phase.Name(ask.phase)
-            message = f"--asks: {ask.label}: the worker describes no policy {ask.policy!r} for {phase}; it has: {names}"
+            phase = worker_pb2.Phase.Name(call.phase)
+            message = (
+                f"--calls: {call.label}: the worker describes no policy {call.policy!r} for {phase}; it has: {names}"
+            )
             raise StartError(message)
 
 
-def _ordinary(entries: Iterable[tuple[str, Entry]]) -> Iterator[OrdinaryAsk]:
+def _ordinary(entries: Iterable[tuple[str, Entry]]) -> Iterator[OrdinaryCall]:
     for label, entry in entries:
         if entry.request is not None:
             # The standard library's decoder: a number may be larger than a float.
             document = json.loads(_document(entry))
             settings, phase = bytes(entry.settings), PHASES[entry.phase]
-            yield OrdinaryAsk(
+            yield OrdinaryCall(
                 label=label, policy=entry.policy, phase=phase, settings=settings, document=document, chosen=True
             )
 
 
-def _expected(entries: Iterable[tuple[str, Entry]]) -> Iterator[ExpectedAsk]:
+def _expected(entries: Iterable[tuple[str, Entry]]) -> Iterator[ExpectedCall]:
     for label, entry in entries:
         if entry.expected is not None:
-            yield ExpectedAsk(
+            yield ExpectedCall(
                 label=label, policy=entry.policy, phase=PHASES[entry.phase], settings=bytes(entry.settings),
                 document=_document(entry), expected=entry.expected,
             )  # fmt: skip

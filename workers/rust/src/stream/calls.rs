@@ -1,4 +1,4 @@
-//! The open asks of one stream: those that wait for their turn, and those whose policy runs.
+//! The open calls of one stream: those that wait for their turn, and those whose policy runs.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use bytes::Bytes;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::contract::ask::DocumentSource;
-use crate::contract::{Ask, FailureReason, Outcome};
+use crate::contract::policy_call::DocumentSource;
+use crate::contract::{FailureReason, Outcome, PolicyCall};
 use crate::deadlines::timeout_in;
 use crate::judging::{Begun, Judge};
 use crate::limits::{InFlight, Limits, Place};
@@ -17,7 +17,7 @@ use crate::outcomes::failure;
 
 use super::outbox::Outbox;
 
-pub(crate) struct Asks {
+pub(crate) struct Calls {
     judge: Arc<Judge>,
     in_flight: Arc<InFlight>,
     open: HashMap<u64, Open>,
@@ -27,7 +27,7 @@ pub(crate) struct Asks {
     pub(crate) outbox: Outbox,
 }
 
-/// An open ask. `turn` tells it from an earlier one with the same id.
+/// An open call. `turn` tells it from an earlier one with the same id.
 struct Open {
     turn: u64,
     work: Work,
@@ -38,9 +38,9 @@ enum Work {
     Running(AbortHandle),
 }
 
-/// An ask that has not begun. It holds one place in flight until its work has ended.
+/// A call that has not begun. It holds one place in flight until its work has ended.
 struct Question {
-    ask: Ask,
+    call: PolicyCall,
     document: Option<Bytes>,
     deadline: Option<Instant>,
     place: Place,
@@ -52,47 +52,47 @@ pub(crate) struct Ended {
     outcome: Outcome,
 }
 
-impl Asks {
+impl Calls {
     pub(crate) fn new(judge: Arc<Judge>, in_flight: Arc<InFlight>, limits: &Limits) -> Self {
         let (open, waiting, running) = (HashMap::new(), VecDeque::new(), JoinSet::new());
         Self { judge, in_flight, open, waiting, turns: 0, running, outbox: Outbox::new(limits) }
     }
 
-    /// Takes an ask out of a message that arrived then, with these documents.
-    pub(crate) fn open(&mut self, id: u64, mut ask: Ask, documents: &[Bytes], arrived: Instant) {
+    /// Takes a call out of a message that arrived then, with these documents.
+    pub(crate) fn open(&mut self, id: u64, mut call: PolicyCall, documents: &[Bytes], arrived: Instant) {
         if self.open.contains_key(&id) || self.outbox.holds(id) {
-            self.drop_ask(id);
-            let message = format!("the stream has an open ask with id {id} already: ids must be unique");
-            self.fail(id, &ask, message);
+            self.drop_call(id);
+            let message = format!("the stream has an open call with id {id} already: ids must be unique");
+            self.fail(id, &call, message);
             return;
         }
         let Some(place) = self.in_flight.enter() else {
             let refusal = self.in_flight.refusal();
-            self.fail(id, &ask, refusal);
+            self.fail(id, &call, refusal);
             return;
         };
-        let document = match ask.document_source.take() {
+        let document = match call.document_source.take() {
             Some(DocumentSource::Document(document)) => Some(document),
             Some(DocumentSource::DocumentIndex(index)) => {
                 let found = usize::try_from(index).ok().and_then(|index| documents.get(index));
                 let Some(document) = found else {
                     let count = documents.len();
-                    self.fail(id, &ask, format!("document_index is {index}, and its message has {count} documents"));
+                    self.fail(id, &call, format!("document_index is {index}, and its message has {count} documents"));
                     return;
                 };
                 Some(document.clone())
             }
             None => None,
         };
-        let deadline = ask.timeout.as_ref().and_then(timeout_in).map(|timeout| arrived + timeout);
+        let deadline = call.timeout.as_ref().and_then(timeout_in).map(|timeout| arrived + timeout);
         self.turns += 1;
-        let question = Box::new(Question { ask, document, deadline, place });
+        let question = Box::new(Question { call, document, deadline, place });
         self.open.insert(id, Open { turn: self.turns, work: Work::Waiting(question) });
         self.waiting.push_back((id, self.turns));
     }
 
     /// Nobody waits for this id any more. An unknown id is ignored.
-    pub(crate) fn drop_ask(&mut self, id: u64) {
+    pub(crate) fn drop_call(&mut self, id: u64) {
         self.outbox.take_back(id);
         if let Some(Open { work: Work::Running(task), .. }) = self.open.remove(&id) {
             task.abort();
@@ -120,7 +120,7 @@ impl Asks {
         !self.waiting.is_empty() && !self.outbox.is_full()
     }
 
-    /// Takes the outcomes of all tasks that have ended.
+    /// Takes the outcomes of all tcalls that have ended.
     pub(crate) fn settle(&mut self) {
         while let Some(ended) = self.running.try_join_next() {
             self.ended(Some(ended));
@@ -142,16 +142,16 @@ impl Asks {
     }
 
     fn begin(&mut self, id: u64, turn: u64, question: Question) {
-        let Question { ask, document, deadline, place } = question;
+        let Question { call, document, deadline, place } = question;
         let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let late = Late { policy: ask.policy.clone(), uid: ask.uid.clone(), timeout: ask.timeout };
-        let version = self.judge.version_of(&ask.policy);
+        let late = Late { policy: call.policy.clone(), uid: call.uid.clone(), timeout: call.timeout };
+        let version = self.judge.version_of(&call.policy);
         if is_late() {
             self.outbox.put(id, late.outcome(version));
             return;
         }
-        let traceparent = ask.traceparent.clone();
-        match self.judge.begin(ask, document, &traceparent) {
+        let traceparent = call.traceparent.clone();
+        match self.judge.begin(call, document, &traceparent) {
             Begun::Known(outcome) => self.outbox.put(id, if is_late() { late.outcome(version) } else { outcome }),
             Begun::Waiting(waiting) => {
                 let task = self.running.spawn(async move {
@@ -170,14 +170,14 @@ impl Asks {
         }
     }
 
-    fn fail(&mut self, id: u64, ask: &Ask, message: String) {
-        tracing::error!(policy = %ask.policy, uid = %ask.uid, "{message}");
-        let version = self.judge.version_of(&ask.policy);
+    fn fail(&mut self, id: u64, call: &PolicyCall, message: String) {
+        tracing::error!(policy = %call.policy, uid = %call.uid, "{message}");
+        let version = self.judge.version_of(&call.policy);
         self.outbox.put(id, failure(message, FailureReason::Unspecified, version));
     }
 }
 
-/// What is to be said of an ask when its time is over.
+/// What is to be said of a call when its time is over.
 struct Late {
     policy: String,
     uid: String,
@@ -188,7 +188,7 @@ impl Late {
     fn outcome(self, version: String) -> Outcome {
         let Self { policy, uid, timeout } = self;
         let seconds = timeout.as_ref().and_then(timeout_in).unwrap_or_default().as_secs_f64();
-        let message = format!("policy {policy}: no answer within the ask's timeout of {seconds} s");
+        let message = format!("policy {policy}: no answer within the call's timeout of {seconds} s");
         tracing::warn!(policy = %policy, uid = %uid, "{message}");
         failure(message, FailureReason::Unspecified, version)
     }
