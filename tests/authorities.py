@@ -32,7 +32,7 @@ class Pair(NamedTuple):
 
 
 class Authority:
-    """A CA. Two of one name are told apart by their keys only."""
+    """A CA. Two of one name differ in their keys only."""
 
     def __init__(self, name="authority", *, begins=None, ends=None):
         self._key = ec.generate_private_key(ec.SECP256R1())

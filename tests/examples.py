@@ -1,4 +1,4 @@
-"""The examples, with more time for their workers: on a machine that stands still for a second, nobody has failed."""
+"""The examples, with more time for their workers: a machine that stalls for a second causes no failure."""
 
 import re
 import shutil

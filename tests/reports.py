@@ -7,20 +7,20 @@ from gateway.telemetry.table import HOOK_PROCESSES, LIMIT_HITS, QUEUE_LENGTH, QU
 
 
 class Reports:
-    """An Events. ``told`` are the words that were counted, in order, and "gone" for each worker; ``values`` are gauges.
+    """An Events. ``counted`` has the counted words in order, and "gone" for each worker; ``values`` are gauges.
 
     ``reports[word]`` is how often a word was counted.
     """
 
     def __init__(self):
-        self.told = []
+        self.counted = []
         self.values = Counter()
 
     def count(self, metric, *labels, amount=1):
         if metric.kind is Kind.GAUGE:
             self.values[metric] += amount
         elif metric is not LIMIT_HITS:
-            self.told += [labels[-1].value] * amount
+            self.counted += [labels[-1].value] * amount
 
     def set(self, metric, value, *labels):
         self.values[metric] = value
@@ -29,10 +29,10 @@ class Reports:
         pass
 
     def worker_removed(self, worker):
-        self.told.append("gone")
+        self.counted.append("gone")
 
     def __getitem__(self, word):
-        return self.told.count(word)
+        return self.counted.count(word)
 
     @property
     def usable(self):

@@ -1,4 +1,4 @@
-"""A world for the engine to live in: a clock that jumps, and workers that answer after as long as they are told to."""
+"""Drives the engine: a clock that jumps, and workers with scripted latencies."""
 
 import heapq
 import itertools
@@ -38,7 +38,7 @@ def policy(name: str, *, phase: Phase = Phase.MUTATING, index: int = 0, **fields
 
 
 def plan(*policies: Policy, availabilities: Mapping[str, Any] | None = None, registered: bool = False) -> Plan:
-    """A plan in which everybody is described as version 1."""
+    """A plan in which every policy is described as version 1."""
     phase = policies[0].phase if policies else Phase.MUTATING
     known = (
         {each.qualified_name: Described(version="1") for each in policies} if availabilities is None else availabilities
@@ -66,7 +66,7 @@ def condition(value: Any, name: str = "scripted", **fields: Any) -> MatchConditi
 
 
 def when_authorized(check: Any) -> Callable[[Any, Any], Any]:
-    """A condition's value: whether a check is allowed; to an expression, one that nobody can tell is not."""
+    """A condition's value: whether a check is allowed; an unknown one is not."""
 
     def value(_variables: Any, authorizations: Mapping[Any, Authorization]) -> Any:
         said = authorizations.get(check)

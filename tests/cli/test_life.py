@@ -166,7 +166,7 @@ def test_a_client_ca_lets_in_only_its_own(serve, policies, tmp_path, certificate
         entry = process.err.find(lambda line, why=why: why in line)
         assert '"refusal": "tls"' in entry
     assert connected(ours) == 200
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 def test_a_lost_certificate_is_not_ready(serve, policies, certificates, tmp_path, trust):
@@ -183,7 +183,7 @@ def test_a_lost_certificate_is_not_ready(serve, policies, certificates, tmp_path
     assert "No such file" in text
     with Client(process.port, trust) as client:
         assert client.send(REVIEW).status == 200
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 # -------------------------------------------------------------------------------------------------- the end
@@ -201,7 +201,7 @@ async def test_a_gateway_that_is_starting_can_be_stopped(serve, tmp_path):
         process.terminate()
         assert await in_thread(process.exit_code) == 0
         assert process.out.all() == []
-        assert process.mistakes() == []
+        assert process.internal_errors() == []
 
 
 def test_a_gateway_that_nobody_uses_stops_at_once(serve, policies):
@@ -209,7 +209,7 @@ def test_a_gateway_that_nobody_uses_stops_at_once(serve, policies):
     process = serve("--policies", policies, "--worker-startup-timeout", 0, "--drain", 600).ready()
     process.terminate()
     assert process.exit_code() == 0
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 @asynccontextmanager
@@ -241,7 +241,7 @@ async def test_a_review_in_flight_is_answered_before_the_end(serve, tmp_path, tr
         assert answered.headers["connection"] == "close"
         await client.close()
         assert await in_thread(process.exit_code) == 0
-        assert process.mistakes() == []
+        assert process.internal_errors() == []
 
 
 def test_a_draining_gateway_serves_on(serve, policies, trust):
@@ -265,7 +265,7 @@ def test_a_second_signal_ends_the_drain(serve, policies, trust):
         process.logged(SECOND_SIGNAL)
         process.terminate()
         assert process.exit_code() == 0
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 async def test_a_second_signal_does_not_wait_for_workers(serve, tmp_path, trust):
@@ -279,7 +279,7 @@ async def test_a_second_signal_does_not_wait_for_workers(serve, tmp_path, trust)
         assert "had to stop at once" in status["message"]
         await client.close()
         assert await in_thread(process.exit_code) == 0
-        assert process.mistakes() == []
+        assert process.internal_errors() == []
 
 
 def test_its_workers_end_with_it(serve, tmp_path):

@@ -1,4 +1,4 @@
-"""The document of a policy without inputs, to the byte where nobody changed anything; and who shares which document."""
+"""The document of a policy without inputs, to the byte if unchanged; and which policies share one."""
 
 import json
 import re

@@ -37,7 +37,7 @@ def test_only_what_is_declared_of_it_is_shown():
 
 
 def test_labels_in_another_order_are_the_same_document():
-    """Replicas that heard of them in another order call the same question."""
+    """Replicas that saw them in another order make the same document."""
     documents = DocumentBuilder(request())
     inputs = Inputs(places=PointerSet([("namespaceObject", "metadata")]))
     first = documents.of(inputs, None, changed=False, namespace=LABELS)
@@ -54,12 +54,12 @@ def test_what_is_in_no_namespace_has_none(name):
 
 
 def test_what_is_in_a_namespace_offers_it():
-    """Its name says whom to look up."""
+    """Its name is what to look up."""
     assert DocumentBuilder(decode(recording("pod-create.0m").body)).namespace == "t"
 
 
 def test_a_namespace_that_nobody_knows_does_not_appear():
-    """Whoever looked it up decides what that means."""
+    """The engine decides what that means."""
     assert "namespaceObject" not in shown(request(), ("namespaceObject",), labels=None)
 
 

@@ -90,7 +90,7 @@ def make_case(seed: int, phase: Phase = Phase.MUTATING) -> Case:
         chain = [replace(each, match_conditions=_one_lookup(each.match_conditions)) for each in chain]
     kinds, weights = (KINDS, WEIGHTS) if phase is Phase.MUTATING else (("allow", "deny", "deny if", "fail"), None)
     if phase is Phase.VALIDATING and len({each.policy for each in chain}) < len(chain):
-        # Whoever shared a call that failed calls again, and so fails later than alone.
+        # A policy that shared a failed call is called again, and so fails later than alone.
         kinds = kinds[:-1]
     said = [Authorization(allowed=True), Authorization(), Authorization(error="who?")]
     return Case(
@@ -334,7 +334,7 @@ class Serial:
         return "error" if said.error else said.allowed
 
     def judge(self, index: int, each: Policy) -> Answer:
-        said, self.now = heard(each, self.case, self.labels, self.now)
+        said, self.now = outcome_of(each, self.case, self.labels, self.now)
         if not isinstance(said, Allow) or said.change is None:
             return said
         failure = self.apply(index, each, json.loads(said.change.content))
@@ -365,7 +365,7 @@ class Serial:
         return None
 
 
-def heard(each: Policy, case: Case, labels: dict[str, str], now: float) -> tuple[Answer, float]:
+def outcome_of(each: Policy, case: Case, labels: dict[str, str], now: float) -> tuple[Answer, float]:
     """What the calling of one worker at ``now`` comes to, and when."""
     if case.dry_run and each.side_effects not in {SideEffects.NONE, SideEffects.NONE_ON_DRY_RUN}:
         return Failure(reason=Reason.DRY_RUN_UNSUPPORTED, message=""), now

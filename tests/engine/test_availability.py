@@ -34,7 +34,7 @@ def test_who_can_be_called_is_none_of_them():
 
 @pytest.mark.parametrize("why", UnavailableReason)
 def test_it_is_an_error_at_its_place(why):
-    """In the form of all errors, with what may help; and whether the worker was heard is known."""
+    """In the form of all errors, with what may help; and it is known whether the worker was called."""
     about = policy("judge", place=PLACE)
     (found,) = unavailable_policies((about,), {about.qualified_name: refused(why, "did you mean 'judge'?")})
     (error,) = found.errors

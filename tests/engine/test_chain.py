@@ -57,7 +57,7 @@ def test_a_change_undone_by_a_later_policy_is_no_patch():
     ],
 )
 def test_a_change_that_changes_nothing_is_none(change):
-    """kube-apiserver would count a no-op patch as a change; the gateway sends none, and reinvokes nobody."""
+    """kube-apiserver would count a no-op patch as a change; the gateway sends none, and reinvokes no policy."""
     first = policy("a", **IF_NEEDED)
     decision, world = decide([first, B], {"a": Allow(), "b": Allow(change=change)})
     assert decision.response.patch is None
@@ -231,7 +231,7 @@ def test_an_unchanged_document_costs_no_second_call():
 
 
 def test_who_is_not_reinvoked_fails_open_once():
-    """A policy that cannot be matched and fails open does so in the first round only: in the second nobody calls it."""
+    """A policy that cannot be matched and fails open does so in the first round only: the second does not call it."""
     elsewhere = Rule(operations=("*",), api_groups=("",), api_versions=("v9",), resources=("pods",))
     decision, _ = decide([policy("a", rules=(elsewhere,), **IGNORE), B], {"b": label("x")})
     assert [call.round for call in decision.calls if call.failed_open] == [0]

@@ -1,4 +1,4 @@
-"""A review touches the policies that have a rule about its request; the others are told of when somebody calls."""
+"""A review touches the policies that have a rule for its request; the others are recorded on demand."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def chain(phase, *names):
     ]
 
 
-def told(decision):
+def reported(decision):
     return [(call.round, call.policy.policy, call.why) for call in decision.all_calls]
 
 
@@ -48,43 +48,43 @@ def test_nothing_is_made_for_policies_that_are_about_something_else(monkeypatch,
 
 @PHASES
 def test_all_calls_tell_of_the_others_in_their_places(phase):
-    """Each policy is told once, in chain order, with the field that says no."""
+    """Each policy is recorded once, in chain order, with the field that says no."""
     decision, _ = decide(chain(phase, "X", "a", "Y", "b", "Z"), {"a": Allow(), "b": Allow()})
-    assert told(decision) == [(0, "x", "rules"), (0, "a", ""), (0, "y", "rules"), (0, "b", ""), (0, "z", "rules")]
+    assert reported(decision) == [(0, "x", "rules"), (0, "a", ""), (0, "y", "rules"), (0, "b", ""), (0, "z", "rules")]
     assert decision.all_calls is decision.all_calls
 
 
 def test_behind_a_refusal_nobody_is_told_of():
     """In a mutating chain; the turn of who stands behind has not come."""
     decision, _ = decide(chain(Phase.MUTATING, "X", "a", "Y", "b"), {"a": Deny(message="no"), "b": Allow()})
-    assert told(decision) == [(0, "x", "rules"), (0, "a", "")]
+    assert reported(decision) == [(0, "x", "rules"), (0, "a", "")]
 
 
 def test_while_validating_a_refusal_ends_nothing():
-    """All are told of."""
+    """All of them are recorded."""
     decision, _ = decide(chain(Phase.VALIDATING, "X", "a", "Y", "b"), {"a": Deny(message="no"), "b": Allow()})
-    assert [who for _, who, _ in told(decision)] == ["x", "a", "y", "b"]
+    assert [who for _, who, _ in reported(decision)] == ["x", "a", "y", "b"]
 
 
 def test_a_refusal_in_the_second_round_lies_behind_the_whole_first_one():
-    """The others are told of once, in the first round."""
+    """The others are recorded once, in the first round."""
     answers = iter([Allow(), Deny(message="no")])
     chosen = chain(Phase.MUTATING, "X", "a", "Y", "b", "Z")
     chosen[1] = policy("a", index=1, reinvocation_policy=ReinvocationPolicy.IF_NEEDED)
     decision, _ = decide(chosen, {"a": lambda _: next(answers), "b": label("x")})
-    assert told(decision)[:5] == [
+    assert reported(decision)[:5] == [
         (0, "x", "rules"),
         (0, "a", ""),
         (0, "y", "rules"),
         (0, "b", ""),
         (0, "z", "rules"),
     ]
-    assert [(round_, who) for round_, who, _ in told(decision)[5:]] == [(1, "a")]
+    assert [(round_, who) for round_, who, _ in reported(decision)[5:]] == [(1, "a")]
 
 
 @PHASES
 def test_an_overloaded_gateway_refuses_for_those_who_are_concerned(phase):
-    """Whoever has no rule about the request refuses nothing."""
+    """A policy without a rule for the request refuses nothing."""
     full = Failure(reason=Reason.OVERLOADED, message="full")
     policies = chain(phase, "X", "a")
     refused = Engine(request(), plan(*policies).failing(full), ends=110.0).start(100.0).decision

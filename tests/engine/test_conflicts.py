@@ -131,7 +131,7 @@ def test_what_is_told_and_kept_of_many_conflicts_is_bounded():
 
 
 def test_what_the_answer_said_besides_is_kept():
-    """It was heard, although its change was not applied."""
+    """Its verdict counts, although its change was not applied."""
     said = label("one", "2")
     said = Allow(change=said.change, warnings=("careful",), audit_annotations={"k": "v"})
     decision, _ = decide(pair(OnConflict.DENY), {"a": label("one"), "b": said})

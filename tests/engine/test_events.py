@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: answers early and late, twice and to nobody, timers that ring at odd times.
+"""Events in any order: early, late, repeated and unknown answers, timers at odd times.
 
 The driver cannot always cancel in time, a clock may be coarse, and a cache answers before a worker. So a world that
 keeps to nothing drives the engine here, with few workers for many policies, so that their questions meet.
@@ -216,7 +216,7 @@ def test_a_review_is_decided_once_whatever_happens_and_leaves_nothing_open(phase
 @pytest.mark.property
 @BOTH
 def test_nobody_is_passed_over_and_what_cannot_judge_is_heard(phase):
-    """Each policy has its turn unless somebody refused before; a refusal and an allow exclude each other."""
+    """Each policy has its turn unless an earlier one refused; a refusal and an allow exclude each other."""
     for world, chain in chaoses(phase):
         decision = world.run().to_the_end().decision
         refusing = [call for call in decision.calls if call.refuses]
@@ -268,12 +268,12 @@ def test_who_hangs_up_leaves_nothing_open_and_no_more_is_called(phase):
 @pytest.mark.property
 @BOTH
 def test_a_mistake_of_our_own_decides_at_once(phase):
-    """At any moment: what was judged stays, everybody else is a failure INTERNAL, and nothing is called any more."""
+    """At any moment: verdicts stay, every other policy is a failure INTERNAL, and no policy is called."""
     for world, _ in chaoses(phase):
         world.run()
         if world.over:
             continue
-        world.take(world.engine.broken("a mistake", world.now))
+        world.take(world.engine.broken("a defect", world.now))
         decision = world.decision
         assert decision is not None
         assert decision.response.allowed is not any(call.refuses for call in decision.calls)
@@ -283,15 +283,15 @@ def test_a_mistake_of_our_own_decides_at_once(phase):
 
 @BOTH
 def test_what_was_not_called_yet_when_a_mistake_of_our_own_happens_is_not_called_at_all(phase):
-    """The first policy's question was put in the very event that broke: nobody will wait for its answer."""
+    """The first policy's call was made in the event that failed: the engine does not wait for its answer."""
 
-    def mistake(_variables, _authorizations):
-        raise RuntimeError("a mistake")
+    def defect(_variables, _authorizations):
+        raise RuntimeError("a defect")
 
-    chain = [policy("a", phase=phase), policy("b", phase=phase, index=1, match_conditions=(condition(mistake),))]
+    chain = [policy("a", phase=phase), policy("b", phase=phase, index=1, match_conditions=(condition(defect),))]
     engine = Engine(request(), plan(*chain), ends=ENDS)
     with pytest.raises(RuntimeError):
         engine.start(0.0)
-    step = engine.broken("a mistake", 0.0)
+    step = engine.broken("a defect", 0.0)
     assert (step.calls, step.lookups, step.cancels) == ((), (), ())
     assert [call.answer.reason for call in step.decision.calls] == [Reason.INTERNAL] * (1 + (phase is Phase.VALIDATING))

@@ -42,8 +42,8 @@ def test_under_ignore_every_kind_of_failure_passes_loudly(phase, reason):
     failure = Failure(reason=reason, message="what happened")
     decision, _ = decide([policy("a", phase=phase, **IGNORE)], {"a": failure})
     assert decision.response.allowed
-    told = f"a.test.example.com: could not judge this request: {reason.value} (failurePolicy Ignore: let pass)"
-    assert decision.response.warnings == (told,)
+    reported = f"a.test.example.com: could not judge this request: {reason.value} (failurePolicy Ignore: let pass)"
+    assert decision.response.warnings == (reported,)
     assert decision.response.audit_annotations == {"a.test.example.com_failed-open": reason.value}
 
 
@@ -119,7 +119,7 @@ def test_a_policy_whose_worker_was_never_described_fails():
 
 
 def test_a_policy_with_a_mistake_fails_where_it_would_have_judged():
-    """Its place in the chain is its own; and where it doesn't match, it hurts nobody."""
+    """Its place in the chain is its own; and where it doesn't match, it has no effect."""
     faulty = policy("a", fault="policies[0].timeoutSeconds: Invalid value: 31")
     decision = run([faulty], {faulty.qualified_name: Described(version="1")}).decision
     assert "timeoutSeconds" in decision.response.status.message

@@ -1,4 +1,4 @@
-"""The validating phase: all at once, all waited for, all refusals told."""
+"""The validating phase: policies are called in parallel, the engine waits for all, all refusals are reported."""
 
 import pytest
 
@@ -23,7 +23,7 @@ SAME = {"worker": "one", "policy": "same"}
 
 
 def test_all_are_called_at_the_same_moment():
-    """Nobody waits for anybody."""
+    """No policy waits for another."""
     _, world = decide([A, B, C], {"a": Allow(), "b": Allow(), "c": Allow()}, latencies={"a": 3.0, "b": 1.0})
     assert [(when, policy_call.policy.policy) for when, policy_call in world.calls] == [
         (100.0, "a"),
@@ -40,7 +40,7 @@ def test_it_takes_as_long_as_the_slowest():
 
 
 def test_all_denials_are_gathered_in_chain_order():
-    """Whoever was denied learns everything at once; code, reason and details are the first policy's, however late it
+    """The denial has all refusals at once; code, reason and details are the first policy's, however late it
     was."""
     decision, _ = decide(
         [A, B, C],
@@ -54,7 +54,7 @@ def test_all_denials_are_gathered_in_chain_order():
 
 
 def test_a_denial_outranks_a_failure():
-    """Code and reason are the denial's; the failure is told too."""
+    """Code and reason are the denial's; the failure is reported too."""
     decision, _ = decide([A, B], {"a": BROKEN, "b": Deny(message="no")})
     status = decision.response.status
     assert (decision.outcome, status.code, status.reason) == (Outcome.DENIED, 403, "Forbidden")
@@ -127,15 +127,15 @@ def test_warnings_and_annotations_of_everybody_are_kept_with_a_denial_too():
         [A, B],
         {
             "a": Allow(warnings=("careful",), audit_annotations={"k": "v"}),
-            "b": Deny(message="no", warnings=("told you",), audit_annotations={"k": "w"}),
+            "b": Deny(message="no", warnings=("beware",), audit_annotations={"k": "w"}),
         },
     )
-    assert decision.response.warnings == ("careful", "told you")
+    assert decision.response.warnings == ("careful", "beware")
     assert decision.response.audit_annotations == {"a.test.example.com_k": "v", "b.test.example.com_k": "w"}
 
 
 def test_a_follower_whose_own_call_fails_takes_the_verdict_that_another_has_had_for_the_same_question():
-    """The shared call fails, each asks for itself, one has its verdict, and the other's worker never answers: an answer
+    """The shared call fails, each has its own, one has its verdict, and the other's worker never answers: an answer
     that is there counts.
     """
     trio = [validating(name, index, timeout=5.0, **SAME) for index, name in enumerate("xyz")]
@@ -149,7 +149,7 @@ def test_a_follower_whose_own_call_fails_takes_the_verdict_that_another_has_had_
 
 
 def test_policies_whose_caches_differ_call_for_themselves():
-    """What another review was told may be an answer to one of them, and none, or too old, for the other."""
+    """Another review's verdict may be fresh for one of them, and absent or too old for the other."""
     caches = (None, Cache(ttl=5.0), Cache(ttl=60.0), Cache(ttl=60.0))
     four = [
         validating(name, index, cache=cache, **SAME)

@@ -95,9 +95,9 @@ def test_the_annotation_is_bounded():
     """It says how many more there are."""
     operations = [{"op": "add", "path": f"/metadata/labels/{'x' * 60}{number}", "value": "1"} for number in range(40)]
     decision, _ = decide([policy("a")], {"a": patch(*operations)})
-    told = decision.response.audit_annotations[f"{A}_changed"]
-    assert len(told) <= 1_015
-    assert told.endswith(" more")
+    reported = decision.response.audit_annotations[f"{A}_changed"]
+    assert len(reported) <= 1_015
+    assert reported.endswith(" more")
 
 
 def test_no_annotation_of_a_worker_hides_what_it_changed():

@@ -27,7 +27,7 @@ VALIDATING = {"phase": Phase.VALIDATING}
         (Authorization(allowed=False), [], Outcome.ALLOWED),
         (Authorization(error="not in a cluster"), [], Outcome.FAILED),
     ],
-    ids=["allowed", "not allowed", "nobody can tell"],
+    ids=["allowed", "not allowed", "unknown"],
 )
 def test_an_authorization_is_called_for_and_matching_goes_on(authorization, called, outcome):
     """Matched, not matched, or an error of the condition."""
@@ -62,7 +62,7 @@ def test_a_check_is_called_once_for_a_whole_review():
 
 
 def test_other_checks_and_namespaces_are_other_facts():
-    """Nobody's answer is taken for another's."""
+    """No answer is used for another check."""
     other = AuthorizationCheck(verb="list", resource="pods")
     both = (MAY, condition(when_authorized(other)))
     chosen = policy("a", match_conditions=both, namespace_selector=PROD)
@@ -99,7 +99,7 @@ def test_a_lookup_that_never_ends_is_a_failure_in_time(fields, reason, about):
 
 @pytest.mark.parametrize(("fields", "reason", "about"), LATE)
 def test_a_lookup_that_is_late_goes_to_failure_policy(fields, reason, about):
-    """Nobody said that there is no such namespace: it is a call that failed."""
+    """A failed lookup does not mean that the namespace is missing."""
     decision, _ = decide([policy("a", timeout=1.0, **fields, **IGNORE)], {}, lookup_latency=NEVER)
     assert decision.response.allowed
     assert decision.calls[0].failed_open
@@ -114,7 +114,7 @@ def test_a_lookup_at_the_end_of_the_budget_is_the_budgets(fields, reason, about)
 
 
 def test_a_lookup_that_is_under_way_is_not_made_again():
-    """A later turn joins it, and what it brings serves whoever still waits."""
+    """A later turn joins it, and its result serves every policy that still waits."""
     chain = [
         policy(name, index=index, timeout=1.0, match_conditions=(MAY,), **IGNORE) for index, name in enumerate("abc")
     ]
@@ -133,7 +133,7 @@ def test_the_time_of_a_lookup_is_not_the_workers():
 
 
 def test_in_the_second_round_a_late_lookup_concerns_only_who_is_marked():
-    """Whoever would not be called again has nothing to fail open."""
+    """A policy that would not be called again does not fail open."""
     other = AuthorizationCheck(verb="list", resource="pods")
     now_another = condition(
         lambda variables, known: (
@@ -149,7 +149,7 @@ def test_in_the_second_round_a_late_lookup_concerns_only_who_is_marked():
 
 
 def test_when_the_api_server_hangs_up_what_is_found_changes_nothing():
-    """Nobody waits any more."""
+    """No policy waits any more."""
     engine = Engine(request(), plan(policy("a", match_conditions=(MAY,))), ends=200.0)
     (lookup,) = engine.start(100.0).lookups
     engine.abandoned()

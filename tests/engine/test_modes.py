@@ -1,4 +1,4 @@
-"""mode: what a policy says is told (warn) or recorded (audit), and counts for nothing."""
+"""mode: a policy's verdict is a warning (warn) or an audit annotation (audit), and is not enforced."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_under_audit_nobody_is_told(answer):
 
 @UNENFORCED
 def test_a_workers_own_annotations_are_kept_beside_ours(mode):
-    """The audit log is whom both modes are for; ours comes first under its key."""
+    """Both modes write to the audit log; ours comes first under its key."""
     decision = one(Deny(message="no", audit_annotations={"k": "v", "would-deny": "never"}), mode)
     assert decision.response.audit_annotations == {f"{NAME}_would-deny": "no", f"{NAME}_k": "v"}
 
@@ -57,9 +57,9 @@ def test_a_workers_own_annotations_are_kept_beside_ours(mode):
 def test_a_failure_refuses_nothing(mode, phase, failure_policy):
     """failurePolicy has no say: said as a warning under warn, an annotation under both."""
     decision = one(BROKEN, mode, phase=phase, failure_policy=failure_policy)
-    told = (f"{NAME}: could not judge this request: WORKER_FAILURE (mode warn: not enforced)",)
+    reported = (f"{NAME}: could not judge this request: WORKER_FAILURE (mode warn: not enforced)",)
     assert decision.response.allowed
-    assert decision.response.warnings == (told if mode is Mode.WARN else ())
+    assert decision.response.warnings == (reported if mode is Mode.WARN else ())
     assert decision.response.audit_annotations == {f"{NAME}_failed": "WORKER_FAILURE"}
     assert (decision.calls[0].failed_open, decision.calls[0].failed_closed) == (False, False)
 
@@ -106,7 +106,7 @@ def test_a_long_list_of_changes_is_cut_in_the_annotation():
 
 @UNENFORCED
 def test_a_change_that_does_not_apply_is_a_failure_that_refuses_nothing(mode):
-    """It is tried, so that whoever will enforce the policy knows."""
+    """It is applied, so that its conflicts are known before the policy is enforced."""
     decision = one(patch({"op": "remove", "path": "/nowhere"}), mode)
     assert decision.calls[0].answer.reason is Reason.INVALID_PATCH
     assert decision.response.allowed
@@ -114,7 +114,7 @@ def test_a_change_that_does_not_apply_is_a_failure_that_refuses_nothing(mode):
 
 @UNENFORCED
 def test_a_change_never_marks_for_reinvocation(mode):
-    """Nobody needs to see again what did not change."""
+    """An unchanged verdict is not repeated."""
     chain = [policy("a", reinvocation_policy=ReinvocationPolicy.IF_NEEDED), policy("b", index=1, mode=mode)]
     _, world = decide(chain, {"a": Allow(), "b": label("one")})
     assert world.called() == ["a", "b"]

@@ -1,4 +1,4 @@
-"""Prefetched calls: everybody is called at once, and nobody can tell but by the clock."""
+"""Prefetched calls: all policies are called at once, and only the time differs."""
 
 import pytest
 
@@ -116,7 +116,7 @@ def test_an_early_answer_of_a_policy_that_no_longer_matches_vanishes():
 
 
 def test_an_open_early_call_of_a_policy_that_no_longer_matches_is_cancelled():
-    """Nobody can want it any more."""
+    """No policy can use it any more."""
     chain = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE), policy("c", index=2)]
     _, world = prefetched(chain, {"a": label("one"), "c": Allow()}, latencies={"a": 1.0, "b": NEVER, "c": 5.0})
     assert (101.0, 2) in world.cancels
@@ -130,7 +130,7 @@ def test_a_policy_that_matches_only_after_a_change_is_called_in_its_turn():
 
 
 def test_behind_a_refusal_all_early_calls_are_cancelled_in_the_deciding_step():
-    """And what was answered already is not heard of."""
+    """A call that was answered already is not cancelled."""
     chain = [policy("a"), policy("b", index=1), policy("c", index=2)]
     answers = {"a": Deny(message="no"), "b": Allow(warnings=("b says",))}
     decision, world = prefetched(chain, answers, latencies={"a": 1.0, "b": 0.5, "c": 2.0})
@@ -150,7 +150,7 @@ def test_an_early_call_that_somebody_else_can_still_want_is_not_cancelled():
 
 
 def test_a_turn_does_not_follow_an_early_call_that_was_given_less_time_than_its_policy_has():
-    """The same question was asked for a policy with half a second; the worker takes three."""
+    """The same call was made for a policy with half a second; the worker takes three."""
     same = {"worker": "one", "policy": "same", "inputs": sees()}
     chain = [
         policy("a"),
@@ -180,7 +180,7 @@ def test_an_early_failure_is_forgotten_and_the_policys_time_runs_from_its_turn()
 
 
 def test_an_early_call_ends_with_its_own_time_and_the_policy_is_called_in_its_turn():
-    """The engine wakes up for it; it is cancelled, and nobody is told."""
+    """The engine wakes up for it; it is cancelled, and no policy gets an answer."""
     pair = [policy("a"), policy("b", index=1, timeout=1.0)]
     decision, world = prefetched(pair, {"a": Allow()}, latencies={"a": 3.0, "b": NEVER})
     assert world.cancels == [(101.0, 2), (104.0, 3)]

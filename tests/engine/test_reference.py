@@ -9,7 +9,7 @@ from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.patching.equality import equal
 from gateway.policies.model import Mode, Phase
 from gateway.reasons import Reason
-from tests.engine.reference import Serial, cases, heard, kinds, refuses, run, seen
+from tests.engine.reference import Serial, cases, kinds, outcome_of, refuses, run, seen
 
 BLOCKS = 13
 """Of cases: together they make 13,000 in `make properties`."""
@@ -72,7 +72,7 @@ def test_the_patch_gives_what_was_predicted(prefetch):
 
 @pytest.mark.property
 def test_the_fan_out_judges_everybody_who_matches_at_once():
-    """Each is heard or not by its own time alone, whatever the others do; unless another's verdict comes in time."""
+    """Only its own timeout decides whether an answer counts, unless another's verdict comes in time."""
     for case in cases(0, Phase.VALIDATING):
         decision, _ = run(case, prefetch=True)
         turns, ends = [], [0.0]
@@ -82,16 +82,16 @@ def test_the_fan_out_judges_everybody_who_matches_at_once():
             if isinstance(matched, Failure):
                 turns.append((0, index, matched))
             elif matched:
-                said, _ = heard(each, case, own.labels, own.now)
+                said, _ = outcome_of(each, case, own.labels, own.now)
                 turns.append((0, index, said))
-            ends.append(own.now if matched is not True else heard(each, case, own.labels, own.now)[1])
+            ends.append(own.now if matched is not True else outcome_of(each, case, own.labels, own.now)[1])
         alone = {index: what for _, index, what in kinds(turns)}
         together = {index: what for _, index, what in seen(decision)}
         if len({each.policy for each in case.chain}) == len(case.chain):
             assert together == alone, case
             assert decision.ended == pytest.approx(max(ends)), case
         else:
-            # Who was called before has the verdict of whoever puts the same question later: sooner than alone.
+            # An open call is shared: the later policy has its verdict sooner than alone.
             assert together.keys() <= alone.keys(), case
             assert all(together.get(index) == what for index, what in alone.items() if what not in LATE), case
             assert decision.ended <= max(ends) + 1e-9, case
@@ -100,7 +100,7 @@ def test_the_fan_out_judges_everybody_who_matches_at_once():
 @pytest.mark.property
 @BOTH
 def test_a_policy_under_fail_that_denied_or_could_not_judge_is_never_followed_by_an_allow(phase):
-    """And one under Ignore that could not judge is always heard of."""
+    """A policy under Ignore that could not judge is always reported."""
     for case in cases(0, phase):
         decision, _ = run(case, prefetch=True)
         refusing = [call for call in decision.calls if refuses(call.policy, call.answer)]

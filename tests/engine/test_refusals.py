@@ -106,7 +106,7 @@ def test_an_unknown_namespace_is_not_found_whatever_failure_policy_says(phase, f
 @FAILURE_POLICIES
 @pytest.mark.parametrize("side_effects", [SideEffects.SOME, SideEffects.UNKNOWN])
 def test_a_dry_run_of_a_policy_with_side_effects_is_refused(phase, failure_policy, side_effects):
-    """400 in the API server's words, under Ignore as well; nobody is called."""
+    """400 in the API server's words, under Ignore as well; no policy is called."""
     chosen = policy("a", phase=phase, failure_policy=failure_policy, side_effects=side_effects)
     decision, world = decide([chosen], {"a": Allow()}, on=DRY)
     status = decision.response.status
@@ -131,7 +131,7 @@ def test_outside_of_a_dry_run_such_a_policy_has_side_effects(side_effects):
 
 
 def test_a_dry_run_ends_the_chain():
-    """Whoever stands behind is not called; whoever stands before was."""
+    """The policies after it are not called; those before it were."""
     chain = [policy("a"), policy("b", index=1, side_effects=SideEffects.SOME, **IGNORE), policy("c", index=2)]
     decision, world = decide(chain, dict.fromkeys("abc", Allow()), on=DRY)
     assert world.called() == ["a"]

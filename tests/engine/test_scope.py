@@ -119,7 +119,7 @@ def test_a_change_inside_writes_is_applied():
 
 @pytest.mark.parametrize(("sub_resource", "applied"), [("", False), ("status", True)])
 def test_by_default_status_is_changed_only_where_it_is_the_request(sub_resource, applied):
-    """It belongs to whoever reports it."""
+    """It belongs to the component that reports it."""
     rule = replace(PODS, resources=("pods", "pods/status"))
     add = patch({"op": "add", "path": "/status", "value": {"phase": "Running"}})
     decision, _ = decide([policy("a", rules=(rule,))], {"a": add}, on=request(POD, subResource=sub_resource))
@@ -133,8 +133,8 @@ NAMESPACE = Inputs(places=PointerSet([("namespaceObject", "metadata", "labels", 
 
 def test_inputs_of_the_namespace_look_it_up_and_show_its_labels():
     """Those that are declared."""
-    told = {"namespaces": {"t": {"env": "prod", "other": "x"}}}
-    decision, world = decide([policy("a", inputs=NAMESPACE)], {"a": Allow()}, **told)
+    reported = {"namespaces": {"t": {"env": "prod", "other": "x"}}}
+    decision, world = decide([policy("a", inputs=NAMESPACE)], {"a": Allow()}, **reported)
     document = json.loads(world.calls[0][1].document.content)
     assert document["namespaceObject"] == {"metadata": {"labels": {"env": "prod"}}}
     assert decision.calls[0].answer == Allow()
@@ -143,7 +143,7 @@ def test_inputs_of_the_namespace_look_it_up_and_show_its_labels():
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("prefetch", [False, True])
 def test_an_unknown_namespace_is_a_failure_of_the_policy_that_must_see_it(phase, prefetch):
-    """Not knowing is not allowing; nobody is called about a document without it."""
+    """Unknown labels do not allow; no policy is called with a document without them."""
     ignore = {"phase": phase, "failure_policy": FailurePolicy.IGNORE}
     pair = [policy("a", **ignore), policy("b", index=1, inputs=NAMESPACE, **ignore)]
     decision, world = decide(pair, {"a": Allow()}, namespaces={"t": None}, prefetch=prefetch)
@@ -154,8 +154,8 @@ def test_an_unknown_namespace_is_a_failure_of_the_policy_that_must_see_it(phase,
 
 def test_a_namespace_that_is_not_found_in_time_is_a_failure():
     """The policy's own time ends it."""
-    told = {"namespaces": {"t": {}}, "lookup_latency": float("inf")}
-    decision, _ = decide([policy("a", inputs=NAMESPACE, timeout=1.0)], {}, **told)
+    reported = {"namespaces": {"t": {}}, "lookup_latency": float("inf")}
+    decision, _ = decide([policy("a", inputs=NAMESPACE, timeout=1.0)], {}, **reported)
     assert isinstance(decision.calls[0].answer, Failure)
     assert decision.ended - decision.started == 1.0
 

@@ -72,12 +72,12 @@ def test_a_change_that_does_not_apply_has_no_fallback():
 def test_an_early_failure_with_a_fallback_is_called_again_in_its_turn():
     """The fallback is kept for the question, and counts if that fails as well."""
     pair = [policy("b"), policy("a", index=1)]
-    told = {"prefetch": True, "fallbacks": FALLBACK, "latencies": {"b": 1.0}}
-    decision, world = decide(pair, {"b": Allow(), "a": BROKEN}, **told)
+    reported = {"prefetch": True, "fallbacks": FALLBACK, "latencies": {"b": 1.0}}
+    decision, world = decide(pair, {"b": Allow(), "a": BROKEN}, **reported)
     assert world.called() == ["b", "a", "a"]
     assert decision.calls[1].source is Source.STALE
     answers = iter([BROKEN, Allow()])
-    decision, _ = decide(pair, {"b": Allow(), "a": lambda _: next(answers)}, **told)
+    decision, _ = decide(pair, {"b": Allow(), "a": lambda _: next(answers)}, **reported)
     assert decision.calls[1].source is Source.CALLED
 
 

@@ -33,8 +33,8 @@ def test_a_timeout_is_said_in_the_words_of_the_workers_kind_whoever_notices_firs
         ends=200.0,
     )
     policy_call = engine.start(100.0).calls[0]
-    told = Failure(reason=Reason.WORKER_TIMEOUT, message="in other words")
-    step = engine.expired(101.0) if first == "engine" else engine.answered(policy_call, told, 101.0)
+    reported = Failure(reason=Reason.WORKER_TIMEOUT, message="in other words")
+    step = engine.expired(101.0) if first == "engine" else engine.answered(policy_call, reported, 101.0)
     assert step.decision.calls[0].answer == late
 
 
@@ -93,7 +93,7 @@ def test_policies_behind_the_end_of_the_budget_go_to_their_failure_policies():
 
 
 def test_answers_that_are_there_count_when_the_budget_ends():
-    """A denial that came in time is the outcome, although another policy could not be heard."""
+    """A denial that came in time is the outcome, although another policy could not judge."""
     pair = [policy("a", phase=Phase.VALIDATING), policy("b", index=1, phase=Phase.VALIDATING)]
     decision, _ = decide(pair, {"b": Deny(message="no")}, latencies={"a": NEVER, "b": 1.0}, budget=2.0)
     assert decision.outcome is Outcome.DENIED
@@ -144,14 +144,14 @@ def test_an_calls_deadline_is_the_policys_or_the_budgets_end():
 
 
 def test_a_review_that_comes_with_no_time_left_is_decided_at_once():
-    """Nobody is called; failure policies decide."""
+    """No policy is called; failure policies decide."""
     decision, world = decide([policy("a")], {}, budget=0.0)
     assert world.calls == []
     assert decision.calls[0].answer.reason is Reason.BUDGET_EXHAUSTED
 
 
 def test_when_the_api_server_hangs_up_all_calls_are_cancelled_but_those_with_side_effects():
-    """Nobody waits for the others any more."""
+    """The engine does not wait for the others."""
     pair = [
         policy("a", phase=Phase.VALIDATING),
         policy("b", index=1, phase=Phase.VALIDATING, side_effects=SideEffects.NONE_ON_DRY_RUN),

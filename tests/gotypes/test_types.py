@@ -1,4 +1,4 @@
-"""JSON values and the types of Kubernetes: what Go's decoder takes, and how it is told where it does not."""
+"""JSON values and the types of Kubernetes: what Go's decoder takes, and its errors."""
 
 import pytest
 

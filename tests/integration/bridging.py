@@ -101,7 +101,7 @@ class Contents:
         return {name.decode() for name in self._client.hkeys(self._names.workers)}
 
     def write(self, **fields):
-        """Put an entry into each lane that nobody has sealed."""
+        """Put an unsealed entry into each lane."""
         for lane in self.lanes():
             self._client.xadd(lane, fields)
 

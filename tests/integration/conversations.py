@@ -127,7 +127,7 @@ async def for_ever():
 
 
 class Health:
-    """A health watch whose answer can be changed. ``watchers`` counts who has been told."""
+    """A health watch whose answer can be changed. ``watchers`` counts who has been reported."""
 
     SERVING = health_pb2.HealthCheckResponse.SERVING
     NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

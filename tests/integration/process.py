@@ -16,7 +16,7 @@ from pathlib import Path
 
 WAIT_SECONDS = 90.0
 """Seconds after which a test gives up. Nothing that passes takes more than a fraction; shared machines do. It is more
-than gateways are told to wait for their workers."""
+than gateways are reported to wait for their workers."""
 
 COMMAND = Path(sys.executable).parent / "admission-gateway"
 
@@ -129,15 +129,15 @@ class Serving:
             return entry is not None and entry["message"] == message and fields.items() <= entry.items()
 
         line = self.err.find(wanted)
-        assert line is not None, f"nobody logged {message!r} {fields}:\n" + "\n".join(self.err)
+        assert line is not None, f"no process logged {message!r} {fields}:\n" + "\n".join(self.err)
         return parsed(line)
 
     def log(self):
         """All log lines so far."""
         return [entry for entry in map(parsed, self.err) if entry is not None]
 
-    def mistakes(self):
-        """What it logged that is no log line of ours, or one of a mistake of our own. A worker's output is not."""
+    def internal_errors(self):
+        """Output that is not a log line, and log lines of internal errors. A worker's output is neither."""
         lines = [line for line in self.err if not line.startswith(("warning: ", "error: "))]
         return [
             line

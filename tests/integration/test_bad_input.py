@@ -33,9 +33,9 @@ def process(serving, tmp_path_factory):
     (folder / "policies.yaml").write_text(text)
     arguments = ("--policies", folder / "policies.yaml", "--worker-startup-timeout", 30, "--limit-body-bytes", LIMIT)
     yield (started := serving(*arguments).ready())
-    # Whatever came, it was not our mistake, and nobody was hurt by it.
+    # No input is an internal error, and none affects another client.
     assert started.process.poll() is None
-    assert started.mistakes() == []
+    assert started.internal_errors() == []
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def client(process, trust):
 
 
 @pytest.fixture
-def heard(process):
-    """``heard(why)``: the warning that was logged in this test and whose text holds ``why``."""
+def warned(process):
+    """``warned(why)``: the warning that was logged in this test and whose text holds ``why``."""
     before = len(list(process.err))
 
     def find(why, field="why"):
@@ -141,14 +141,14 @@ NO_REVIEWS = {
 
 
 @pytest.mark.parametrize("name", NO_REVIEWS)
-def test_what_is_no_review_is_refused_in_one_line(client, heard, name):
+def test_what_is_no_review_is_refused_in_one_line(client, warned, name):
     """A body that is no AdmissionReview with a uid is HTTP 400, one line that says why, and that line in the log."""
     body, why = NO_REVIEWS[name]
     answer = client.send(post(body))
     assert answer.status == 400
     assert is_one_line(answer), answer
     assert why in answer.text
-    assert heard(why, "error")
+    assert warned(why, "error")
     assert client.send(message(GOOD)).response["uid"] == UID
 
 
@@ -170,18 +170,18 @@ HTTP = {
 
 
 @pytest.mark.parametrize("name", HTTP)
-def test_a_wrong_header_is_refused_in_one_line(client, heard, name):
+def test_a_wrong_header_is_refused_in_one_line(client, warned, name):
     """Path, method and type have their statuses: one line of text, a log line, and the connection lives on."""
     sent, status, why = HTTP[name]
     answer = client.send(sent)
     assert answer.status == status
     assert is_one_line(answer), answer
     assert why in answer.text
-    assert heard(why)
+    assert warned(why)
     assert client.send(message(GOOD)).response["uid"] == UID
 
 
-def test_a_review_that_is_too_large_is_denied(client, heard):
+def test_a_review_that_is_too_large_is_denied(client, warned):
     """Where the uid stands in the first 4 KB, a review beyond the limit is answered by a review: a denial, code 413."""
     large = GOOD.body.replace(b'"object":{', b'"object":{"padding":"%s",' % (LIMIT * b"x"))
     answer = client.send(post(large))
@@ -192,40 +192,40 @@ def test_a_review_that_is_too_large_is_denied(client, heard):
     status = answer.response["status"]
     assert (status["code"], status["reason"]) == (413, "RequestEntityTooLarge")
     assert status["message"].startswith("REQUEST_TOO_LARGE: ")
-    assert heard("REQUEST_TOO_LARGE")
+    assert warned("REQUEST_TOO_LARGE")
 
 
-def test_without_a_uid_in_its_beginning_too_large_is_413(client, heard):
+def test_without_a_uid_in_its_beginning_too_large_is_413(client, warned):
     """Where the first 4 KB hold no uid, a body beyond the limit is HTTP 413 and one line."""
     answer = client.send(post(b'{"padding":"%s",' % (LIMIT * b"x") + GOOD.body[1:]))
     assert answer.status == 413
     assert is_one_line(answer)
-    assert heard("REQUEST_TOO_LARGE")
+    assert warned("REQUEST_TOO_LARGE")
 
 
-def test_a_body_that_ends_too_early_is_a_hang_up(process, trust, client, heard):
+def test_a_body_that_ends_too_early_is_a_hang_up(process, trust, client, warned):
     """A client that closes before its body is complete gets no answer, and is logged."""
     with Client(process.port, trust) as other:
         other.sendall(message(GOOD)[:-10])
-    assert heard("closed before the body")
+    assert warned("closed before the body")
 
 
-def test_what_is_no_http_is_refused(client, heard):
+def test_what_is_no_http_is_refused(client, warned):
     """Bytes that are no HTTP are answered with 400 and one line."""
     answer = client.send(b"\x00\x01\x02 nonsense\r\n\r\n")
     assert answer.status == 400
     assert is_one_line(answer)
-    assert heard("not an HTTP/1.1 request")
+    assert warned("not an HTTP/1.1 request")
 
 
-def test_plain_http_is_told_so(process, client, heard):
-    """Who forgets TLS is told in plain HTTP."""
+def test_plain_http_is_told_so(process, client, warned):
+    """Who forgets TLS is reported in plain HTTP."""
     with socket.create_connection(("127.0.0.1", process.port), timeout=WAIT_SECONDS) as connection:
         connection.sendall(message(GOOD))
         said = b"".join(iter(lambda: connection.recv(65536), b""))
     assert said.startswith(b"HTTP/1.1 400 ")
     assert b"https://" in said
-    assert heard("plain HTTP")
+    assert warned("plain HTTP")
 
 
 def test_256_levels_are_judged(client):
@@ -273,7 +273,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_huge_number_is_answered(client, heard, name, path):
+def test_a_huge_number_is_answered(client, warned, name, path):
     """A number that no double holds is judged, or refused in one line: never a crash, never a silent allow."""
     body = review(object={"metadata": {"name": "n"}, "data": "N"}).replace(b'"N"', NUMBERS[name])
     answer = client.send(post(body, f"{path}?timeout=10s"))
@@ -282,7 +282,7 @@ def test_a_huge_number_is_answered(client, heard, name, path):
     else:
         assert answer.status == 400
         assert is_one_line(answer)
-        assert heard("request.object cannot be read", "error")
+        assert warned("request.object cannot be read", "error")
 
 
 # ------------------------------------------------------------------------------------------------------- random
@@ -319,7 +319,7 @@ def mutated(chance, bodies):
             case 4:
                 body[at:at] = body[at : at + chance.randrange(1, 200)]
             case _:
-                # Early in the body, where the members are that everybody reads.
+                # Early in the body, where the members are that the gateway reads.
                 body[at % 300 : at % 300] = chance.choice(FRAGMENTS)
     return bytes(body)
 

@@ -35,7 +35,7 @@ SEEN = answer(allow=pb.Allow(), audit_annotations={"seen": "yes"})
 
 @pytest.fixture(scope="module")
 def redis_server(tmp_path_factory):
-    """A Redis that keeps what it is told through a restart."""
+    """A Redis that keeps what it is reported through a restart."""
     with servers.server(tmp_path_factory.mktemp("redis"), "--appendonly", "yes", "--appendfsync", "always") as made:
         yield made
 
@@ -161,7 +161,7 @@ async def test_reviews_go_through_two_bridges(judged, bridge, contents, tmp_path
 
             await eventually(both_have_answered)
             await until(contents.is_done)
-    assert [each.mistakes() for each in bridges] == [[], []]
+    assert [each.internal_errors() for each in bridges] == [[], []]
 
 
 async def test_a_worker_that_is_killed(judged, bridge, contents, tmp_path):
@@ -276,7 +276,7 @@ async def test_a_bridge_that_is_told_to_stop(judged, bridge, contents):
             assert await asyncio.to_thread(made.exit_code) == 0
             assert contents.is_done()
             assert [group["consumers"] for group in contents.groups()] == [0]
-    assert made.mistakes() == []
+    assert made.internal_errors() == []
 
 
 async def test_a_bridge_that_is_told_to_stop_twice(judged, bridge, contents):
@@ -291,7 +291,7 @@ async def test_a_bridge_that_is_told_to_stop_twice(judged, bridge, contents):
             await until(lambda: not contents.present())
             # One right behind the first would be the same word again.
             await asyncio.to_thread(
-                made.logged, "what was taken is answered first; told to stop again, it leaves at once"
+                made.logged, "what was taken is answered first; reported to stop again, it leaves at once"
             )
             made.terminate()
             assert await asyncio.to_thread(made.exit_code) == 0
@@ -300,11 +300,11 @@ async def test_a_bridge_that_is_told_to_stop_twice(judged, bridge, contents):
             for answered in await asyncio.gather(*waiting):
                 assert audit(answered) == {"seen": "yes"}
             await until(contents.is_done)
-    assert made.mistakes() == []
+    assert made.internal_errors() == []
 
 
 async def test_expired_work(judged, bridge, contents, monkeypatch):
-    """What nobody waits for any more is dropped by the bridge; its worker is not called."""
+    """The bridge drops an entry for which no gateway waits; its worker is not called."""
     # The gateway takes it out, too, if it comes first.
     monkeypatch.setattr(exchange, "SWEEP_SECONDS", 3600.0)
     gate = Gate(SEEN)

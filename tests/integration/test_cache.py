@@ -203,7 +203,7 @@ async def test_a_purged_policy_is_called_again(gateway):
 
 
 async def test_two_gateways_share_their_verdicts(sharing, redis):
-    """What one replica has been told, the other one knows; and Redis can read none of it."""
+    """What one replica has been reported, the other one knows; and Redis can read none of it."""
     judge = Judge(deny("because of a planted secret"))
     async with (
         scripted("judge", review=judge) as target,
@@ -241,7 +241,7 @@ async def test_a_purge_reaches_the_other_gateway(sharing, redis):
 
 
 async def test_a_redis_that_refuses_is_noted(sharing, redis):
-    """Ready all the same; a purge says that the others are not told, and why, until Redis takes it again."""
+    """Ready all the same; a purge says that the others are not reported, and why, until Redis takes it again."""
     async with scripted("judge") as target, sharing(known(target), cache_limits=QUICK) as served:
         redis.command("ACL SETUSER default -set")
         status, text = await served.admin(f"/purge?policy={POLICY}", method="POST")
@@ -304,7 +304,7 @@ async def test_a_gateway_starts_without_redis_and_finds_it_later(sharing, gatewa
 
 
 async def test_a_process_with_redis(serve, redis, keys, tmp_path):
-    """The flags of serve, the command purge, and SIGHUP, as an operator uses them; no password is ever told."""
+    """The flags of serve, the command purge, and SIGHUP, as an operator uses them; no password is ever reported."""
     judge = policy("judge", **CACHE)
     text = source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, mutating=[judge])
     (tmp_path / "policies.yaml").write_text(text)

@@ -13,11 +13,11 @@ pytestmark = pytest.mark.skipif(not FULL.exists(), reason="this system has no /d
 
 
 def test_a_full_disk_under_the_standard_error_keeps_nobody_from_starting(serve, tmp_path, trust):
-    """With mistakes to tell, a worker that writes, and a log: what cannot be written is lost, and counted."""
+    """With errors to report, a worker that writes, and a log: what cannot be written is lost, and counted."""
     path = tmp_path / "policies.yaml"
-    mistaken = policy("other", worker="teller", policy="tell", timeoutSeconds=99, rules=[])
-    report = policy("tell", worker="teller", settings={"word": "one"})
-    path.write_text(source(workers={"teller": worker()}, validating=[report, mistaken]))
+    mistaken = policy("other", worker="reporter", policy="report", timeoutSeconds=99, rules=[])
+    report = policy("report", worker="reporter", settings={"word": "one"})
+    path.write_text(source(workers={"reporter": worker()}, validating=[report, mistaken]))
     with FULL.open("wb") as full:
         process = serve("--policies", path, "--worker-startup-timeout", 30, stderr=full).ready()
     with Client(process.port, trust) as client:
@@ -28,7 +28,7 @@ def test_a_full_disk_under_the_standard_error_keeps_nobody_from_starting(serve, 
 
 
 def test_a_refused_start_has_its_exit_code(serve, tmp_path):
-    """1 for mistakes, though nobody reads which."""
+    """1 for errors, even if they cannot be written."""
     path = tmp_path / "policies.yaml"
     path.write_text("kind: Pod\napiVersion: v1\n")
     with FULL.open("wb") as full:

@@ -1,4 +1,4 @@
-"""The API server hangs up: it closes the connection, and nobody goes on working for it."""
+"""The API server hangs up: it closes the connection, and the work for it ends."""
 
 import asyncio
 

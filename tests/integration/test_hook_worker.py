@@ -306,7 +306,7 @@ def test_wrong_usage_is_rejected(tmp_path, flags):
 
 @needs_jq
 async def test_a_hook_that_sources_the_printed_library_is_served(gateway, tmp_path):
-    """shell-operator's own example, with the library where ``shell-lib`` was told to put it."""
+    """shell-operator's own example, with the library where ``shell-lib`` was reported to put it."""
     library = tmp_path / "shell_lib.sh"
     printed = await asyncio.to_thread(subprocess.run, [COMMAND, "shell-lib"], capture_output=True, check=True)
     library.write_bytes(printed.stdout)

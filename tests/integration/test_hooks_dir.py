@@ -107,7 +107,7 @@ def called(process, trust, path):
         return client.send(post(review(), f"{path}?timeout=30s"))
 
 
-def told(process, trust, path):
+def reported(process, trust, path):
     """The message of the denial there."""
     return called(process, trust, path).response["status"]["message"]
 
@@ -119,7 +119,7 @@ async def test_a_denial_reaches_the_client(serve, folder, trust):
         response = called(process, trust, path).response
         assert response["allowed"] is False
         assert (response["status"]["code"], response["status"]["message"]) == (403, "pod is not welcome")
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 async def test_a_patch_reaches_the_client(serve, folder, trust):
@@ -162,7 +162,7 @@ async def test_added_changed_and_removed_hooks_are_reloaded(serve, folder, trust
     assert called(process, trust, "/hooks/second-example-com").status == 404
     (folder / "second.sh").unlink()
     await until(lambda: called(process, trust, "/hooks/third-example-com").status == 404)
-    assert told(process, trust, "/hooks/deny-example-com") == "pod is not welcome"
+    assert reported(process, trust, "/hooks/deny-example-com") == "pod is not welcome"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ async def test_after_an_error_the_last_good_configuration_stays(serve, folder, t
     await until(lambda: process.metric("configuration_reloads_total", result="invalid") >= 1)
     assert f"{folder}/broken" in process.page("/readyz?verbose")[1]
     assert called(process, trust, "/hooks/new-example-com").status == 404
-    assert told(process, trust, "/hooks/deny-example-com") == "pod is not welcome"
+    assert reported(process, trust, "/hooks/deny-example-com") == "pod is not welcome"
     (folder / "broken").unlink()
     await until(lambda: called(process, trust, "/hooks/new-example-com").status == 200)
 
@@ -188,9 +188,9 @@ async def test_snapshots_are_made_from_documents(serve, folder, trust, tmp_path)
     objects = tmp_path / "objects.yaml"
     objects.write_text(quota.replace("NAME", "a"))
     process = serve("--hooks-dir", folder, "--policies", objects, *QUICK).ready()
-    assert told(process, trust, "/hooks/count-example-com") == "a"
+    assert reported(process, trust, "/hooks/count-example-com") == "a"
     objects.write_text(quota.replace("NAME", "b") + "---\n" + quota.replace("NAME", "c"))
-    await until(lambda: told(process, trust, "/hooks/count-example-com") == "b c")
+    await until(lambda: reported(process, trust, "/hooks/count-example-com") == "b c")
 
 
 async def test_a_deployment_of_shell_operator_becomes_one_of_the_gateway(serve, folder, tmp_path):
@@ -213,7 +213,7 @@ async def test_a_deployment_of_shell_operator_becomes_one_of_the_gateway(serve, 
     for name, authority in (("one", one), ("two", two)):
         known = ssl.create_default_context(cadata=server.pem.decode())
         known.load_cert_chain(*authority.issue(subject=f"client of {name}").write(tmp_path, name))
-        assert told(process, known, "/hooks/deny-example-com") == "pod is not welcome"
+        assert reported(process, known, "/hooks/deny-example-com") == "pod is not welcome"
     with pytest.raises((OSError, http.client.HTTPException)):
         called(process, unknown, "/hooks/deny-example-com")
 

@@ -110,7 +110,7 @@ async def test_a_killed_worker_costs_nothing_but_its_verdicts(process, trust, tm
     assert sum(failures) == traffic.judged[None]
     assert min(failures) > 0
     await until(lambda: process.metric("connections") == 0)
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
     assert process.logged("a worker has ended and is started again", code=-signal.SIGKILL)["worker"] == "witness"
 
 
@@ -140,4 +140,4 @@ async def test_only_log_lines_are_logged(serve, tmp_path, trust):
         assert not answered.response["allowed"]
         await client.close()
     await asyncio.to_thread(process.stop)
-    assert process.mistakes() == []
+    assert process.internal_errors() == []

@@ -186,10 +186,10 @@ def test_an_allow_has_no_status(exchanges):
 
 
 def test_warnings_reach_the_user(exchanges):
-    """Each warning is one line, told once, and there are some."""
-    told = [text for e in exchanges for text in e.answer.response.get("warnings", ())]
-    assert {"stamped", "a dry run"} <= set(told)
-    assert [text for text in told if not text or not text.isprintable()] == []
+    """Each warning is one line, reported once, and there are some."""
+    reported = [text for e in exchanges for text in e.answer.response.get("warnings", ())]
+    assert {"stamped", "a dry run"} <= set(reported)
+    assert [text for text in reported if not text or not text.isprintable()] == []
     for exchange in exchanges:
         warnings = exchange.answer.response.get("warnings", [])
         assert len(warnings) == len(set(warnings))

@@ -6,31 +6,31 @@ import pytest
 
 from tests.integration.client import Client, post
 from tests.integration.running import policy, source, until
-from tests.integration.test_reload import QUICK, VALIDATING, configured, reloaded, replace, told, worker
+from tests.integration.test_reload import QUICK, VALIDATING, configured, reloaded, replace, reported, worker
 
-TELLER = Path(__file__).parent / "teller.py"
-TELL = "test/tell.test.example.com"
+REPORTER = Path(__file__).parent / "reporter.py"
+REPORT = "test/report.test.example.com"
 
 REFUSED = {
     "unknown_policy": (
         configured("two", policy="tel"),
         (
-            'worker \'teller\' holds no policy \'tel\'; did you mean "tell"? it holds: "mark", "mark-too", '
-            '"tell", "tell-labels"'
+            'worker \'reporter\' holds no policy \'tel\'; did you mean "report"? it holds: "mark", "mark-too", '
+            '"report", "report-labels"'
         ),
     ),
-    "settings": (configured("odd"), "worker 'teller' refuses the settings: settings/word: is odd"),
+    "settings": (configured("odd"), "worker 'reporter' refuses the settings: settings/word: is odd"),
     "claims": (
-        configured("two", policy="tell-labels", inputs=["/object/spec"]),
-        "it claims inputs for policy 'tell-labels' that are not granted: /object/metadata/labels",
+        configured("two", policy="report-labels", inputs=["/object/spec"]),
+        "it claims inputs for policy 'report-labels' that are not granted: /object/metadata/labels",
     ),
     "description": (
         configured("two", policy="mark"),
-        "policy 'mark' of worker 'teller' cannot be used for validating",
+        "policy 'mark' of worker 'reporter' cannot be used for validating",
     ),
     "undescribed": (
         configured("two", grpc={"command": ["/nonexistent/worker"]}),
-        "worker 'teller' does not run; its command cannot be started: No such file or directory: /nonexistent/worker",
+        "worker 'reporter' does not run; its command cannot be started: No such file or directory: /nonexistent/worker",
     ),
 }
 
@@ -62,7 +62,7 @@ def degraded(process, reason, effect):
 
 
 def logged(process, message):
-    return [line for line in process.log() if line["message"] == message and line["policy"] == TELL]
+    return [line for line in process.log() if line["message"] == message and line["policy"] == REPORT]
 
 
 @pytest.mark.parametrize("reason", REFUSED)
@@ -72,24 +72,24 @@ async def test_a_refused_policy_keeps_its_last_good_version(started, path, trust
     """
     text, why = REFUSED[reason]
     process = started(configured("one"), "--worker-startup-timeout", 3)
-    before = told(process, trust)
+    before = reported(process, trust)
     assert listed(process) == []
     assert degraded(process, reason, "last_good") == 0
     replace(path, text)
     await reloaded(process)
-    assert told(process, trust) == before
+    assert reported(process, trust) == before
     (line,) = listed(process)
-    assert line.startswith(f"[!]validating policy {TELL} runs in its last good version ({reason}): ")
+    assert line.startswith(f"[!]validating policy {REPORT} runs in its last good version ({reason}): ")
     assert why in line
     assert "[+]configuration ok\n" in process.admin("/readyz?verbose")
     assert (degraded(process, reason, "last_good"), degraded(process, reason, "failure")) == (1, 0)
     assert process.metric("configuration_last_reload_successful") == 1
     replace(path, configured("good again"))
     await reloaded(process, times=2)
-    assert told(process, trust) == ("good again", *before[1:])
+    assert reported(process, trust) == ("good again", *before[1:])
     assert (listed(process), degraded(process, reason, "last_good")) == ([], 0)
     await until(lambda: process.children() == [int(before[2])])
-    process.logged("a policy is in force as it is configured, again or at last", policy=TELL)
+    process.logged("a policy is in force as it is configured, again or at last", policy=REPORT)
     (begun,) = logged(process, "a policy is not in force as it is configured")
     assert (begun["reason"], begun["effect"]) == (reason, "last_good")
     assert why in begun["why"]
@@ -100,7 +100,7 @@ async def test_the_rest_of_the_configuration_is_taken_over(started, path, trust)
     process = started(configured("one", mutating=("mark",)))
     replace(path, configured("two", policy="nobody", mutating=("mark", "mark-too")))
     await reloaded(process)
-    assert told(process, trust)[0] == "one"
+    assert reported(process, trust)[0] == "one"
     process.logged("a policy can be asked", policy="test/mark-too.test.example.com")
     new = {"phase": "mutating", "policy": "test/mark-too.test.example.com"}
     assert process.metric("policy_verdicts_total", **new, verdict="allow") == 0
@@ -113,7 +113,7 @@ async def test_at_a_start_a_refused_policy_fails(started, trust, reason):
     text, why = REFUSED[reason]
     process = started(text)
     (line,) = listed(process)
-    assert line.startswith(f"[!]validating policy {TELL} fails ({reason}): ")
+    assert line.startswith(f"[!]validating policy {REPORT} fails ({reason}): ")
     assert why in line
     assert degraded(process, reason, "failure") == 1
     assert len(logged(process, "a policy is not in force as it is configured")) == 1
@@ -129,14 +129,14 @@ def _refusal(process, trust):
 
 
 async def test_a_misspelt_name_is_a_new_policy(started, path, trust):
-    """It fails as CONFIGURATION, and /readyz says so: nobody knows which policy it was."""
+    """It fails as CONFIGURATION, and /readyz reports it: its policy is unknown."""
     process = started(configured("one"))
-    misspelt = policy("tel", worker="teller", settings={"word": "one"})
-    replace(path, source(workers={"teller": worker()}, validating=[misspelt]))
+    misspelt = policy("tel", worker="reporter", settings={"word": "one"})
+    replace(path, source(workers={"reporter": worker()}, validating=[misspelt]))
     await reloaded(process)
     (line,) = listed(process)
-    assert line.startswith("[!]validating policy test/tel.test.example.com fails (unknown_policy): worker 'teller'")
-    assert 'did you mean "tell"?' in line
+    assert line.startswith("[!]validating policy test/tel.test.example.com fails (unknown_policy): worker 'reporter'")
+    assert 'did you mean "report"?' in line
     assert _refusal(process, trust)["code"] == 500
     failed = {"phase": "validating", "policy": "test/tel.test.example.com"}
     assert process.metric("policy_failures_total", **failed, reason="CONFIGURATION") == 1
@@ -146,31 +146,31 @@ async def test_a_worker_that_comes_later_takes_over(started, path, tmp_path, tru
     """Its policies run in their last good version until it has described itself; then the worker before is stopped."""
     process = started(configured("one"), "--worker-startup-timeout", 0)
     await until(lambda: listed(process) == [])
-    before = told(process, trust)
+    before = reported(process, trust)
     script = tmp_path / "later.sh"
     replace(path, configured("two", grpc={"command": ["sh", str(script)]}))
     await reloaded(process)
-    assert (told(process, trust), len(listed(process))) == (before, 1)
-    script.write_text(f"exec python {TELLER} later\n")
-    await until(lambda: told(process, trust)[:2] == ("two", "later"))
+    assert (reported(process, trust), len(listed(process))) == (before, 1)
+    script.write_text(f"exec python {REPORTER} later\n")
+    await until(lambda: reported(process, trust)[:2] == ("two", "later"))
     await until(lambda: int(before[2]) not in process.children())
     assert listed(process) == []
 
 
 async def test_a_process_keeps_its_address_to_itself(started, path, tmp_path, trust):
-    """A changed command at the same target cannot run beside the one before: it is not started, and told why; with a
+    """A changed command at the same target cannot run beside the first: it is not started, and the log has why; with a
     target of its own it follows.
     """
-    target = f"unix:{tmp_path}/teller.sock"
+    target = f"unix:{tmp_path}/reporter.sock"
     process = started(configured("one", grpc=worker("old", target=target)), "--worker-startup-timeout", 0)
     await until(lambda: listed(process) == [])
-    before = told(process, trust)
+    before = reported(process, trust)
     replace(path, configured("one", grpc=worker("new", target=target)))
     await reloaded(process)
     assert f"another process that the gateway started is still at {target}" in listed(process)[0]
-    assert (told(process, trust), len(process.children())) == (before, 1)
+    assert (reported(process, trust), len(process.children())) == (before, 1)
     replace(path, configured("one", grpc=worker("new", target=f"{target}.2")))
-    await until(lambda: told(process, trust)[1] == "new")
+    await until(lambda: reported(process, trust)[1] == "new")
     await until(lambda: listed(process) == [])
 
 
@@ -188,17 +188,17 @@ def test_a_strict_start_is_refused_by_what_a_worker_answers(serve, path, reason)
     assert len(errors) == 1
     assert errors[0].startswith(f"error: {path}:")
     assert "policies[0]" in errors[0]
-    assert why.rpartition(": ")[2] in errors[0]  # a place in the settings stands before it, as that of the mistake
+    assert why.rpartition(": ")[2] in errors[0]  # a place in the settings stands before it, as that of the error
     assert process.out.all() == []
 
 
 def test_a_strict_start_tells_all_mistakes(serve, path):
-    """Those in the files, once, and those that workers tell of."""
+    """Those in the files, once, and those that workers report of."""
     two = [
-        policy("tell", worker="teller", settings={"word": "odd"}),
-        policy("tell-too", worker="teller", policy="tell", timeoutSeconds=99),
+        policy("report", worker="reporter", settings={"word": "odd"}),
+        policy("report-too", worker="reporter", policy="report", timeoutSeconds=99),
     ]
-    path.write_text(source(workers={"teller": worker()}, validating=two))
+    path.write_text(source(workers={"reporter": worker()}, validating=two))
     process = serve("--policies", path, "--strict", "--worker-startup-timeout", 30)
     assert process.exit_code() == 1
     lines = process.err.all()
@@ -213,4 +213,4 @@ def test_a_strict_start_does_not_wait_for_a_worker_that_is_away(serve, path):
     process = serve("--policies", path, "--strict", "--worker-startup-timeout", 0.1).ready()
     line = process.err.find(lambda line: "not verified" in line)
     assert line.startswith(f"warning: {path}:")
-    assert "policies[0]: not verified: worker 'teller'" in line
+    assert "policies[0]: not verified: worker 'reporter'" in line

@@ -14,25 +14,25 @@ from tests.integration.client import AsyncClient, Client, post
 from tests.integration.running import policy, source, until
 from tests.traffic import recording
 
-TELLER = Path(__file__).parent / "teller.py"
+REPORTER = Path(__file__).parent / "reporter.py"
 MUTATING = recording("pod-create.0m").body
 VALIDATING = recording("pod-create.1v").body
-TELL = "test/tell.test.example.com"
+REPORT = "test/report.test.example.com"
 
 QUICK = ("--reload-interval", 0.02, "--worker-startup-timeout", 30)
 
 
-def worker(name="teller", **grpc):
-    return {"command": ["python", str(TELLER), name]} | grpc
+def worker(name="reporter", **grpc):
+    return {"command": ["python", str(REPORTER), name]} | grpc
 
 
 def configured(word, *, grpc=None, mutating=(), **fields):
-    """A policy file: the policy ``tell`` with this word in its settings, and mutating policies with the same."""
-    common = {"worker": "teller", "settings": {"word": word}, "timeoutSeconds": 28}
+    """A policy file: the policy ``report`` with this word in its settings, and mutating policies with the same."""
+    common = {"worker": "reporter", "settings": {"word": word}, "timeoutSeconds": 28}
     return source(
-        workers={"teller": grpc or worker()},
+        workers={"reporter": grpc or worker()},
         mutating=[policy(name, **common) for name in mutating],
-        validating=[policy("tell", **(common | fields))],
+        validating=[policy("report", **(common | fields))],
     )
 
 
@@ -83,13 +83,13 @@ def started(serve, path):
     return start
 
 
-def told(process, trust):
-    """What the validating policy tells: word, name, pid."""
+def reported(process, trust):
+    """What the validating policy reports: word, name, pid."""
     with Client(process.port, trust) as client:
         answered = client.send(post(VALIDATING, "/validate?timeout=30s"))
     assert answered.response["allowed"], answered
     annotations = answered.response["auditAnnotations"]
-    return tuple(annotations[f"tell.test.example.com_{key}"] for key in ("word", "name", "pid"))
+    return tuple(annotations[f"report.test.example.com_{key}"] for key in ("word", "name", "pid"))
 
 
 async def reloaded(process, result="loaded", times=1):
@@ -105,16 +105,16 @@ async def test_a_swapped_config_map_is_taken_over(serve, tmp_path, trust):
     mounted = ConfigMap(tmp_path)
     mounted.put(policies=configured("one"))
     process = serve("--policies", mounted.path, *QUICK).ready()
-    word, _, pid = told(process, trust)
+    word, _, pid = reported(process, trust)
     loaded = process.metric("configuration_loaded_timestamp_seconds")
     mounted.put(policies=configured("two"))
     await reloaded(process)
-    assert (word, told(process, trust)) == ("one", ("two", "teller", pid))
+    assert (word, reported(process, trust)) == ("one", ("two", "reporter", pid))
     assert process.children() == [int(pid)]
     assert process.metric("configuration_loaded_timestamp_seconds") > loaded
     assert process.metric("configuration_last_reload_successful") == 1
     assert process.admin("/readyz?verbose").startswith("[+]configuration ok\n")
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 async def test_files_that_come_and_go_are_one_configuration(serve, tmp_path, trust):
@@ -122,50 +122,52 @@ async def test_files_that_come_and_go_are_one_configuration(serve, tmp_path, tru
     mounted = ConfigMap(tmp_path)
     mounted.put(policies=configured("one"))
     process = serve("--policies", mounted.path, *QUICK).ready()
-    settings = {"worker": "teller", "settings": {"word": "two"}}
+    settings = {"worker": "reporter", "settings": {"word": "two"}}
     mounted.put(
-        workers=source(workers={"teller": worker()}),
-        validating=source(workers={}, validating=[policy("tell", **settings)]),
+        workers=source(workers={"reporter": worker()}),
+        validating=source(workers={}, validating=[policy("report", **settings)]),
     )
     await reloaded(process)
-    assert told(process, trust)[0] == "two"
+    assert reported(process, trust)[0] == "two"
     # Who looks between the swap and the links' change finds a link that leads nowhere, and takes nothing over.
-    assert [each for each in process.mistakes() if "policies.yaml: cannot be read: No such file" not in each] == []
+    assert [
+        each for each in process.internal_errors() if "policies.yaml: cannot be read: No such file" not in each
+    ] == []
 
 
 async def test_sighup_reads_at_once(started, path, trust):
-    """SIGHUP reloads where nobody watches; where nothing has changed, it says so and changes nothing."""
+    """SIGHUP reloads without a watch; if nothing has changed, it reports that and changes nothing."""
     process = started(configured("one"), "--reload-interval", 0)
     process.process.send_signal(signal.SIGHUP)
     await reloaded(process, "unchanged")
     replace(path, configured("two"))
     process.process.send_signal(signal.SIGHUP)
     await reloaded(process)
-    assert told(process, trust)[0] == "two"
+    assert reported(process, trust)[0] == "two"
 
 
 async def test_a_changed_worker_follows_the_one_before(started, path, trust):
     """A Worker that changes is started beside the one before, which is stopped when the new one has taken over."""
     process = started(configured("one", grpc=worker("old")))
-    _, name, before = told(process, trust)
+    _, name, before = reported(process, trust)
     replace(path, configured("one", grpc=worker("new")))
     await reloaded(process)
-    assert (name, told(process, trust)[1]) == ("old", "new")
+    assert (name, reported(process, trust)[1]) == ("old", "new")
     await until(lambda: int(before) not in process.children())
-    assert process.children() == [int(told(process, trust)[2])]
+    assert process.children() == [int(reported(process, trust)[2])]
 
 
 async def test_a_removed_worker_is_stopped(started, path, trust):
-    """A Worker that nobody names any more is stopped, without anybody else noticing."""
+    """A Worker that no policy names any more is stopped; the others are not disturbed."""
     two = source(
-        workers={"teller": worker(), "other": worker("other")},
-        validating=[policy("tell", worker="teller"), policy("tell-too", worker="other", policy="tell")],
+        workers={"reporter": worker(), "other": worker("other")},
+        validating=[policy("report", worker="reporter"), policy("report-too", worker="other", policy="report")],
     )
     process = started(two)
     assert len(process.children()) == 2
     replace(path, configured("one"))
     await reloaded(process)
-    await until(lambda: process.children() == [int(told(process, trust)[2])])
+    await until(lambda: process.children() == [int(reported(process, trust)[2])])
     process.logged("a worker is given up: no configuration names it", worker="other")
 
 
@@ -184,7 +186,7 @@ async def test_series_of_removed_policies_and_entries_go(started, path):
     replace(path, configured("one", mutating=("mark",)))
     await reloaded(process, times=2)
     assert process.metric("policy_verdicts_total", **mark, verdict="allow") == 0
-    assert process.metric("policy_verdicts_total", phase="validating", policy=TELL, verdict="allow") == 0
+    assert process.metric("policy_verdicts_total", phase="validating", policy=REPORT, verdict="allow") == 0
 
 
 async def test_entries_come_and_go(started, path, trust):
@@ -198,9 +200,9 @@ async def test_entries_come_and_go(started, path, trust):
 
     assert status() == 404
     alone = source(
-        workers={"teller": worker()},
-        mutating=[policy("mark", worker="teller", isolate=True)],
-        validating=[policy("tell", worker="teller", settings={"word": "one"})],
+        workers={"reporter": worker()},
+        mutating=[policy("mark", worker="reporter", isolate=True)],
+        validating=[policy("report", worker="reporter", settings={"word": "one"})],
     )
     replace(path, alone)
     await reloaded(process)
@@ -213,26 +215,26 @@ async def test_entries_come_and_go(started, path, trust):
 # --------------------------------------------------------------------------------------------------- bad ones
 
 
-MISTAKES = {
+ERRORS = {
     "no YAML": ("a: [\n", "cannot be read as YAML"),
     "an empty file": ("", "the file is empty"),
     "an unknown kind": ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "no matches for kind"),
-    "a mistake in a policy": (configured("two", timeoutSeconds=99), "policies[0].timeoutSeconds: Invalid value"),
-    "a worker that is missing": (source(workers={}, validating=[policy("tell", worker="teller")]), "worker"),
+    "an error in a policy": (configured("two", timeoutSeconds=99), "policies[0].timeoutSeconds: Invalid value"),
+    "a worker that is missing": (source(workers={}, validating=[policy("report", worker="reporter")]), "worker"),
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", ERRORS)
 async def test_the_last_good_configuration_stays(started, path, trust, name):
-    """What cannot be served is told once in the log, in the metrics and on /readyz; the gateway stays ready, and judges
+    """A bad configuration is reported once in the log, the metrics and on /readyz; the gateway stays ready and judges
     as before. When it is put right, all that ends.
     """
-    text, why = MISTAKES[name]
+    text, why = ERRORS[name]
     process = started(configured("one"))
-    before = told(process, trust)
+    before = reported(process, trust)
     replace(path, text)
     await reloaded(process, "invalid")
-    assert told(process, trust) == before
+    assert reported(process, trust) == before
     assert process.admin("/readyz") == "ok\n"
     (line,) = [line for line in process.admin("/readyz?verbose").splitlines() if "configuration" in line]
     assert re.match(
@@ -243,7 +245,7 @@ async def test_the_last_good_configuration_stays(started, path, trust, name):
     assert process.metric("configuration_errors") == 1
     replace(path, configured("good again"))
     await reloaded(process)
-    assert told(process, trust) == ("good again", *before[1:])
+    assert reported(process, trust) == ("good again", *before[1:])
     assert process.metric("configuration_last_reload_successful") == 1
     assert process.metric("configuration_errors") == 0
     assert process.admin("/readyz?verbose").startswith("[+]configuration ok\n")
@@ -258,7 +260,7 @@ async def test_the_last_good_configuration_stays(started, path, trust, name):
 
 
 async def test_all_mistakes_are_told(started, path):
-    """Each mistake of a configuration that is not loaded is a log line of its own, with its place."""
+    """Each error of a configuration that is not loaded is a log line of its own, with its place."""
     process = started(configured("one"))
     replace(path, configured("two", timeoutSeconds=99, failurePolicy="Perhaps"))
     process.logged("the new configuration is not loaded; the last good one stays", errors=2)
@@ -276,7 +278,7 @@ async def test_a_source_that_is_gone(started, path, trust):
     path.with_suffix(".away").rename(path)
     await reloaded(process, "unchanged")
     assert process.admin("/readyz?verbose").startswith("[+]configuration ok\n")
-    assert told(process, trust)[0] == "one"
+    assert reported(process, trust)[0] == "one"
 
 
 # --------------------------------------------------------------------------------------------------- under load
@@ -313,7 +315,9 @@ class Traffic:
 
     def _tells(self, response, newest):
         annotations = response["auditAnnotations"]
-        return self._seen(annotations["tell.test.example.com_word"], annotations["tell.test.example.com_name"], newest)
+        return self._seen(
+            annotations["report.test.example.com_word"], annotations["report.test.example.com_name"], newest
+        )
 
     def _seen(self, word, name, newest):
         assert int(word) >= newest, "a configuration that was followed by another already"
@@ -345,7 +349,7 @@ async def test_no_review_is_lost_while_the_configuration_changes(started, path, 
     configuration, and no process and no file descriptor is left over.
     """
     process = started(_text(0))
-    told(process, trust)
+    reported(process, trust)
     traffic = Traffic()
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(traffic.run(process.port, trust)) for _ in range(CONNECTIONS)]
@@ -361,7 +365,7 @@ async def test_no_review_is_lost_while_the_configuration_changes(started, path, 
     for outcome in ("denied", "failed"):
         assert process.metric("reviews_total", phase="mutating", outcome=outcome) == 0
         assert process.metric("reviews_total", phase="validating", outcome=outcome) == 0
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 async def test_reloads_leave_no_file_open(started, path, trust):
@@ -371,7 +375,7 @@ async def test_reloads_leave_no_file_open(started, path, trust):
     for number in range(1, 9):
         replace(path, configured(str(number), grpc=worker(f"w{number}")))
         await reloaded(process, times=number)
-        assert told(process, trust)[1] == f"w{number}"
+        assert reported(process, trust)[1] == f"w{number}"
         await until(lambda: len(process.children()) == 1)
         counts.append(descriptors(process))
     await until(lambda: descriptors(process) <= counts[1])

@@ -25,7 +25,7 @@ from tests.transports.reaching import question
 
 VALIDATING = message(recording("pod-create.1v")).replace(b"timeout=10s", b"timeout=30s")
 PATIENT = {"timeoutSeconds": 28}
-TELLER = Path(__file__).parent / "teller.py"
+REPORTER = Path(__file__).parent / "reporter.py"
 CONNECTIONS = 32
 
 
@@ -55,13 +55,13 @@ def judge_of(answered, key="name"):
     """Who judged; a failure is the test's."""
     assert answered.status == 200, answered
     assert answered.response["allowed"], answered
-    return answered.response["auditAnnotations"][f"tell.test.example.com_{key}"]
+    return answered.response["auditAnnotations"][f"report.test.example.com_{key}"]
 
 
 @asynccontextmanager
 async def replicas(gateway, *served, limits=None, policies=None, **fields):
     """A gateway whose worker has these replicas: for each the arguments of ``scripted``."""
-    policies = policies or [policy("tell", **(PATIENT | fields))]
+    policies = policies or [policy("report", **(PATIENT | fields))]
     names = [each["name"].removesuffix(".test.example.com") for each in policies]
     async with AsyncExitStack() as stack:
         targets = []
@@ -147,11 +147,11 @@ async def test_reviews_are_shared_by_all(gateway):
 async def test_a_replica_that_is_killed_under_load_fails_no_review(gateway, trust):
     """One of three breaks off everything that is open, and is gone; the others judge that too."""
     async with AsyncExitStack() as stack:
-        dying = [scripted("tell", **doing(name), address=f"127.0.0.{n}:0") for n, name in enumerate("abc", 1)]
+        dying = [scripted("report", **doing(name), address=f"127.0.0.{n}:0") for n, name in enumerate("abc", 1)]
         targets = [await each.__aenter__() for each in dying]
         for each in dying[1:]:
             stack.push_async_exit(each.__aexit__)
-        report = policy("tell", **PATIENT)
+        report = policy("report", **PATIENT)
         known = configuration(source(workers={"scripted": f"ipv4:{','.join(targets)}"}, validating=[report]))
         served = await stack.enter_async_context(gateway(known, transport_limits=TransportLimits()))
         await until(lambda: len(ring(served)) == 3)
@@ -159,7 +159,7 @@ async def test_a_replica_that_is_killed_under_load_fails_no_review(gateway, trus
             await traffic.more(everyone("a", "b", "c"))
             await dying[0].__aexit__(None, None, None)
             await traffic.more(nobody_but("b", "c"))
-            async with scripted("tell", **doing("a"), address=targets[0]):
+            async with scripted("report", **doing("a"), address=targets[0]):
                 await traffic.more(everyone("a", "b", "c"))
 
 
@@ -202,21 +202,23 @@ async def test_a_replica_that_hangs_is_left_alone_for_that_policy(gateway):
             await conversation.answer(item.id, content=named("a"))
         return True
 
-    streams = Streams(answering(named("a"), tell=hanging))
+    streams = Streams(answering(named("a"), report=hanging))
     limits = {"worker_circuit_calls": 2, "worker_circuit_open_seconds": 2.0}
     # In a second the one that is well answers on a machine that stands still for a moment, too.
-    policies = [policy("other", **PATIENT), policy("tell", timeoutSeconds=1, failurePolicy="Ignore")]
+    policies = [policy("other", **PATIENT), policy("report", timeoutSeconds=1, failurePolicy="Ignore")]
     async with replicas(gateway, doing("a", streams), doing("b"), limits=limits, policies=policies) as served:
 
         async def report():
             annotations = (await served.send(VALIDATING)).response["auditAnnotations"]
             assert "other.test.example.com_name" in annotations
-            return annotations.get("tell.test.example.com_name", annotations.get("tell.test.example.com_failed-open"))
+            return annotations.get(
+                "report.test.example.com_name", annotations.get("report.test.example.com_failed-open")
+            )
 
-        told = [await report() for _ in range(12)]
-        late = told.count(Reason.WORKER_TIMEOUT)
-        assert 2 <= late <= 6, told
-        assert set(told) == {Reason.WORKER_TIMEOUT, "b"}
+        reported = [await report() for _ in range(12)]
+        late = reported.count(Reason.WORKER_TIMEOUT)
+        assert 2 <= late <= 6, reported
+        assert set(reported) == {Reason.WORKER_TIMEOUT, "b"}
         others = [conversation.policies.count("other") for conversation in streams.conversations]
         assert sum(others) > 2
         calm.set()
@@ -243,18 +245,20 @@ async def test_side_effects_are_had_once(gateway):
         calls.append(request)
         await context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
 
-    about = policy("tell", **PATIENT, sideEffects="NoneOnDryRun", failurePolicy="Ignore")
+    about = policy("report", **PATIENT, sideEffects="NoneOnDryRun", failurePolicy="Ignore")
     served_by = [{"stream": well(name), "review": lost} for name in "ab"]
     async with replicas(gateway, *served_by, policies=[about]) as served:
         answered = await served.send(VALIDATING)
-        assert answered.response["auditAnnotations"] == {"tell.test.example.com_failed-open": Reason.WORKER_UNAVAILABLE}
+        assert answered.response["auditAnnotations"] == {
+            "report.test.example.com_failed-open": Reason.WORKER_UNAVAILABLE
+        }
     assert len(calls) == 1
 
 
 def claiming(version, *pointers):
     """A description of a version that claims these inputs."""
     claim = pb.Claim(pointers=pb.Claim.Pointers(pointers=pointers))
-    entry = pb.PolicyDescription(name="tell", phases=[pb.PHASE_VALIDATING], inputs=claim)
+    entry = pb.PolicyDescription(name="report", phases=[pb.PHASE_VALIDATING], inputs=claim)
     said = pb.DescribeResponse(version=version, policies=[entry]).SerializeToString()
 
     async def describe(request, context):
@@ -274,7 +278,7 @@ async def test_two_versions_are_called_only_what_they_claim(gateway):
         doing("a", one) | {"describe": claiming("1", "/object/metadata/name")},
     ]
     async with replicas(gateway, *described) as served:
-        await until(lambda: served.availability("tell") == "1")
+        await until(lambda: served.availability("report") == "1")
         for _ in range(9):
             assert judge_of(await served.send(VALIDATING)) == "a"
         assert two.policies == []
@@ -286,7 +290,7 @@ async def test_two_versions_are_called_only_what_they_claim(gateway):
 
 
 async def test_one_version_with_two_claims_is_called_as_it_claims(gateway):
-    """A worker that lies about its version: whoever is shown a document has claimed it."""
+    """A worker that lies about its version: only a worker that claimed a document gets it."""
     one, two = well("a"), well("b")
     described = [
         doing("a", one) | {"describe": claiming("1", "/object/metadata/name")},
@@ -318,7 +322,7 @@ class Replica:
     async def start(cls, name, port):
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            str(TELLER),
+            str(REPORTER),
             name,
             "--listen",
             port,
@@ -350,7 +354,7 @@ class Replica:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
 async def test_a_process_that_ends_under_load_fails_no_review(gateway, trust, number):
-    """One of three worker processes is killed, or told to stop, among 32 concurrent reviews: each is judged; and when
+    """One of three worker processes is killed, or stopped, among 32 concurrent reviews: each is judged; and when
     it is back, it judges again.
     """
     async with AsyncExitStack() as stack:
@@ -359,8 +363,8 @@ async def test_a_process_that_ends_under_load_fails_no_review(gateway, trust, nu
             processes.append(await Replica.start(name, f"127.0.0.{index}:0"))
             stack.push_async_callback(processes[-1].stop)
         target = "ipv4:" + ",".join(process.address for process in processes)
-        report = policy("tell", worker="teller", **PATIENT)
-        known = configuration(source(workers={"teller": target}, validating=[report]))
+        report = policy("report", worker="reporter", **PATIENT)
+        known = configuration(source(workers={"reporter": target}, validating=[report]))
         served = await stack.enter_async_context(gateway(known))
         await until(lambda: len(ring(served)) == 3)
         async with Traffic(served.port, trust) as traffic:

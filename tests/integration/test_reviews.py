@@ -86,7 +86,7 @@ async def test_a_lost_worker_costs_only_its_own_policies(gateway):
 
 
 async def test_an_unknown_namespace_is_not_skipped(gateway):
-    """A namespaceSelector over a namespace that nobody knows is a failure NAMESPACE_UNKNOWN, not "not matched"."""
+    """A namespaceSelector over an unknown namespace is a failure NAMESPACE_UNKNOWN, not "not matched"."""
     selector = {"matchLabels": {"environment": "production"}}
     async with scripted("judge") as target:
         about = policy("judge", namespaceSelector=selector)
@@ -112,7 +112,7 @@ async def test_a_namespace_is_selected_by_its_document(gateway, environment, cal
 
 
 async def test_a_denial_outranks_a_failure(gateway):
-    """Of a failure and a denial, the denial gives the code; both are told, and both are among the causes."""
+    """Of a failure and a denial, the denial gives the code; both are reported, and both are among the causes."""
 
     async def review(request, context):
         return b"" if pb.ReviewRequest.FromString(request).call.policy == "fails" else deny("because")
@@ -231,7 +231,7 @@ async def test_changes_that_undo_each_other_are_no_patch(gateway):
 
 
 async def test_one_connection_serves_both_phases(gateway):
-    """A kept connection may ask for either phase, in any order, after any answer."""
+    """A kept connection may call either phase, in any order, after any answer."""
     async with scripted("judge", review=always(ALLOW)) as target:
         policies = [policy("judge")]
         text = source(workers={"scripted": target}, mutating=policies, validating=policies)

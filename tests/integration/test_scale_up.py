@@ -74,5 +74,5 @@ async def test_declared_inputs_make_a_scale_up_one_question(gateway):
 
 @pytest.mark.parametrize("fields", [{"cache": CACHE}, {"inputs": DECLARED}], ids=["no inputs", "no cache"])
 async def test_without_both_each_replica_is_a_question(gateway, fields):
-    """Without declared inputs no two replicas have the same document, and without a cache nobody remembers."""
+    """Without declared inputs no two replicas have the same document, and without a cache no verdict is kept."""
     assert len(await called_for(gateway, **fields)) == PODS

@@ -1,4 +1,4 @@
-"""Shadows with real workers: a next version is compared with the one in force, and nothing else hears of it."""
+"""Shadows with real workers: a next version is compared with the one in force, and affects nothing else."""
 
 import asyncio
 import base64
@@ -69,15 +69,15 @@ def two_versions(serve, tmp_path):
 
 
 async def test_a_next_version_is_compared_with_the_one_in_force(two_versions, trust):
-    """The same, another change, another verdict: counted for each policy, differences in the log, nobody obeyed."""
+    """The same, another change, another verdict: counted for each policy, logged, not enforced."""
     own = {"worker": "understudy"} | SHADOW
     process = two_versions(
-        [policy(name, **own) for name in ("steady", "moving")], [policy(name, **own) for name in ("tell", "strict")]
+        [policy(name, **own) for name in ("steady", "moving")], [policy(name, **own) for name in ("report", "strict")]
     )
-    # The next version may still be starting: nobody has waited for it.
+    # The next version may still be starting: the start does not wait for it.
     described = {
         process.logged("a policy can be asked", policy=f"test/{name}.test.example.com (shadow)")["version"]
-        for name in ("steady", "moving", "tell", "strict")
+        for name in ("steady", "moving", "report", "strict")
     }
     assert described == {"2"}
     with Client(process.port, trust) as client:
@@ -85,55 +85,58 @@ async def test_a_next_version_is_compared_with_the_one_in_force(two_versions, tr
         judged = client.send(message(VALIDATING)).response
     assert (mutated["allowed"], judged["allowed"]) == (True, True)
     assert mutated["warnings"] == ["version 1 labels"]
-    assert judged["auditAnnotations"]["tell.test.example.com_version"] == "1"
+    assert judged["auditAnnotations"]["report.test.example.com_version"] == "1"
     await until(lambda: results(process, "steady", "mutating") == {"same": 1})
     await until(lambda: results(process, "moving", "mutating") == {"different": 1})
-    await until(lambda: results(process, "tell") == {"same": 1})
+    await until(lambda: results(process, "report") == {"same": 1})
     await until(lambda: results(process, "strict") == {"different": 1})
     moving = process.logged(DIFFERS, policy="test/moving.test.example.com")
     assert moving["verdict"][0] == moving["shadow_verdict"][0] == "allows"
-    assert [re.sub(".*= ", "", told) for _, told in (moving["verdict"], moving["shadow_verdict"])] == ['"1"', '"2"']
+    assert [re.sub(".*= ", "", reported) for _, reported in (moving["verdict"], moving["shadow_verdict"])] == [
+        '"1"',
+        '"2"',
+    ]
     strict = process.logged(DIFFERS, policy="test/strict.test.example.com")
     assert (strict["verdict"], strict["shadow_verdict"]) == (["allows"], ["denies (422): not with version 2"])
     assert (strict["worker"], strict["version"]) == ("understudy", "1")
     assert (strict["shadow_worker"], strict["shadow_version"]) == ("next", "2")
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 async def test_settings_that_the_next_version_refuses(two_versions, trust):
     """The policy is served; the shadow fails, and the log says why."""
     own = {"worker": "understudy", "settings": {"refused_by": "2"}} | SHADOW
-    process = two_versions((), [policy("tell", **own)])
-    refused = process.logged("a policy cannot be asked", policy="test/tell.test.example.com (shadow)")
+    process = two_versions((), [policy("report", **own)])
+    refused = process.logged("a policy cannot be asked", policy="test/report.test.example.com (shadow)")
     assert "refuses the settings: settings/refused_by: not with version 2" in refused["why"]
     with Client(process.port, trust) as client:
         assert client.send(message(VALIDATING)).response["allowed"]
-    await until(lambda: results(process, "tell") == {"failed": 1})
+    await until(lambda: results(process, "report") == {"failed": 1})
     assert "refuses the settings" in process.logged(FAILS)["why"]
     assert process.admin("/readyz") == "ok\n"
 
 
 async def test_no_share_compares_nothing(two_versions, trust):
     """`--shadow-sample-ratio 0`: the shadow is described, and called nothing."""
-    process = two_versions((), [policy("tell", worker="understudy", **SHADOW)], "--shadow-sample-ratio", 0)
-    process.logged("a policy can be asked", policy="test/tell.test.example.com (shadow)")
+    process = two_versions((), [policy("report", worker="understudy", **SHADOW)], "--shadow-sample-ratio", 0)
+    process.logged("a policy can be asked", policy="test/report.test.example.com (shadow)")
     with Client(process.port, trust) as client:
         for _ in range(3):
             assert client.send(message(VALIDATING)).response["allowed"]
-    assert results(process, "tell") == {}
+    assert results(process, "report") == {}
     process.terminate()
     assert process.exit_code() == 0
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 # ------------------------------------------------------------------------------------- shadows that come and go
 
 
 def cached(**fields):
-    """A policy file: the policy ``tell``, cached for an hour, perhaps with a shadow."""
+    """A policy file: the policy ``report``, cached for an hour, perhaps with a shadow."""
     own = {"worker": "understudy", "cache": {"ttl": "1h"}, "inputs": ["/object/metadata/labels"]}
     return source(
-        workers={"understudy": understudy("1"), "next": understudy("2")}, validating=[policy("tell", **own, **fields)]
+        workers={"understudy": understudy("1"), "next": understudy("2")}, validating=[policy("report", **own, **fields)]
     )
 
 
@@ -142,7 +145,7 @@ async def test_a_shadow_that_comes_and_goes_flushes_nothing(serve, tmp_path, tru
     path = tmp_path / "policies.yaml"
     path.write_text(cached())
     process = serve("--policies", path, *QUICK).ready()
-    sources = {"phase": "validating", "policy": "test/tell.test.example.com"}
+    sources = {"phase": "validating", "policy": "test/report.test.example.com"}
 
     def answers(which):
         return process.metric("policy_answers_total", **sources, source=which)
@@ -157,12 +160,12 @@ async def test_a_shadow_that_comes_and_goes_flushes_nothing(serve, tmp_path, tru
     await called_again(1)
     assert (answers("called"), answers("memory")) == (1, 1)
     # Its worker is there already, and described it at once or will soon: then the cached verdict is compared.
-    await until(lambda: sum(results(process, "tell").values()) == 1)
+    await until(lambda: sum(results(process, "report").values()) == 1)
     put(path, cached())
     await called_again(2)
     assert (answers("called"), answers("memory")) == (1, 2)
     await until(lambda: "shadow_comparisons_total{" not in process.admin("/metrics"))
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 async def test_a_shadow_that_nobody_reaches_holds_up_no_reload(serve, tmp_path, trust):
@@ -172,23 +175,23 @@ async def test_a_shadow_that_nobody_reaches_holds_up_no_reload(serve, tmp_path, 
     process = serve("--policies", path, *QUICK).ready()
     away = source(
         workers={"understudy": understudy("1"), "next": NO_CONSUMER},
-        validating=[policy("tell", worker="understudy", **SHADOW)],
+        validating=[policy("report", worker="understudy", **SHADOW)],
     )
     put(path, away)
     await until(lambda: process.metric("configuration_reloads_total", result="loaded") == 1)
     with Client(process.port, trust) as client:
         assert client.send(post(VALIDATING.body, "/validate?timeout=10s")).response["allowed"]
-    await until(lambda: results(process, "tell") == {"failed": 1})
+    await until(lambda: results(process, "report") == {"failed": 1})
 
 
 async def test_a_mistake_in_a_shadow(serve, tmp_path, trust):
-    """It is told at the start, which serves the policy without it; and a reload with one is refused as any mistake."""
+    """It is reported at the start, which serves the policy without it; and a reload with one is rejected."""
     path = tmp_path / "policies.yaml"
     workers = {"understudy": understudy("1")}
-    path.write_text(source(workers=workers, validating=[policy("tell", worker="understudy", **SHADOW)]))
+    path.write_text(source(workers=workers, validating=[policy("report", worker="understudy", **SHADOW)]))
     process = serve("--policies", path, *QUICK).ready()
-    told = process.err.find(lambda line: line.startswith("error: "))
-    assert 'policies[0].shadow.worker: Not found: "next"' in told
+    reported = process.err.find(lambda line: line.startswith("error: "))
+    assert 'policies[0].shadow.worker: Not found: "next"' in reported
     with Client(process.port, trust) as client:
         assert client.send(post(VALIDATING.body, "/validate?timeout=10s")).response["allowed"]
     put(path, source(workers=workers, validating=[policy("strict", worker="understudy", **SHADOW)]))
@@ -298,7 +301,7 @@ async def test_a_shadow_in_trouble_is_told_once(gateway, behaviour, reason):
 
 
 async def test_a_shadow_that_is_away_costs_nothing(gateway):
-    """Nobody waits for it at the start, and the policy is called as if there were none."""
+    """The start does not wait for it, and the policy is called as if there were none."""
     async with scripted("judge") as target:
         known = configuration(
             source(workers={"scripted": target, "next": NO_CONSUMER}, validating=[policy("judge", **SHADOW)])
@@ -308,13 +311,13 @@ async def test_a_shadow_that_is_away_costs_nothing(gateway):
                 for _ in range(3):
                     assert (await served.send(message(VALIDATING))).response["allowed"]
                 await until(lambda: results(served, "judge") == {"failed": 3})
-    told = [entry for entry in logs if entry["event"] == FAILS]
-    assert [(entry["reason"], entry["shadow_worker"]) for entry in told] == [("CONFIGURATION", "next")]
+    reported = [entry for entry in logs if entry["event"] == FAILS]
+    assert [(entry["reason"], entry["shadow_worker"]) for entry in reported] == [("CONFIGURATION", "next")]
 
 
 @pytest.mark.parametrize("which", ["worker", "shadow"])
 async def test_a_webhook_has_a_shadow_or_is_one(gateway, tmp_path, which):
-    """Whoever moves from a webhook to a worker, or the other way round, compares them first."""
+    """A webhook and a worker can be compared, in either direction."""
     authority = Authority("webhooks")
     pair = authority.issue("127.0.0.1").write(tmp_path)
     hook = Hook(

@@ -81,7 +81,7 @@ async def says_nothing(conversation, item):
 
 
 async def answers_others(conversation, item):
-    """Ids of the past, of the future and of nobody, and never its own."""
+    """Past, future and unknown ids, and never its own."""
     await conversation.answer(0, item.id + 1000, 2**64 - 1, content=deny("not yours to say"))
     return True
 
@@ -190,7 +190,7 @@ async def test_answers_that_come_twice(judged):
 
 
 async def test_many_reviews_at_once_while_one_policy_breaks_every_stream(judged):
-    """Whoever shares a stream with it is judged all the same, in each of them."""
+    """The others that share the stream are judged all the same, in each of them."""
     streams = Streams(answering(SEEN, culprit=breaks))
     review = called_alone(status(grpc.StatusCode.DATA_LOSS, "dead"))
     limits = TransportLimits(worker_circuit_calls=10_000)
@@ -246,7 +246,7 @@ async def test_a_worker_that_dies_in_mid_stream(judged):
 
 
 async def test_a_worker_that_does_not_read(judged):
-    """What it is sent waits up to a limit; nobody else's answer waits with it."""
+    """What it is sent waits up to a limit; the answers of others do not wait."""
 
     async def deaf(context):
         await asyncio.get_running_loop().create_future()

@@ -12,20 +12,20 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 VALIDATING = recording("pod-create.1v")
 
 
-class Told:
-    """A worker that keeps what it is told beside the call."""
+class MetadataRecorder:
+    """A worker that keeps what it is reported beside the call."""
 
     def __init__(self):
         self.metadata = []
 
     async def review(self, request, context):
-        told = dict(context.invocation_metadata())
-        self.metadata.append(told.get("traceparent"))
+        reported = dict(context.invocation_metadata())
+        self.metadata.append(reported.get("traceparent"))
         return ALLOW
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "reported"),
     [
         (TRACEPARENT, TRACEPARENT),
         (None, None),
@@ -37,12 +37,12 @@ class Told:
     ],
     ids=["sound", "none", "cut off", "no trace", "no parent", "a version that cannot be", "capitals"],
 )
-async def test_the_trace_of_a_review_goes_on_to_its_workers(gateway, header, told):
+async def test_the_trace_of_a_review_goes_on_to_its_workers(gateway, header, reported):
     """A traceparent that is sound reaches the worker as it came; any other is as if there were none."""
-    worker = Told()
+    worker = MetadataRecorder()
     async with scripted("judge", review=worker.review) as target:
         known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
         async with gateway(known) as served:
             answered = await served.send(post(VALIDATING.body, "/validate?timeout=10s", ("traceparent", header)))
     assert answered.response["allowed"]
-    assert worker.metadata == [told]
+    assert worker.metadata == [reported]

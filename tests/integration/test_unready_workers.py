@@ -39,7 +39,7 @@ UNUSABLE = {
     ),
     "no phase": ({"describe": always(description("judge", phases=[]))}, {}, "cannot be used for validating"),
     "no version": ({"describe": always(description("judge", version=""))}, {}, "describes no version"),
-    "settings that nobody takes": ({"validate": False}, {"settings": {"a": [1]}}, "takes no settings"),
+    "settings that no policy takes": ({"validate": False}, {"settings": {"a": [1]}}, "takes no settings"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The wheel works alone: each command runs where there is nothing but it and what its metadata asks for."""
+"""The wheel works alone: each command runs with nothing installed but it and the requirements in its metadata."""
 
 import importlib.metadata
 import os
@@ -37,7 +37,7 @@ def wheel(tmp_path_factory):
 
 
 def requirements(wheel):
-    """What its metadata asks for without extras, and what that asks for in turn: distributions, as they are here."""
+    """The distributions that its metadata requires without extras, and what those require."""
     with zipfile.ZipFile(wheel) as archive:
         metadata = archive.read(f"admission_gateway-{__version__}.dist-info/METADATA").decode()
     wanted = [(Requirement(line), "") for line in re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)]
@@ -172,7 +172,7 @@ policies:
 
 
 def test_check_and_render_the_examples(run, examples):
-    """The packaged examples are without mistakes, and can be registered."""
+    """The packaged examples have no errors, and can be registered."""
     assert run("check", examples / "policies").out.startswith("0 errors, ")
     assert (
         "kind: ValidatingWebhookConfiguration" in run("render", "--url", "https://gateway", examples / "policies").out

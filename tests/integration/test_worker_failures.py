@@ -174,7 +174,7 @@ async def test_a_slow_worker_has_the_policys_timeout(call):
     """A worker that does not answer is WORKER_TIMEOUT when timeoutSeconds end, and its call is cancelled."""
     review = Hanging()
     async with call(VALIDATING, worker={"review": review}, timeoutSeconds=0.2) as served:
-        while not review.called.is_set():  # on a machine that stood still, the time was over before the worker heard
+        while not review.called.is_set():  # a stalled machine may use up the time before the call
             answered = await served.send(message(VALIDATING))
             assert answered.fails_with(Reason.WORKER_TIMEOUT), answered
         async with asyncio.timeout(WAIT_SECONDS):
@@ -183,7 +183,7 @@ async def test_a_slow_worker_has_the_policys_timeout(call):
 
 @pytest.mark.parametrize("recorded", [MUTATING, VALIDATING], ids=["mutating", "validating"])
 async def test_the_answer_leaves_before_the_api_server_gives_up(call, recorded):
-    """With ?timeout=1s a hanging worker is BUDGET_EXHAUSTED, 429 with retryAfterSeconds, while somebody still waits."""
+    """With ?timeout=1s a hanging worker is BUDGET_EXHAUSTED, 429 with retryAfterSeconds, while a client still waits."""
     sent = message(recorded).replace(b"timeout=10s", b"timeout=1s")
     async with call(recorded, worker={"review": Hanging()}) as served:
         answered = await served.send(sent)

@@ -34,9 +34,9 @@ def moving(request, settings):
     return merge({"metadata": {"labels": {"moving": VERSION}}})
 
 
-@worker.validating("tell", settings=Settings, validate=validate)
+@worker.validating("report", settings=Settings, validate=validate)
 def report(request, settings):
-    """Allows in every version, and tells which one it is."""
+    """Allows in every version, and reports which one it is."""
     return allow(audit_annotations={"version": VERSION})
 
 

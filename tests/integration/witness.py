@@ -34,7 +34,7 @@ def repeat(request):
 
 @worker.validating("gate")
 def gate(request):
-    """Lets nobody connect or delete, and warns of dry runs."""
+    """Denies connect and delete, and warns of dry runs."""
     if request.operation in {"CONNECT", "DELETE"}:
         return deny(f"{request.operation} is not for you", code=418, audit_annotations={"who": "witness"})
     return allow(warnings=["a dry run"] if request.dry_run else [])

@@ -140,7 +140,7 @@ async def scripted(
 
 @asynccontextmanager
 async def garbage(content):
-    """A TCP server that says this to whoever connects, and then nothing more; gives its target, and an event."""
+    """A TCP server that writes this to each connection, and then nothing more; gives its target, and an event."""
     met = asyncio.Event()
 
     async def connected(reader, writer):

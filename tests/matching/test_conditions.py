@@ -86,7 +86,7 @@ def test_several_authorizations_are_called_one_after_the_other():
 
 @pytest.mark.parametrize("fields", [{"object_selector"}, {"rules"}, {"namespace_selector"}])
 def test_conditions_are_evaluated_only_after_all_of_that(fields):
-    """Nobody evaluates them for a policy that is not concerned, or of which nobody knows."""
+    """They are not evaluated for a policy whose rules do not match, or that is unknown."""
     never = condition(lambda *_: pytest.fail("evaluated"))
     selector = Selector(requirements=(Requirement(key="x", operator="Exists"),))
     values = {"object_selector": selector, "namespace_selector": selector, "rules": ()}

@@ -55,7 +55,7 @@ def test_a_look_up_is_what_calling_each_policy_comes_to(written, called, table, 
 
 
 def test_only_policies_that_a_bucket_names_are_called(monkeypatch):
-    """A request calls nobody who names another group or resource, and once it was answered nobody at all."""
+    """A request calls no policy that names another group or resource, and no policy once it was answered."""
     called = []
 
     def counted(each, *rest):
@@ -94,7 +94,7 @@ def test_long_names_are_not_kept():
 
 
 def test_the_clients_own_resource_is_read_for_exact_policies_only():
-    """What cannot be read and nobody needs breaks no review."""
+    """An unreadable field that no policy needs fails no review."""
     on = request({}, requestResource=7)
     assert RuleIndex([policy("a")]).concerned(on) == {0: MATCHED}
     with pytest.raises(ReviewError):

@@ -119,7 +119,7 @@ def test_the_kind_is_that_of_the_subresource():
         (about("", "v1", "pods"), [rule(("",), ("v2",), ("pods",))]),
         (about("apps", "v1"), [rule(versions=("v7",))]),
     ],
-    ids=["a subresource that nobody serves", "a version that nobody serves", "none of those served"],
+    ids=["a subresource that is not served", "a version that is not served", "none of those served"],
 )
 def test_what_the_table_does_not_list_is_not_matched(on, rules):
     """It speaks of the resource, so what it does not say is not so: as kube-apiserver, which has no other table."""
@@ -148,7 +148,7 @@ def test_exact_is_judged_on_the_clients_own_resource():
     converted = about("apps", "v1", requestResource=original, requestKind=kind)
     assert outcome([rule()], converted, **EXACT) == NotMatched(why="rules")
     shown = outcome([rule(versions=("v2",))], converted, **EXACT)
-    assert isinstance(shown, WrongVersion), "it would be shown something else than it asked for"
+    assert isinstance(shown, WrongVersion), "it would get another version than it requested"
     assert (shown.resource, shown.kind) == (resource("apps", "v2"), GroupVersionKind(**kind))
     assert isinstance(outcome([rule()], about("apps", "v1"), **EXACT), Matched)
 

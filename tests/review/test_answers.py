@@ -202,7 +202,7 @@ def test_a_validating_webhook_returns_no_patch(response, message):
     ids=str,
 )
 def test_another_kind_or_version(members, message):
-    """What the answer says it is must be what was asked for."""
+    """apiVersion and kind of the answer must be those of the request."""
     expected = message.format("admission.k8s.io/v1, Kind=AdmissionReview", scheme='"pkg/runtime/scheme.go:111"')
     assert said(body({"allowed": True}, **members)) == expected
 
@@ -268,7 +268,7 @@ def test_what_is_no_review(content):
 
 
 def test_nothing():
-    """An empty body, and ``null``, are told apart."""
+    """An empty body, and ``null``, are different."""
     assert said(b"") == CALL + "0-length response"
     assert said(b"null") == RESPONSE + "webhook response was absent"
 

@@ -66,19 +66,19 @@ def test_every_recorded_review_is_read_field_by_field_as_json_reads_it(traffic):
 
 @pytest.mark.parametrize("traffic", recordings(), ids=lambda each: each.name)
 def test_members_keep_their_bytes_and_order(traffic):
-    """Joining the members again gives the request as it came: nothing is parsed that nobody reads."""
+    """Joining the members again gives the request as it came: members that are not read are not parsed."""
     request = decode(traffic.body)
     joined = b"{" + b",".join(b'"%s":%s' % (name.encode(), bytes(raw)) for name, raw in request.members.items()) + b"}"
     assert joined in traffic.body
 
 
 def test_unknown_members_are_kept():
-    """A member that a later Kubernetes adds reaches whoever asks for it."""
+    """A member that a later Kubernetes adds can be read."""
     assert decode(body(someday={"a": [1]})).raw("someday") == b'{"a": [1]}'
 
 
 def test_the_object_is_decoded_once():
-    """Everybody sees the same value: structure can be shared."""
+    """All readers get the same value: structure can be shared."""
     request = decode(recording("pod-create.0m").body)
     assert request.object is request.object
 
@@ -183,7 +183,7 @@ JSON = st.recursive(
 @pytest.mark.property
 @given(st.sampled_from(sorted({*MEMBERS, "kind", "resource", "userInfo", "requestKind", "requestResource"})), JSON)
 def test_a_member_of_any_type_is_read_or_a_review_error(name, value):
-    """A member of a wrong type is the sender's mistake, whichever it is."""
+    """A member of a wrong type is an error of the sender, whichever it is."""
     _read_all(json.dumps(review(**{name: value})).encode())
 
 

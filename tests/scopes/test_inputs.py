@@ -63,7 +63,7 @@ def test_the_object_s_places_are_seen_from_the_object():
 
 
 def test_a_namespace_is_needed_only_where_it_is_declared():
-    """Somebody has to look it up."""
+    """It must be looked up."""
     assert inputs("/namespaceObject/metadata/labels").needs_namespace
     assert not inputs("/object/metadata", "/namespace").needs_namespace
 

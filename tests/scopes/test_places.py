@@ -55,7 +55,7 @@ def test_the_wider_wins_in_any_order(patterns, random):
 @pytest.mark.property
 @given(SETS, POINTERS)
 def test_walking_changes_nothing(patterns, pointer):
-    """A set is a value: it says the same before and after somebody has gone down in it, twice."""
+    """A set is a value: it is the same before and after two descents into it."""
     made = PointerSet(patterns)
     before = (made.pointers, made.at(pointer), made.covers(pointer))
     assert (made.pointers, made.at(pointer), made.covers(pointer)) == before
@@ -82,7 +82,7 @@ def test_the_empty_set_is_false_and_leads_nowhere():
 
 @pytest.mark.parametrize("token", ["00", "01", "-", "-1", "+0", " 0", "0.0", "٠"])
 def test_what_is_no_index_reaches_no_element(token):
-    """An element is asked for by its index in plain digits, and these tokens are other names."""
+    """An element is selected by its index in plain digits, and these tokens are other names."""
     below = PointerSet([("list", token)]).below("list")
     assert below is not None
     assert all(below.below(str(index)) is None for index in range(12))

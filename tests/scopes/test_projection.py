@@ -118,7 +118,7 @@ def test_without_places_a_container_is_an_empty_one():
 
 @pytest.mark.parametrize("token", ["a", ANY])
 def test_the_deepest_value_that_is_let_in_is_shown(token):
-    """One frame for each level leaves room for whoever calls."""
+    """One frame for each level leaves room for the caller."""
     value = "text"
     for _ in range(DEEPEST):
         value = {"a": value, "b": 1}

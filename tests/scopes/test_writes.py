@@ -28,7 +28,7 @@ def test_which_object_it_is_and_who_keeps_it_is_protected(subresource):
 
 
 def test_the_status_is_protected_unless_it_is_what_the_request_is_about():
-    """Whoever reports the status writes it through the subresource."""
+    """A controller writes the status through the subresource."""
     assert [
         protected is not None and protected.covers(("status", "phase"))
         for protected in map(Writes.DEFAULT.protected, ["", "scale", "status"])

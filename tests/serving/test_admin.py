@@ -31,7 +31,7 @@ class Admin:
             policy("b", cache=CACHE),
         ]
         self.purged = []
-        self.told = True
+        self.counted = True
         self.listener = AdminListener(
             checks=self.checks,
             notes=lambda: self.notes,
@@ -55,7 +55,7 @@ class Admin:
         if self.state is None:
             raise RuntimeError("a secret of ours")
         self.purged.append(policies)
-        return self.told
+        return self.counted
 
     def get(self, target, method="GET", body=None, headers=None):
         client = http.client.HTTPConnection(*self.address, timeout=20)
@@ -179,10 +179,10 @@ def test_a_purge_names_its_policies(admin):
     assert (status, json.loads(body)) == (200, {"purged": [A], "replicasNotified": True})
     assert (headers["Content-Type"], headers["Cache-Control"]) == ("application/json", "no-store")
     assert admin.purged == [[A]]
-    admin.told = False
+    admin.counted = False
     body = admin.get(f"/purge?policy={B}&policy={A}", "POST")[2]
     assert json.loads(body) == {"purged": [B, A], "replicasNotified": False, "why": "Redis is full"}
-    admin.told = None
+    admin.counted = None
     assert json.loads(admin.get(f"/purge?policy={A}", "POST")[2]) == {"purged": [A], "replicasNotified": None}
 
 

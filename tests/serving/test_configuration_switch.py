@@ -89,7 +89,7 @@ async def rollout(monkeypatch):
     monkeypatch.setattr(Workers, "_reach_and_describe", silent)
     told = Told()
     made = ConfigurationSwitch(chain("a", "b"), (), limits=TransportLimits(), wait_seconds=1000, report=told)
-    made.told = told
+    made.counted = told
     starting = asyncio.create_task(made.start())
     await settled()
     stand(made.current, a="1", b="1")
@@ -102,7 +102,7 @@ async def test_what_loses_no_policy_is_adopted(rollout):
     """A candidate without a policy that was removed is in force at once."""
     await rollout.propose(chain(), ())
     await settled()
-    assert rollout.told.events == [("adopted", 0), "retired"]
+    assert rollout.counted.events == [("adopted", 0), "retired"]
     assert rollout.current.configuration.validating == ()
 
 
@@ -124,8 +124,8 @@ async def test_who_is_refused_keeps_its_last_good_version_and_the_others_change(
     new = [judging("new"), judging("b", settings=TWO, index=1), judging("a", settings=TWO, index=2)]
     loaded = await reloaded(rollout, *new, new=REFUSED, b="2", a=REFUSED)
     assert members(loaded) == [("new", b"{}", False), ("b", TWO, True), ("a", b"{}", True)]
-    assert rollout.told.degraded == {"new": ("settings", False), "a": ("settings", True)}
-    assert rollout.told.events == [("adopted", 3), "retired"]
+    assert rollout.counted.degraded == {"new": ("settings", False), "a": ("settings", True)}
+    assert rollout.counted.events == [("adopted", 3), "retired"]
 
 
 async def test_the_last_good_version_outlives_several_reloads(rollout):
@@ -150,7 +150,7 @@ async def test_who_had_no_good_version_fails(rollout):
 async def test_the_version_that_is_good_by_now_takes_over_and_the_old_one_goes(rollout):
     """The configuration is renewed: nobody else hears of it as of a reload, and the old version's workers are left."""
     refused = await reloaded(rollout, judging("a", settings=TWO), a=REFUSED)
-    rollout.told.events.clear()
+    rollout.counted.events.clear()
     stand(refused, a="2")
     assert members(refused) == [("a", TWO, True)]
     await settled()
@@ -158,7 +158,7 @@ async def test_the_version_that_is_good_by_now_takes_over_and_the_old_one_goes(r
     assert rollout.current.configuration is refused.configuration
     assert rollout.current.loaded == refused.loaded
     assert rollout.current.all_workers == (rollout.current.workers,)
-    assert (rollout.told.events, rollout._alive) == (["retired"], {rollout.current})
+    assert (rollout.counted.events, rollout._alive) == (["retired"], {rollout.current})
 
 
 async def test_a_last_good_version_that_its_worker_gives_up_is_none(rollout):
@@ -168,7 +168,7 @@ async def test_a_last_good_version_that_its_worker_gives_up_is_none(rollout):
     stand(loaded, kept, a=Unavailable(why=UnavailableReason.UNKNOWN_POLICY, message="gone"))
     await settled()
     assert members(loaded) == [("a", TWO, False)]
-    assert rollout.told.degraded == {"a": ("settings", False)}
+    assert rollout.counted.degraded == {"a": ("settings", False)}
     loaded = await reloaded(rollout, judging("a", settings=THREE), a=REFUSED)
     assert members(loaded) == [("a", THREE, False)]
 
@@ -216,7 +216,7 @@ async def test_a_newer_candidate_takes_the_place_of_one_that_is_tried(rollout):
     await rollout.propose(chain(), ())
     stand(older, a="2", b="2")
     await settled()
-    assert rollout.told.events == [("adopted", 0), "retired"]
+    assert rollout.counted.events == [("adopted", 0), "retired"]
     assert older not in rollout._alive
 
 
@@ -229,11 +229,11 @@ async def test_a_generation_lives_until_its_last_review_is_decided(rollout):
     await settled()
     first.end()
     await settled()
-    assert rollout.told.events == [("adopted", 0)]
+    assert rollout.counted.events == [("adopted", 0)]
     assert first.plan(Target(Phase.VALIDATING)) is not None
     first.end()
     await settled()
-    assert rollout.told.events == [("adopted", 0), "retired"]
+    assert rollout.counted.events == [("adopted", 0), "retired"]
 
 
 async def test_a_retired_generation_is_freed(rollout):
@@ -260,10 +260,10 @@ async def test_a_candidate_that_breaks_us_is_given_up(rollout, monkeypatch):
         patched.setattr(LoadedConfiguration, "start", broken)
         await rollout.propose(chain("a"), ())
         await settled()
-    assert (rollout.told.events, rollout.current, rollout.candidate) == ([("failed", "planted")], first, None)
+    assert (rollout.counted.events, rollout.current, rollout.candidate) == ([("failed", "planted")], first, None)
     await rollout.propose(chain(), ())
     await settled()
-    assert rollout.told.events[1:] == [("adopted", 0), "retired"]
+    assert rollout.counted.events[1:] == [("adopted", 0), "retired"]
 
 
 async def test_closing_leaves_nothing(rollout):

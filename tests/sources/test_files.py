@@ -169,7 +169,7 @@ def test_no_permission(tmp_path):
 
 
 def test_error_of_the_file_system(tmp_path, monkeypatch):
-    """Whatever the file system answers is told."""
+    """The file system's error is reported."""
 
     def failing(path, flags):
         raise PermissionError(13, "Permission denied")
@@ -182,7 +182,7 @@ def test_error_of_the_file_system(tmp_path, monkeypatch):
 
 
 def test_pipe(tmp_path):
-    """A named pipe is refused at once: nobody may ever write to it."""
+    """A named pipe is refused at once: reading it could block for ever."""
     os.mkfifo(tmp_path / "a.yaml")
     assert refusal(tmp_path).endswith("a.yaml: not a regular file; name a file or a directory of files")
 

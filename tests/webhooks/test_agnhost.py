@@ -96,7 +96,7 @@ def answers(request, processes, authority, serving, trust, tmp_path_factory):
     with Client(process.port, trust) as connection:
         found = {key: connection.send(content) for key, content in requests.items()}
     process.stop()
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
     return found
 
 

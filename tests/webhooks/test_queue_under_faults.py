@@ -206,7 +206,7 @@ async def test_nothing_is_lost_and_nothing_done_twice(serve, trust, redis, folde
     for each in bridges:
         assert await asyncio.to_thread(each.terminate) == 0
     await asyncio.to_thread(process.stop)
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
 
 
 async def _consumer(process):

@@ -51,7 +51,7 @@ def _served(serving, trust, folder, workers, policies, *arguments):
             answers = [client.send(request) for request in reviews()]
     finally:
         process.stop()
-    assert process.mistakes() == []
+    assert process.internal_errors() == []
     assert {answered.status for answered in answers} == {200}
     return [answered.body for answered in answers]
 

@@ -33,7 +33,7 @@ def test_a_binding_becomes_a_policy(text, output, binding):
     assert [each.key for each in policy.object_selector.requirements] == ["a"]
     assert [each.key for each in policy.namespace_selector.requirements] == ["c"]
     assert [each.name for each in policy.match_conditions] == ["x"]
-    # As a webhook: nobody limits what it changes, and nobody minds whom it meets.
+    # As a webhook: no limit on what it changes, and no conflict with others.
     assert policy.writes == Writes.EVERYTHING
     assert policy.on_conflict is OnConflict.ALLOW
     (worker,) = loaded.workers.values()

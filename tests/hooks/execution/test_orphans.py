@@ -15,7 +15,7 @@ from tests.hooks.scripts import WAIT_SECONDS, gone, pid_in, until
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose children these are"),
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the parent of an orphan"),
 ]
 
 
@@ -26,7 +26,7 @@ def test_run_ids_differ():
 
 async def test_other_children_are_not_killed(tmp_path):
     """A process that other code has started, in a session of its own, survives the end of a run."""
-    other = subprocess.Popen(["sleep", "1e6"], start_new_session=True)  # noqa: ASYNC220 - as somebody else would
+    other = subprocess.Popen(["sleep", "1e6"], start_new_session=True)  # noqa: ASYNC220 - as another component would
     try:
         await run(["/bin/true"], environment={}, directory=tmp_path, seconds=WAIT_SECONDS, output_bytes=1)
         assert other.poll() is None
@@ -37,7 +37,7 @@ async def test_other_children_are_not_killed(tmp_path):
 
 async def test_the_exit_status_of_other_children_is_not_taken(tmp_path):
     """The code that started a process can wait for it."""
-    other = subprocess.Popen(["sh", "-c", "exit 7"])  # noqa: ASYNC220 - as somebody else would
+    other = subprocess.Popen(["sh", "-c", "exit 7"])  # noqa: ASYNC220 - as another component would
     await until(lambda: any(child.pid == other.pid and child.state == "Z" for child in children()))
     await run(["/bin/true"], environment={}, directory=tmp_path, seconds=WAIT_SECONDS, output_bytes=1)
     assert other.wait() == 7

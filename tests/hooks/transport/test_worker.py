@@ -234,7 +234,7 @@ async def test_runs_are_counted(tmp_path):
     async with hooked(bash_hook(tmp_path, "exit 1"), events=events) as worker:
         assert (await answer_of(worker)).message == HOOK_FAILED.message
         await worker.idle()
-    assert events.told == ["connected", "hook_run", "gone"]
+    assert events.counted == ["connected", "hook_run", "gone"]
     assert (events.running, events.usable) == (0, 0)
 
 
@@ -253,7 +253,7 @@ async def test_at_its_deadline_a_call_is_answered_and_stopped(tmp_path, monkeypa
             assert "stopped at its deadline" in answer.message
             assert events.running == 1
             await worker.idle()
-            assert events.told == ["connected", "hook_run", "hook_killed"]
+            assert events.counted == ["connected", "hook_run", "hook_killed"]
             break
     await gone(await pid_in(tmp_path / "own"))
 
@@ -327,7 +327,7 @@ async def test_waiting_calls_are_limited(tmp_path):
     assert (refused.reason, late.reason) == (Reason.OVERLOADED, Reason.WORKER_TIMEOUT)
     assert "hook_processes" in late.message
     assert (tmp_path / "started").read_text() == "\n"
-    assert WorkerEvent.HOOK_REFUSED.value in events.told
+    assert WorkerEvent.HOOK_REFUSED.value in events.counted
 
 
 async def test_a_bug_of_the_gateway_is_a_failure(tmp_path, monkeypatch, log):

@@ -371,7 +371,7 @@ async def test_calls_are_bounded(calling):
         refused = await caller.call()
         let_go.set()
         assert all(isinstance(answer, Allow) for answer in await asyncio.gather(*held))
-        assert "in_flight" in caller.events.told
+        assert "in_flight" in caller.events.counted
     assert refused.reason is Reason.OVERLOADED
     assert "limit worker_in_flight" in refused.message
 
@@ -444,10 +444,10 @@ async def test_a_call_that_is_broken_off_takes_its_connection_with_it(authority,
         async with policy_caller(target) as caller:
             for seconds in longer_and_longer(1):
                 answer = await caller.call(seconds=seconds)
-                if "connected" in caller.events.told:
+                if "connected" in caller.events.counted:
                     break
             await until(lambda: caller.events.usable == 0)
-            assert "disconnected" in caller.events.told
+            assert "disconnected" in caller.events.counted
     assert answer.reason is Reason.WORKER_TIMEOUT
 
 

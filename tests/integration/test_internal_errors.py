@@ -1,4 +1,4 @@
-"""Mistakes of our own, planted: a failure INTERNAL of whoever was not judged yet; an answer with the uid, always."""
+"""Planted defects of the gateway: INTERNAL for each policy without a verdict; an answer with the uid, always."""
 
 import json
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ LABEL = patch('[{"op": "add", "path": "/metadata/labels/seen", "value": "yes"}]'
 
 
 class PlantedError(Exception):
-    """A mistake of ours."""
+    """A defect of the gateway."""
 
 
 def broken(*arguments, **named):
@@ -45,13 +45,13 @@ def judged(gateway):
     return serve
 
 
-def told(log):
+def reported(log):
     """The messages that were logged with an exception."""
     return [entry["event"] for entry in log if entry.get("exc_info")]
 
 
 def is_refused(answered, recorded):
-    """An answer to this request that refuses it, as a mistake of ours, without the mistake's own words."""
+    """An answer to this request that refuses it, as an internal error, without the exception's text."""
     assert answered.status == 200
     called = json.loads(recorded.body)
     review = answered.review
@@ -69,7 +69,7 @@ async def test_a_transport_that_breaks(judged, monkeypatch):
     async with judged() as (served, log):
         monkeypatch.setattr(type(served.gateway.workers), "call", broken)
         assert is_refused(await served.send(message(VALIDATING)), VALIDATING)
-    assert told(log) == ["calling a worker failed inside the gateway"]
+    assert reported(log) == ["calling a worker failed inside the gateway"]
 
 
 async def test_an_answer_that_cannot_be_read(judged, monkeypatch):
@@ -77,7 +77,7 @@ async def test_an_answer_that_cannot_be_read(judged, monkeypatch):
     monkeypatch.setattr("gateway.transports.grpc.connection.review_answer", broken)
     async with judged() as (served, log):
         assert is_refused(await served.send(message(VALIDATING)), VALIDATING)
-    assert told(log) == ["calling a worker failed inside the gateway"]
+    assert reported(log) == ["calling a worker failed inside the gateway"]
 
 
 @pytest.mark.parametrize("event", ["start", "answered"])
@@ -89,11 +89,11 @@ async def test_a_heart_that_breaks(judged, monkeypatch, recorded, event):
         assert is_refused(await served.send(message(recorded)), recorded)
         (decision,) = served.decisions.values()
         assert [call.answer.reason for call in decision.calls] == ["INTERNAL"]
-    assert told(log) == ["deciding a review failed inside the gateway"]
+    assert reported(log) == ["deciding a review failed inside the gateway"]
 
 
 async def test_what_was_judged_stays_judged(judged, monkeypatch):
-    """A denial that was there before our mistake counts; an INTERNAL under Ignore lets pass what is left, loudly."""
+    """A denial before the internal error counts; an INTERNAL under Ignore lets pass what is left, loudly."""
     real = Engine.answered
     first = []
 
@@ -119,7 +119,7 @@ async def test_a_change_that_breaks_us_changes_nothing(judged, monkeypatch):
         assert response["allowed"]
         assert "patch" not in response
         assert "INTERNAL" in response["warnings"][0]
-    assert told(log) == ["deciding a review failed inside the gateway"]
+    assert reported(log) == ["deciding a review failed inside the gateway"]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ async def test_whatever_breaks_there_is_an_answer(judged, monkeypatch, owner, na
     async with judged(failurePolicy="Ignore") as (served, log):
         assert is_refused(await served.send(message(VALIDATING)), VALIDATING)
         assert (await served.send(message(VALIDATING))).response["allowed"]
-    assert told(log) == ["a review could not be decided; it is refused"]
+    assert reported(log) == ["a review could not be decided; it is refused"]
 
 
 async def test_who_looks_on_changes_nothing(judged):
@@ -151,7 +151,7 @@ async def test_who_looks_on_changes_nothing(judged):
         served.decided = broken
         response = (await served.send(message(VALIDATING))).response
         assert response == {"uid": json.loads(VALIDATING.body)["request"]["uid"], "allowed": True, "warnings": ["w"]}
-    assert told(log) == ["an observer of decisions failed"]
+    assert reported(log) == ["an observer of decisions failed"]
 
 
 @pytest.mark.parametrize("phase", Phase)

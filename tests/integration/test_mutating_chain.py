@@ -81,7 +81,7 @@ async def test_each_entry_sees_what_those_before_it_left(walked):
 
 
 async def test_the_first_refusal_ends_the_walk(walked):
-    """Nobody behind it is called, nothing is changed, and the message is the API server's."""
+    """No later policy is called, nothing is changed, and the message is the API server's."""
     script = Script(one=label("one"), two=deny("not here"))
     policies = [policy("one"), policy("two", failurePolicy="Ignore"), policy("three")]
     walk = await walked(script=script, mutating=policies)
@@ -93,7 +93,7 @@ async def test_the_first_refusal_ends_the_walk(walked):
 
 
 REINVOKED = {
-    "a marked one is asked again": (["IfNeeded", "Never"], ["one", "two", "one"]),
+    "a marked one is called again": (["IfNeeded", "Never"], ["one", "two", "one"]),
     "who is not marked is not": (["Never", "IfNeeded"], ["one", "two"]),
     "a change marks those before it, not itself": (["IfNeeded", "Never", "IfNeeded"], ["one", "two", "three", "one"]),
 }
@@ -129,7 +129,7 @@ async def test_all_validating_entries_are_heard(walked):
 
 
 async def test_the_api_server_checks_an_isolated_policy(walked):
-    """Whom an isolated entry is not about is not called; a condition that fails is refused in the API server's own
+    """A policy outside an isolated entry is not called; a condition that fails is refused in the API server's own
     words, without a webhook's name.
     """
     script = Script(other=deny(), alone=deny())

@@ -1,4 +1,4 @@
-"""A worker that tells who it is and which settings it judges by: what a reload changed is seen in the answers."""
+"""A worker that reports who it is and which settings it judges by: what a reload changed is seen in the answers."""
 
 import os
 import sys
@@ -7,13 +7,13 @@ import msgspec
 
 from admission_worker import SettingsError, Worker, allow, merge
 
-worker = Worker("teller", version="1")
+worker = Worker("reporter", version="1")
 
-NAME = sys.argv.pop(1) if len(sys.argv) > 1 else "teller"
+NAME = sys.argv.pop(1) if len(sys.argv) > 1 else "reporter"
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What to tell. Odd words are refused."""
+    """What to report. Odd words are refused."""
 
     word: str = ""
 
@@ -33,12 +33,12 @@ def mark_too(request, settings):
     return merge({"metadata": {"labels": {"mark-too": f"{settings.word}.{NAME}"}}})
 
 
-@worker.validating("tell", settings=Settings, validate=validate)
+@worker.validating("report", settings=Settings, validate=validate)
 def report(request, settings):
     return allow(audit_annotations={"word": settings.word, "name": NAME, "pid": str(os.getpid())})
 
 
-@worker.validating("tell-labels", settings=Settings, inputs=["/object/metadata/labels"])
+@worker.validating("report-labels", settings=Settings, inputs=["/object/metadata/labels"])
 def tell_labels(request, settings):
     return report(request, settings)
 

@@ -55,7 +55,7 @@ async def test_nothing_is_patrolled_unless_somebody_wants_it(gateway):
 
 
 async def test_a_gateway_that_stops_waits_for_no_patrol(gateway):
-    """A worker that hangs when it is called again keeps nobody."""
+    """A worker that hangs when it is called again delays no review."""
     hanging = Hanging()
     called = []
 
