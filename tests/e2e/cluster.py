@@ -80,12 +80,16 @@ def _refusal(kind, name, label):
 
 
 class Cluster:
-    """A test's own part of it. ``namespace`` exists; its webhooks would see a namespace ``other`` too, once it does."""
+    """A test's own part of it. ``namespace`` exists; its webhooks would see a namespace ``other`` too, once it does.
+
+    ``policies`` is the path of the gateways' policies, ``hooks`` that of their hooks, if they have any.
+    """
 
     def __init__(self, client, name, folder, *, ca_file, workers, serve):
         self.client = client
         self.namespace, self.other = name, f"{name}-other"
         self.policies = folder / "policies.yaml"
+        self.hooks = None
         self._ca_file, self._workers, self._serve = ca_file, workers, serve
         self._registrations = 0
         self._gateways = []
@@ -118,7 +122,7 @@ class Cluster:
 
     async def start(self, *flags):
         """One more gateway. At its end it does not wait for kube-apiserver, which keeps idle connections for 90 s."""
-        gateway = self._serve("--policies", self.policies, "--drain", 0, *flags)
+        gateway = self._serve("--policies", self.policies, *self._hooks(), "--drain", 0, *flags)
         self._gateways.append(gateway)
         return await asyncio.to_thread(gateway.ready)
 
@@ -133,8 +137,11 @@ class Cluster:
         await _in_force(self.client, f"{self.namespace}-{self._registrations}")
         self._registrations += 1
 
+    def _hooks(self):
+        return ["--hooks-dir", self.hooks] if self.hooks else []
+
     def _render(self, port):
-        command = [COMMAND, "render", self.policies, "--name", self.namespace, "--output", "json"]
+        command = [COMMAND, "render", self.policies, *self._hooks(), "--name", self.namespace, "--output", "json"]
         place = ["--service", f"{SERVICE_NAMESPACE}/{SERVICE}:{port}", "--ca-bundle", self._ca_file]
         done = subprocess.run([*command, *place], capture_output=True, check=True)
         printed = json.loads(done.stdout)

@@ -1,5 +1,6 @@
 """Without a verdict the failurePolicy decides: in the gateway for a policy, in kube-apiserver for the gateway."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from tests.authorities import Authority
 from tests.e2e.cluster import pod
 from tests.e2e.policies import ENTRY, denies, hang, judge
 from tests.e2e.worker_process import WorkerProcess
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import policy
+from tests.integration.workers import Hanging, scripted
 
 TOLD = Path(__file__).parent / "told.py"
 
@@ -55,6 +58,19 @@ async def test_a_worker_that_does_not_answer_costs_its_policy_the_timeout(cluste
     assert reply.code == code
     text = reply.message if failure_policy == "Fail" else "".join(reply.warnings)
     assert "WORKER_TIMEOUT" in text
+
+
+async def test_a_client_that_goes_away_cancels_the_policy_call(cluster):
+    """kube-apiserver closes the connection of its call then, and the worker learns of it."""
+    hanging = Hanging()
+    async with scripted("judge", review=hanging) as target:
+        await cluster.enforce(workers={"scripted": target}, validating=[policy("judge")])
+        creating = asyncio.create_task(cluster.create(pod()))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await hanging.called.wait()
+            creating.cancel()
+            await hanging.cancelled.wait()
+        await asyncio.gather(creating, return_exceptions=True)
 
 
 @pytest.mark.parametrize(("failure_policy", "code"), [("Fail", 500), ("Ignore", 201)])

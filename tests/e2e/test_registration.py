@@ -8,7 +8,8 @@ import pytest
 
 from tests.e2e.api_server import JANE
 from tests.e2e.cluster import namespace, pod
-from tests.e2e.policies import denies, judge, note
+from tests.e2e.policies import denies, judge, note, rules
+from tests.hooks.scripts import CONFIG, answering, bash_hook
 from tests.integration.running import policy
 
 EXAMPLES = Path(__file__).parents[2] / "examples/policies"
@@ -69,6 +70,33 @@ async def test_a_namespace_is_selected_by_its_labels(cluster, alone):
     await cluster.enforce(validating=[team, *others], documents=[await namespaces(cluster)])
     in_team = pod(namespace=cluster.other)
     assert [(await cluster.create(obj)).code for obj in (pod(), in_team)] == [201, 403]
+
+
+async def test_what_must_stay_possible_is_never_sent(cluster):
+    """Where a policy denies everything, users can still be authenticated and authorized, and webhooks be removed."""
+    await cluster.enforce(validating=[denies("no", rules=rules("*/*", group="*", version="*"))])
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}
+    assert (await cluster.client.create(role)).code == 403
+    reviews = {
+        ("authentication", "TokenReview"): {"token": "x"},
+        ("authorization", "SelfSubjectAccessReview"): {"resourceAttributes": {"verb": "get", "resource": "pods"}},
+    }
+    for (group, kind), spec in reviews.items():
+        asked = {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "metadata": {}, "spec": spec}
+        assert (await cluster.client.create(asked)).code == 201
+    registered = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    assert (await cluster.client.send("DELETE", f"{registered}/{cluster.namespace}")).code == 200
+
+
+async def test_hooks_of_shell_operator_are_called(cluster, tmp_path):
+    """`serve` and `render` with a directory of hooks, which need no policies."""
+    cluster.policies, cluster.hooks = EXAMPLES / "workers.yaml", tmp_path / "hooks"
+    validating = {name: CONFIG[name] for name in ("configVersion", "kubernetesValidating")}
+    bash_hook(cluster.hooks, answering({"allowed": False, "message": "not with me"}), config=validating)
+    await cluster.register((await cluster.start()).port)
+    reply = await cluster.create(pod(), user=JANE)
+    message = 'admission webhook "judge.test.example.com" denied the request: not with me'
+    assert (reply.code, reply.message) == (403, message)
 
 
 async def test_the_examples_work_as_the_documentation_says(cluster, tmp_path):

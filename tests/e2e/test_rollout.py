@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 from itertools import count
 from pathlib import Path
 
@@ -125,6 +126,18 @@ async def test_a_rolling_update_of_a_worker_loses_no_create(cluster, balancer):
                 await creates.more()
                 await asyncio.to_thread(start, worker.target)
             await creates.more()
+    assert creates.failed == []
+
+
+async def test_a_new_configuration_loses_no_create(cluster):
+    """Each create has the labels of one configuration or the other."""
+    gateway = await cluster.enforce(mutating=[labels()])
+    async with Creates(cluster) as creates:
+        await creates.more()
+        cluster.write(mutating=[labels(onConflict="allow")], validating=[judge(rules=CONFIG_MAPS)])
+        gateway.process.send_signal(signal.SIGHUP)
+        await until(lambda: gateway.metric("configuration_reloads_total", result="loaded") == 1)
+        await creates.more()
     assert creates.failed == []
 
 
