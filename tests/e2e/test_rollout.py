@@ -150,7 +150,7 @@ async def test_a_replica_that_stops_ends_its_reviews(cluster, balancer):
         await cluster.register(balancer.port)
         creating = asyncio.create_task(cluster.create(pod()))
         async with asyncio.timeout(WAIT_SECONDS):
-            await gate.asked.wait()
+            await gate.called.wait()
         deleting = asyncio.create_task(balancer.delete(gateway))
         await asyncio.to_thread(gateway.logged, "stopping: serving until no client is connected")
         gate.open.set()
