@@ -31,8 +31,8 @@ def main(arguments: list[str]) -> int:
             print(error, file=sys.stderr)  # noqa: T201 - its errors
             status = 2
             continue
-        told = ", ".join(f"{count} {word}" for word, count in sorted(counts.items())) or "no cases"
-        print(f"{name}: {told}", file=sys.stderr)  # noqa: T201 - its summary
+        reported = ", ".join(f"{count} {word}" for word, count in sorted(counts.items())) or "no cases"
+        print(f"{name}: {reported}", file=sys.stderr)  # noqa: T201 - its summary
         status = max(status, 1 if counts["DISAGREE"] else 0)
     return status
 

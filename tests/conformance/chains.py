@@ -6,7 +6,7 @@ would have been called.
 
 Compared: allowed; calls (hook and the labels in its document, in order); the object; warnings; the hooks' own audit
 annotations; code and reason; and kube-apiserver's own annotations, which the Decision knows. Not compared: messages,
-what the gateway says of its own (failing open is told), and what ``expected`` does not say.
+what the gateway says of its own (failing open has a warning), and what ``expected`` does not say.
 """
 
 import base64
@@ -141,7 +141,7 @@ class _Webhook:
                 patch = {} if kind in {"allow", "wrongUID", "noUID"} else self._patch()
                 return {name: value for name, value in patch.items() if _LEFT_OUT.get(kind) != name}
             case other:
-                raise CaseError(f"behavior.kind: nobody knows {other!r}")
+                raise CaseError(f"behavior.kind: unknown: {other!r}")
 
     def _patch(self) -> dict[str, Any]:
         raw = member(self._behavior, "patchRaw", str, None)
@@ -202,7 +202,7 @@ def _got(decision: Decision, world: World) -> dict[str, Any]:
     documents = {policy_call.document.digest: policy_call.document.content for _, policy_call in world.calls}
     response, status = decision.response, decision.response.status
     opened = [call for call in decision.calls if call.failed_open]
-    told = {annotation_key(call.label, word) for call in decision.calls for word in _OWN_WORDS}
+    reported = {annotation_key(call.label, word) for call in decision.calls for word in _OWN_WORDS}
     warnings = [
         text for text in response.warnings if not any(text.startswith(f"{c.label}: could not judge") for c in opened)
     ]
@@ -215,7 +215,7 @@ def _got(decision: Decision, world: World) -> dict[str, Any]:
         ],
         "object": decision.object if response.allowed else None,
         "warnings": warnings,
-        "annotations": {key: value for key, value in response.audit_annotations.items() if key not in told},
+        "annotations": {key: value for key, value in response.audit_annotations.items() if key not in reported},
         "kubernetes": {key: _parsed(value) for key, value in decision.kubernetes_annotations().items()},
         "code": status.code if status else None,
         "reason": status.reason if status else None,

@@ -60,4 +60,4 @@ def _outcome(expression: str, given: Any) -> dict[str, str]:
             case NeedsAuthorization(check=check):
                 user = request.user_info.username
                 authorizations[check] = authorize(given.get("authorizer"), check, user)
-    raise CaseError(f"after {_CHECKS_AT_MOST} checks the condition asks for another one")
+    raise CaseError(f"after {_CHECKS_AT_MOST} checks the condition needs another one")

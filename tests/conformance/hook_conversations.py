@@ -140,10 +140,14 @@ def _outcome(status: int, review: Any, request: dict[str, Any]) -> dict[str, Any
     if not isinstance(review, dict):
         return outcome
     response = member(review, "response", dict)
-    told = member(response, "status", dict, {})
+    reported = member(response, "status", dict, {})
     outcome |= {name: review.get(name) for name in ("apiVersion", "kind")}
     outcome |= {"uid": response.get("uid"), "allowed": response.get("allowed")}
-    outcome |= {"code": told.get("code"), "message": told.get("message") or "", "warnings": response.get("warnings")}
+    outcome |= {
+        "code": reported.get("code"),
+        "message": reported.get("message") or "",
+        "warnings": response.get("warnings"),
+    }
     if response.get("patch"):
         patch = base64.b64decode(response["patch"])
         target = json.loads(_body(request))["request"]["object"]

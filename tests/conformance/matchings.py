@@ -47,7 +47,7 @@ NOTHING = Selector(requirements=(Requirement(key="", operator="In"),))
 """A nil LabelSelector: "A null label selector matches no objects"."""
 
 _FACTS_AT_MOST = 1000
-"""More facts than any condition can ask for: a webhook has 64 conditions."""
+"""More facts than any condition can need: a webhook has 64 conditions."""
 
 
 def recognizes(case: Case) -> bool:
@@ -117,7 +117,7 @@ def _error(status: tuple[int, str], message: str) -> dict[str, Any]:
 
 
 def _match(policy: Policy, request: Request, env: Any, equivalents: Equivalents) -> Any:
-    """What matching says when it has been told all facts that it asks for."""
+    """The result of matching once it has all the facts that it requests."""
     known = member(env, "namespaces", dict, {})
     namespaces: dict[str, dict[str, str] | None] = {}
     authorizations: dict[AuthorizationCheck, Authorization] = {}
@@ -131,7 +131,7 @@ def _match(policy: Policy, request: Request, env: Any, equivalents: Equivalents)
                 authorizations[check] = authorize(env.get("authorizer"), check, request.user_info.username)
             case _:
                 return matching
-    raise CaseError(f"after {_FACTS_AT_MOST} facts matching asks for another one")
+    raise CaseError(f"after {_FACTS_AT_MOST} facts matching needs another one")
 
 
 def to_policy(webhook: Any, phase: Phase = Phase.VALIDATING) -> Policy:

@@ -77,12 +77,12 @@ def _converted(obj: dict[str, Any] | None, kind: GroupVersionKind | None) -> dic
 def authorize(sentence: Any, check: AuthorizationCheck, user: str) -> Authorization:
     """What the authorizer that a case describes in words says to a check. Raises CaseError for unknown words."""
     if not isinstance(sentence, str):
-        raise CaseError("authorizer: missing, and a condition asks it")
+        raise CaseError("authorizer: missing, and a condition uses it")
     for beginning, allows in AUTHORIZERS.items():
         if sentence.startswith(beginning):
             name = user if check.service_account is None else "system:serviceaccount:" + ":".join(check.service_account)
             return Authorization(allowed=allows(check, name))
-    raise CaseError(f"authorizer: nobody knows one that {sentence!r}")
+    raise CaseError(f"authorizer: unknown: {sentence!r}")
 
 
 AUTHORIZERS = {

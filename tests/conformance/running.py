@@ -59,7 +59,7 @@ class Line:
 def run_file(path: Path) -> Iterator[Line]:
     """A line for each case that is not disabled. Raises FileError."""
     for case in read_cases(path):
-        # As the JSON Patch suite marks cases that nobody need pass.
+        # As the JSON Patch suite marks cases that are not required.
         if not case.members.get("disabled"):
             yield run_case(case)
 
@@ -73,7 +73,7 @@ def run_case(case: Case) -> Line:
         return Line(id=case.id, kind=adapter.KIND, result=adapter.run(case))
     except CaseError as error:
         return _unusable(case, adapter.KIND, str(error))
-    except Exception as error:  # noqa: BLE001 - the next case must run whatever this one did, and this one be told
+    except Exception as error:  # noqa: BLE001 - the next case must run whatever this one did, and this one is reported
         return _unusable(case, adapter.KIND, f"{type(error).__name__}: {error}")
 
 

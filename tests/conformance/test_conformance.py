@@ -196,14 +196,14 @@ def test_a_document_and_lines_hold_the_same_cases(tmp_path, capsys):
 def test_a_line_that_cannot_be_read_is_told_with_its_number(tmp_path, capsys):
     """The first line of a file is an object, and each line is JSON: else exit status 2."""
     path = tmp_path / "bad.jsonl"
-    for text, told in (
+    for text, reported in (
         ("", f"{path}:1: expected an object"),
         ("[]\n", f"{path}:1: expected an object"),
         ("{}\n{\n", f"{path}:2: not JSON"),
     ):
         path.write_text(text)
         assert main([str(path)]) == 2
-        assert capsys.readouterr().err.startswith(told)
+        assert capsys.readouterr().err.startswith(reported)
 
 
 def test_a_case_that_disagrees_is_told(tmp_path, capsys):
@@ -219,7 +219,7 @@ def test_a_case_that_disagrees_is_told(tmp_path, capsys):
     ids=lambda each: repr(each[:12]),
 )
 def test_a_file_that_cannot_be_read(tmp_path, capsys, content):
-    """What is no file of cases is told in one line, exit status 2, and the next file runs all the same."""
+    """An invalid file of cases is an error of one line, exit status 2, and the next file runs all the same."""
     bad = tmp_path / "bad.json"
     bad.write_bytes(content)
     assert main([str(bad), written(tmp_path, [RIGHT])]) == 2
@@ -242,7 +242,7 @@ def test_without_a_file(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("members", "told"),
+    ("members", "reported"),
     [
         ({}, "no kind of case has these members"),
         ({"unknown": 1}, "no kind of case has these members"),
@@ -258,8 +258,8 @@ def test_without_a_file(tmp_path, capsys):
     ],
     ids=str,
 )
-def test_a_case_that_cannot_be_run(members, told):
+def test_a_case_that_cannot_be_run(members, reported):
     """What is missing or wrong in a case is said in its line: it disagrees, and nothing is raised."""
     line = run_case(Case(id=1, members=members, common={}))
     assert not line.ok
-    assert told in str(line.as_json()["got"])
+    assert reported in str(line.as_json()["got"])

@@ -1,6 +1,6 @@
 """Cases of google/cel-spec's simple tests: an expression and its value, of any type, or the fact of an error.
 
-A matchCondition is a bool, so the value is asked for: ``EXPRESSION == VALUE && type(EXPRESSION) == TYPE``. An
+A matchCondition is a bool, so the value is compared: ``EXPRESSION == VALUE && type(EXPRESSION) == TYPE``. An
 expression whose evaluation fails makes the whole fail; one that does not compile is an error as well, as the suite has
 it.
 """
@@ -35,7 +35,7 @@ class _Nothing:
 
     object = None
     old_object = None
-    request: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
+    request: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
 
 def recognizes(case: Case) -> bool:

@@ -20,7 +20,7 @@ BUNDLE = (
     "VWRFd0VCL3dRRk1BTUJBZjh3QlFZREsyVndBMEVBbDRPenRlbXJZNE1JTFMxeGVNU1ZsUzJzWm16UUpHUUMKT1hqRy9FK0hzaDZX"
     "OE1qZ0NORzFHT1JjU0RFczducG4vKzJPZUllcGJKalZFYm53UjM2NkJRPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
 )
-"""What stands in pages for a ``caBundle``, which is everybody's own: an authority of whose key nobody has a copy."""
+"""The ``caBundle`` that pages show: an authority whose key is lost."""
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)$")
 _HEADING = re.compile(r"^#{1,6} (?P<text>.+)$")

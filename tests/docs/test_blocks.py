@@ -69,14 +69,14 @@ def loaded(objects) -> Configuration:
 
 @pytest.mark.parametrize("block", CONFIGURATIONS, ids=str)
 def test_every_configuration_loads(block):
-    """A configuration that a page shows has no mistake."""
+    """A configuration that a page shows has no errors."""
     configuration = loaded(documents(block.text))
     assert (configuration.errors, configuration.fatal) == ((), False)
 
 
 @pytest.mark.parametrize("block", FAULTY, ids=str)
 def test_mistakes_are_told_as_shown(block):
-    """A faulty configuration has exactly the mistakes that stand below it."""
+    """A faulty configuration has exactly the errors that stand below it."""
     later = [each for each in pages()[block.page].blocks() if each.line > block.line]
     expected = next(each.text for each in later if each.language == "text")
     configuration = load([SourceText(name=block.name, content=block.text.encode())])
@@ -134,7 +134,7 @@ def test_webhook_configurations_are_kubernetes(block):
     """A webhook configuration that a page shows passes Kubernetes' validation."""
     configuration = load([SourceText(name="block.yaml", content=block.text.encode())])
     assert (configuration.errors, configuration.fatal) == ((), False)
-    # Whoever copies it is told nothing of what the page left out.
+    # A reader who copies it does not see what the page left out.
     assert not [warning for warning in configuration.warnings if "caBundle" in warning.place.path]
 
 
@@ -237,10 +237,10 @@ def test_the_tests_of_the_guide_pass(tmp_path):
     done = [f"--old-file={target}" for target in (".venv/.dev", ".venv/.run", "jq")]
     outer = ("MAKE", "MFLAGS", "PYTEST_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
-    told = subprocess.run(
+    reported = subprocess.run(
         [program, *done, *arguments], cwd=tmp_path, env=environment, check=False, capture_output=True, text=True
     )
-    assert (told.returncode, "2 passed" in told.stdout) == (0, True), told
+    assert (reported.returncode, "2 passed" in reported.stdout) == (0, True), reported
 
 
 @pytest.mark.integration
@@ -270,7 +270,7 @@ async def test_the_warning_of_denied_is_that_of_a_mode(tmp_path):
 
 
 async def test_the_note_about_redis_is_that_of_readyz(tmp_path):
-    """What docs/operate.md shows of `/readyz?verbose` is what it says where nobody answers at the address of Redis."""
+    """What docs/operate.md shows of `/readyz?verbose` is what it prints if Redis does not answer."""
     settings = Settings(
         listen=("127.0.0.1", 0), admin_listen=("127.0.0.1", 0), tls_dev_dir=tmp_path, redis=f"unix://{tmp_path}/redis"
     )

@@ -78,7 +78,7 @@ def test_each_call_is_a_review_of_its_own():
 
 
 def test_a_condition_error_keeps_nobody_else_from_being_heard():
-    """While validating, a policy that cannot be matched refuses, and the others are called and told all the same."""
+    """While validating, a policy that cannot be matched refuses, and the others are still called and reported."""
     error = condition(EvaluationError(message="no such key: nope"))
     policies = [
         policy("a", phase=Phase.VALIDATING, match_conditions=(error,)),
@@ -94,7 +94,7 @@ def test_a_condition_error_keeps_nobody_else_from_being_heard():
 
 
 def native(**client_config):
-    """What is said of a webhook with this clientConfig: path and message of each mistake."""
+    """The errors of a webhook with this clientConfig: path and message of each."""
     webhook = {
         "name": "a.example.com",
         "clientConfig": client_config,
@@ -112,7 +112,7 @@ def native(**client_config):
 
 
 def test_twenty_mistakes_of_a_path_are_told():
-    """A path of a hundred slashes is told twenty times, and not a hundred."""
+    """A path of a hundred slashes has twenty errors, not a hundred."""
     said = native(service={"namespace": "a", "name": "a", "path": "/" * 100})
     assert {path for path, _ in said} == {"webhooks[0].clientConfig.service.path"}
     assert len(said) == 20

@@ -35,7 +35,7 @@ FOREIGN = {
 """Flags of other programs that the pages speak of."""
 
 SUPERVISED = {"ADMISSION_WORKER_SUPERVISED"}
-"""What the supervisor tells a worker, and no flag says."""
+"""Variables that the supervisor sets for a worker, without a flag."""
 
 
 @pytest.mark.parametrize("name", pages())
@@ -55,7 +55,7 @@ def test_every_link_leads_somewhere(name):
 
 
 def test_every_page_of_docs_is_linked():
-    """Whoever starts at README.md can get to every page."""
+    """Every page can be reached from README.md."""
     reached, waiting = set(), ["README.md"]
     while waiting:
         page = pages()[waiting.pop()]
@@ -96,7 +96,7 @@ def test_every_flag_exists(name):
 
 @pytest.mark.parametrize("name", pages())
 def test_every_environment_variable_exists(name):
-    """A variable that a page names is that of a flag, or what the gateway tells a worker."""
+    """A variable that a page names is that of a flag, or one that the gateway sets for a worker."""
     said = [option.envvar for option in _options(main)]
     variables = [name for each in said for name in ([each] if isinstance(each, str) else each or ())]
     gateways = {name for each in variables for name in ([each] if isinstance(each, str) else each or ())}

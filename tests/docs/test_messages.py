@@ -12,7 +12,7 @@ from tests.world import decide, label, patch, policy, request
 SHOWN = [block.text for block in blocks("text", pages_of="docs/denied.md")]
 
 
-def told(text):
+def reported(text):
     """The texts of the page that begin so."""
     return [each for each in SHOWN if each.startswith(text)]
 
@@ -25,7 +25,7 @@ def test_a_change_outside_of_the_scope_is_told_as_shown():
     decision, _ = decide([policy("a", writes=writes)], {"a": change}, on=request(pod))
     (failure,) = [call.answer for call in decision.calls]
     assert failure.reason is Reason.WRITE_SCOPE
-    assert told("the policy may not change") == [f"{failure.message}\n"]
+    assert reported("the policy may not change") == [f"{failure.message}\n"]
 
 
 def test_what_was_hidden_is_told_as_shown():
@@ -45,7 +45,7 @@ def test_a_stale_verdict_is_warned_of_as_shown():
     failure = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
     decision, _ = decide([policy("a")], {"a": failure}, fallbacks={"a": (label("one"), 423.0)})
     (warning,) = decision.response.warnings
-    assert told("Warning: required-labels.samples.example.com: could not judge") == [
+    assert reported("Warning: required-labels.samples.example.com: could not judge") == [
         f"Warning: {warning.replace('a.test.', 'required-labels.samples.')}\n"
     ]
 
@@ -57,4 +57,4 @@ def test_a_conflict_is_warned_of_as_shown():
     ]
     decision, _ = decide(policies, {"team-a": label("tier", "one"), "team-b": label("tier", "two")})
     (warning,) = decision.response.warnings
-    assert told("Warning: team-b") == [f"Warning: {warning.replace('.test.', '.')}\n"]
+    assert reported("Warning: team-b") == [f"Warning: {warning.replace('.test.', '.')}\n"]

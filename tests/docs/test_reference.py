@@ -28,7 +28,7 @@ def test_the_references_are_those_of_the_source():
 
 
 def test_there_is_no_other_reference():
-    """Whatever lies in docs/reference is generated: nobody edits it by hand."""
+    """All of docs/reference is generated, never edited by hand."""
     assert {path.name for path in (ROOT / FOLDER).iterdir()} == {path.name for path in pages()}
 
 
@@ -89,7 +89,7 @@ def members(value):
     return set(value).union(*(members(each) for name, each in value.items() if name not in {"object", "details"}))
 
 
-def told(section):
+def reported(section):
     """The words of a section of docs/reference/documents.md."""
     text = pages()[FOLDER / "documents.md"].split(f"\n## {section}\n")[1].split("\n## ")[0]
     return set(re.findall(r"\w+", text))
@@ -103,7 +103,7 @@ def test_every_member_of_a_report_is_told(tmp_path, monkeypatch):
     checked = CliRunner().invoke(main, ["check", "quota.yaml", "faulty.yaml", "-o", "json"])
     # `details` is Kubernetes' own, and rules are as they are written.
     of_rules = {"operations", "apiGroups", "apiVersions", "resources", "scope"}
-    assert not members(json.loads(checked.stdout)) - of_rules - told("check")
+    assert not members(json.loads(checked.stdout)) - of_rules - reported("check")
     review = PROJECT / "examples" / "reviews" / "1-pod-create.json"
     reviewed = CliRunner().invoke(main, ["review", "--policies", "quota.yaml", str(review), "-o", "json"])
     refused = json.loads(reviewed.stdout.splitlines()[-1])
@@ -111,4 +111,4 @@ def test_every_member_of_a_report_is_told(tmp_path, monkeypatch):
     keys_are_data = {
         name for entry in refused["entries"] for call in entry["policies"] for name in call["auditAnnotations"]
     }
-    assert not members(refused) - set(refused["auditAnnotations"]) - keys_are_data - told("review")
+    assert not members(refused) - set(refused["auditAnnotations"]) - keys_are_data - reported("review")

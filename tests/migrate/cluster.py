@@ -83,7 +83,7 @@ class Cluster:
         self._write(state)
 
     def registered(self):
-        """All webhooks, by the kind and name of their object; objects without any are not told."""
+        """All webhooks, by the kind and name of their object; objects without any are left out."""
         objects = self._read()["objects"].values()
         named = {(obj["kind"], obj["metadata"]["name"]): obj.get("webhooks") for obj in objects}
         return {name: webhooks for name, webhooks in named.items() if webhooks}

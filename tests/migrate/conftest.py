@@ -1,4 +1,4 @@
-"""Folders to work in, and whom the webhooks of today have their certificates from."""
+"""Folders to work in, and the CA of today's webhooks."""
 
 import pytest
 

@@ -63,7 +63,7 @@ def _kind(word):
 
 def _failed(chosen, refused):
     if refused.reason == "Invalid" and refused.details:
-        # kubectl tells the causes of these, and not the message.
+        # kubectl prints the causes of these, and not the message.
         about, causes = refused.details, refused.details.get("causes", [])
         wrong = [f"{cause['field']}: {cause['message']}" for cause in causes]
         print(f'The {about["kind"]} "{about["name"]}" is invalid: {" ".join(wrong)}', file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Objects that a cluster has before anybody migrates anything."""
+"""Objects that a cluster has before the migration."""
 
 
 def service(namespace, name, *, app, port):

@@ -52,7 +52,7 @@ def _run(hook, context):
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    """A thread for each connection; whoever is still connected at the end does not keep it."""
+    """A thread for each connection; an open connection does not delay the end."""
 
     daemon_threads = True
     block_on_close = False

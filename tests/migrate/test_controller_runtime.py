@@ -35,7 +35,7 @@ DENIED = 'Deployment.apps "large" is invalid: spec.replicas: Invalid value: 11: 
 
 @pytest.fixture
 def walk(authority, folder):
-    """The manager in the cluster, and somebody who has the page before him."""
+    """The manager in the cluster, and an operator who follows the page."""
     files = folder / "manager"
     files.mkdir()
     with manager(files, authority.issue(SERVICE_HOST).write(folder)) as port:
@@ -81,7 +81,7 @@ def test_every_step_can_be_undone_and_the_handlers_are_always_in_force(walk):
 
 
 def _decided(walk):
-    """What kube-apiserver is told of each review, in both phases."""
+    """What kube-apiserver gets for each review, in both phases."""
     with Client(walk.gateway.port, walk.gateway.trust) as client:
         paths = ("/mutate?timeout=30s", "/validate?timeout=30s")
         answers = [client.send(post(body, path)) for body in reviews() for path in paths]

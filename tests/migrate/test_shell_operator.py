@@ -50,7 +50,7 @@ def _pods(*operations):
 
 @pytest.fixture
 def walk(authority, folder):
-    """shell-operator in the cluster, and somebody who has the page before him."""
+    """shell-operator in the cluster, and an operator who follows the page."""
     walk = Walk(PAGE, folder, {}, pods=(NAMESPACE, "admission-gateway"))
     certificates = folder / "certificates"
     certificates.mkdir()

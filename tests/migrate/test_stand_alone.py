@@ -50,7 +50,7 @@ def webhook(authority, folder):
 
 @pytest.fixture
 def walk(authority, folder, webhook):
-    """The cluster as it is today, and somebody who has the page before him."""
+    """The cluster as it is today, and an operator who follows the page."""
     bundle = base64.b64encode(authority.pem).decode()
     walk = Walk(PAGE, folder, {BUNDLE: bundle, "127.0.0.1:9444": f"127.0.0.1:{webhook}"})
     walk.cluster.put(GATEWAY)
@@ -72,7 +72,7 @@ def _assert_compared(gateway):
     """The worker answers, and the webhook that is its shadow now says the same; so it did the other way round."""
     about = {"phase": "validating", "policy": "team-labels/team-label.example.com"}
     assert gateway.metric("worker_connections", worker="labels") > 0
-    # After an answer, and somebody keeps calling.
+    # After an answer, while calls go on.
     ends = time.monotonic() + WAIT_SECONDS
     while not gateway.metric("shadow_comparisons_total", result="same", **about):
         assert time.monotonic() < ends, "nothing was compared"

@@ -143,8 +143,8 @@ class Walk:
         words = shlex.split(script.replace("\\\n", " "))
         start = words.index("serve") + 1
         self.reads_policies = "--policies" in words
-        told = {"ADMISSION_GATEWAY_RELOAD_INTERVAL": "0", "ADMISSION_GATEWAY_SHUTDOWN_DELAY": "2"}
-        self.gateway = Serving(*words[start:], env=told).ready()
+        reported = {"ADMISSION_GATEWAY_RELOAD_INTERVAL": "0", "ADMISSION_GATEWAY_SHUTDOWN_DELAY": "2"}
+        self.gateway = Serving(*words[start:], env=reported).ready()
         self.cluster.run(*self.pods, self.gateway.port)
         _end(before)
         self.said |= {

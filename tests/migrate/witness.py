@@ -1,4 +1,4 @@
-"""Somebody who keeps creating objects while a page is gone through: the policy is in force at every moment."""
+"""Creates objects throughout a migration: the policy is in force at every moment."""
 
 import threading
 from contextlib import contextmanager

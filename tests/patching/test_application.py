@@ -55,7 +55,7 @@ APPLIES = {
         {"op": "test", "path": "/a", "value": {"c": 2, "b": 1}},
         {"a": {"b": 1, "c": 2}},
     ),
-    "members nobody asked for": (
+    "unknown members": (
         {},
         {"op": "add", "path": "/a", "value": 1, "from": 7, "comment": [{}]},
         {"a": 1},

@@ -47,7 +47,7 @@ def test_equal_values(one, other):
     ],
 )
 def test_different_values(one, other):
-    """true is not 1 at any depth, null is not absent, and numbers that a double cannot tell apart still differ."""
+    """true is not 1 at any depth, null is not absent, and numbers with the same double still differ."""
     assert not equal(one, other)
     assert not equal(other, one)
 

@@ -20,7 +20,7 @@ from tests.patching.values import SEEDS, SOME, edited, found, objects, places, s
 A, B, C, D = range(4)
 
 
-def told(original, *versions):
+def reported(original, *versions):
     """The authorship of an object that A, B, C and so on changed into these versions one after another."""
     authorship, now = FieldOwnership(original), original
     for order, (author, after) in enumerate(versions):
@@ -32,7 +32,7 @@ def told(original, *versions):
 def overwritten(original, *versions):
     """What the last of them overwrites: {place: authors}."""
     *earlier, (author, after) = versions
-    authorship = told(original, *earlier)
+    authorship = reported(original, *earlier)
     now = earlier[-1][1] if earlier else original
     found = authorship.overwritten(difference(now, after), author=author)
     return {each.pointer: set(each.authors) for each in found}
@@ -41,7 +41,8 @@ def overwritten(original, *versions):
 def changes(original, *versions):
     """The changes in short: (op, place, order, earlier)."""
     return [
-        (each.op, each.pointer, each.order, each.earlier) for each in told(original, *versions).changes(versions[-1][1])
+        (each.op, each.pointer, each.order, each.earlier)
+        for each in reported(original, *versions).changes(versions[-1][1])
     ]
 
 
@@ -119,8 +120,8 @@ def test_what_a_change_writes_again(original, versions, expected):
 
 
 def test_without_an_author_everybody_counts():
-    """Who does not say who writes is told of all who wrote."""
-    authorship = told({"a": 0}, (A, {"a": 1}), (B, {"a": 2}))
+    """Without an author, overwrites of all authors are reported."""
+    authorship = reported({"a": 0}, (A, {"a": 1}), (B, {"a": 2}))
     (found,) = authorship.overwritten(difference({"a": 2}, {"a": 3}))
     assert (found.pointer, found.authors) == ("/a", {A, B})
 
@@ -178,7 +179,7 @@ def test_who_changed_a_field(original, versions, expected):
 
 def test_before_and_after():
     """An entry has the original's value and the final one; inside what another added, what was found there."""
-    authorship = told(pod(x="0"), (A, pod(SIDECAR, x="1")), (B, pod(container("sidecar", "v2"))))
+    authorship = reported(pod(x="0"), (A, pod(SIDECAR, x="1")), (B, pod(container("sidecar", "v2"))))
     got = {each.pointer: (each.before, each.after) for each in authorship.changes(pod(container("sidecar", "v2")))}
     assert got == {
         "/metadata/labels/x": ("0", UNSET),
@@ -228,7 +229,7 @@ def test_the_changes_lead_from_the_original_to_the_final_object(original, random
     """Applied in order, the changes make the final object out of the original; none of them changes nothing."""
     versions = history(random, original)
     final = versions[-1][1]
-    got = list(sequence_diff(original, final, told(original, *versions)._root))
+    got = list(sequence_diff(original, final, reported(original, *versions)._root))
     operations = [Operation(op=each.op, path=format_pointer(each.path), value=each.value) for each in got]
     assert strictly_equal(apply_json_patch(original, encode_patch(operations)), final)
     for each in got:
@@ -254,7 +255,7 @@ def test_the_changes_explain_the_difference(original, random):
     """
     versions = history(random, original)
     final = versions[-1][1]
-    authorship = told(original, *versions)
+    authorship = reported(original, *versions)
     entries = [parse_pointer(entry.pointer) for entry in authorship.changes(final)]
     operations = list(placed(original, difference(original, final)))
     steps = [*operations, *sequence_diff(original, final, authorship._root)]
@@ -286,7 +287,7 @@ def test_the_last_writer_is_who_wrote_last(original, random):
     """The order of an entry is that of a reference that stamps each scalar with its order and applies the operations
     to the stamps.
 
-    Where the stamp says nobody, the difference has called another of several elements the new one.
+    Where the stamp is missing, the difference has taken another of several elements for the new one.
     """
     versions = history(random, original)
     stamps, now = stamped(original, -1), original
@@ -296,7 +297,7 @@ def test_the_last_writer_is_who_wrote_last(original, random):
             stamps = apply_json_patch(stamps, text(written))
         now = after
     turns = {}
-    for entry in told(original, *versions).changes(now):
+    for entry in reported(original, *versions).changes(now):
         if entry.op != "remove":
             inside = [(*parse_pointer(entry.pointer), *pointer) for pointer in places(entry.after)]
             turns |= dict.fromkeys(inside, entry.order)
@@ -316,13 +317,13 @@ def test_the_deepest_objects_are_followed():
         return {"o": value}
 
     versions = [(A, {}), (B, deep(1)), (C, deep({"x": 1}))]
-    authorship = told(deep(0), *versions)
+    authorship = reported(deep(0), *versions)
     assert [each.order for each in authorship.changes(deep({"x": 1}))] == [2]
     assert overwritten(deep(0), *versions, (D, {})) != {}
 
 
 def test_the_cost_is_that_of_the_change():
-    """What nobody touched is not looked at: an object that cannot be compared does not matter."""
+    """What no policy touched is not compared: an object that cannot be compared does not matter."""
 
     class Untouched:
         def __eq__(self, other):
@@ -333,7 +334,7 @@ def test_the_cost_is_that_of_the_change():
     rest = Untouched()
     original = {"rest": rest, "labels": {}}
     after = {"rest": rest, "labels": {"a": "b"}}
-    authorship = told(original, (A, after))
+    authorship = reported(original, (A, after))
     assert [each.pointer for each in authorship.changes(after)] == ["/labels/a"]
     assert authorship.overwritten(difference(after, {"rest": rest, "labels": {}}), author=B)[0].authors == {A}
 
@@ -408,7 +409,7 @@ def test_conflicts_are_those_of_a_reference(original, random):
             document, here = perform(document, operation, fresh)
             written |= here
         expected = Counter(frozenset(writers[place]) for place in written if place in writers)
-        overwrites = told(original, *versions[:author]).overwritten(operations, author=author)
+        overwrites = reported(original, *versions[:author]).overwritten(operations, author=author)
         got = Counter(each.authors for each in overwrites)
         assert expected <= got
         changed = list(placed(now, operations))

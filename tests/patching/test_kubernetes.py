@@ -162,7 +162,7 @@ def test_a_test_compares_texts(document, value, equal):
 
 @pytest.mark.parametrize("patch", [b"[]", b"null", b" [ ] "])
 def test_an_empty_patch_changes_nothing(patch):
-    """Nothing is asked for: the document is the very same."""
+    """An empty patch: the document is the very same."""
     document = {"a": [1]}
     assert kubernetes(document, patch) is document
 
@@ -176,7 +176,7 @@ def test_what_is_no_patch(patch):
 
 @pytest.mark.parametrize("value", [b"1e999", b'"\xff"', b'"\\ud800"', b'{"a":1e999}', b"9" * 5000, b"01", b"nul"])
 def test_a_value_that_is_none(value):
-    """What is no value that anybody can hold is an error of the patch, wherever it stands."""
+    """A value that cannot be represented is an error of the patch, wherever it stands."""
     for operation in ("add", "test", "copy"):
         patch = f'[{{"op":"{operation}","path":"/x","from":"/a","value":'.encode() + value + b"}]"
         with pytest.raises(PatchError, match="the JSON Patch"):
@@ -208,7 +208,7 @@ def test_what_a_patch_does_not_touch_is_shared():
 
 
 @pytest.mark.parametrize(
-    ("patch", "limits", "told"),
+    ("patch", "limits", "reported"),
     [
         ([{"op": "test", "path": "/x"}] * 3, {"operations": 2}, "at most 2 operations, found 3"),
         ([{"op": "test", "path": "/x/y/z"}], {"pointer_tokens": 2}, "at most 2 tokens in a pointer, found 3"),
@@ -220,10 +220,10 @@ def test_what_a_patch_does_not_touch_is_shared():
     ],
     ids=str,
 )
-def test_limits(patch, limits, told):
+def test_limits(patch, limits, reported):
     """The limits of patches hold in this dialect too."""
     document = {"a": {}, "long": "x" * 20, "list": [1, 2, 3], "pair": {"x": 1, "y": 2}}
-    with pytest.raises(PatchError, match=told):
+    with pytest.raises(PatchError, match=reported):
         kubernetes(document, patch, limits=PatchLimits(**limits))
 
 

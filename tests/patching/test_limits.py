@@ -1,4 +1,4 @@
-"""A patch may ask for so much and no more, and is told which limit it passed and by what."""
+"""A patch has limits, and its error has the limit and what was observed."""
 
 import msgspec
 import pytest

@@ -47,7 +47,7 @@ def test_metadata_that_go_reads(metadata):
 
 
 @pytest.mark.parametrize(
-    ("metadata", "told"),
+    ("metadata", "reported"),
     [
         ({"name": 5}, "metadata.name: expected a string, found a number"),
         ({"name": ["n"]}, "metadata.name: expected a string, found an array"),
@@ -78,11 +78,11 @@ def test_metadata_that_go_reads(metadata):
     ],
     ids=str,
 )
-def test_metadata_that_go_does_not_read(metadata, told):
+def test_metadata_that_go_does_not_read(metadata, reported):
     """Field, expectation, observation, and what to do."""
     fault = object_fault(BEFORE, after(**metadata))
     assert fault is not None
-    assert fault.startswith(told)
+    assert fault.startswith(reported)
     assert fault.endswith("kube-apiserver could not read the object: correct what the policy writes there")
 
 
@@ -95,7 +95,7 @@ def test_metadata_is_an_object(metadata):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"kind": "Pod"}, "kind: it was 'Deployment', and the change leaves 'Pod'; "),
         ({"kind": ""}, "kind: it was 'Deployment', and the change leaves ''; "),
@@ -106,9 +106,9 @@ def test_metadata_is_an_object(metadata):
     ],
     ids=str,
 )
-def test_the_kind_of_an_object_stays(change, told):
+def test_the_kind_of_an_object_stays(change, reported):
     """A change may neither remove nor alter apiVersion and kind."""
-    assert object_fault(BEFORE, BEFORE | change).startswith(told)
+    assert object_fault(BEFORE, BEFORE | change).startswith(reported)
     absent = {name: value for name, value in BEFORE.items() if name not in change}
     assert object_fault(absent, absent) is None
 

@@ -38,7 +38,7 @@ IMAGES = visibility("/metadata/labels", "/spec/containers/*/image")
 
 
 def applied(*operations, document=POD, shown=IMAGES, dialect=PatchDialect.RFC_6902):
-    """The object after a JSON Patch by somebody who was shown a part."""
+    """The object after a JSON Patch by a policy that saw a part."""
     return apply_json_patch(document, text(list(operations)), visibility=shown, dialect=dialect)
 
 
@@ -155,7 +155,7 @@ def test_an_array_whose_elements_are_all_shown_is_shown_whole():
 
 
 def test_the_index_of_what_was_appended_to_a_hidden_array_is_hidden():
-    """Whoever appends to an array that he was not shown cannot learn its length by looking where that went."""
+    """A policy that appends to a hidden array cannot learn its length from the result."""
     append = {"op": "add", "path": "/spec/volumes/-", "value": 7}
     for index in range(3):
         with pytest.raises(ScopeError):
@@ -374,7 +374,7 @@ def markers(document):
 
 
 def random_operation(random, document, shown):
-    """Anything that somebody might try; mostly about what exists."""
+    """Any patch that a policy might try; mostly about what exists."""
 
     def somewhere():
         pointer = random.choice(places(document))
@@ -398,7 +398,7 @@ def random_operation(random, document, shown):
 
 
 def random_patch(random, document, shown, dialect):
-    """A patch by somebody who tries until it applies, and keeps some of what does not."""
+    """A patch by a policy that tries until it applies, and keeps some of what does not."""
     operations, now, known = [], document, shown
     for _ in range(random.randrange(1, 9)):
         operation = random_operation(random, now, known)
@@ -500,7 +500,7 @@ def test_hidden_members_change_nothing_that_is_shown(attack):
 @SOME
 @given(objects() | ARRAYS, SEEDS)
 def test_merge_patches_and_whole_objects_read_nothing_hidden(document, random):
-    """Neither form tells hidden scalars apart, moves one, or, but for members that a merge patch names, loses one."""
+    """Neither form distinguishes hidden scalars, moves one, or, but for members that a merge patch names, loses one."""
     shown = random_sight(random, document)
     document = marked(document, shown)
     sent = shown_part(document, shown)

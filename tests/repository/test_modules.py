@@ -12,7 +12,7 @@ SMALLEST = 30
 GENERATED = "_pb2"
 SMALL = {
     "gateway.enums": "all rooms use it, so it imports nothing",
-    "gateway.extras": "commands ask it before they import what an extra brings",
+    "gateway.extras": "commands check it before they import what an extra brings",
     "gateway.transports.transport_config": "commands make it before they load what calls workers",
 }
 """Modules of fewer lines that stay by themselves, and why."""

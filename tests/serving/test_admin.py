@@ -105,7 +105,7 @@ def test_a_failed_check_is_a_503_that_says_which_and_why(admin, target):
 
 
 def test_a_note_is_no_failure(admin):
-    """What is to be said about a check that holds is said when somebody calls, and keeps nobody away."""
+    """A passed check may have a note in the verbose output, and does not fail readiness."""
     admin.notes = {"config": "the last good one is served"}
     assert admin.get("/readyz")[::2] == (200, "ok\n")
     expected = "[+]config ok: the last good one is served\n[+]certificates ok\nreadyz check passed\n"
@@ -157,7 +157,7 @@ def test_a_failing_page_is_a_500_and_one_log_line(admin, logs, target, state):
 
 
 def test_a_body_ends_the_connection(admin):
-    """Nobody sends bodies here; one that does not end holds nobody up."""
+    """Requests have no body here; one that does not end delays no other."""
     client = http.client.HTTPConnection(*admin.address, timeout=20)
     client.putrequest("POST", "/livez")
     client.putheader("Content-Length", "1000000000")
@@ -188,7 +188,7 @@ def test_a_purge_names_its_policies(admin):
 
 @pytest.mark.parametrize("query", ["", "?", "?policies=a", f"?policy={A}&all=1"])
 def test_a_purge_of_nothing_is_a_400(admin, query):
-    """What is asked for has to be said."""
+    """The request must name what to purge."""
     status, _, body = admin.get(f"/purge{query}", "POST")
     assert status == 400
     assert "/purge?policy=CONFIGURATION/NAME" in body
@@ -208,13 +208,13 @@ def test_an_unknown_policy_is_a_404_that_names_the_known_ones(admin):
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
 def test_a_purge_is_a_post(admin, method):
-    """Nobody purges by following a link."""
+    """A GET does not purge."""
     status, headers, _ = admin.get(f"/purge?policy={A}", method)
     assert (status, headers["Allow"], admin.purged) == (405, "POST", [])
 
 
 def test_a_web_page_does_not_purge(admin):
-    """A browser on this machine sends what any page tells it to, and says so in Origin."""
+    """A browser sends what any page wants, and names the page in Origin."""
     status, _, _ = admin.get(f"/purge?policy={A}", "POST", headers={"Origin": "http://localhost:9443"})
     assert (status, admin.purged) == (403, [])
 
@@ -276,7 +276,7 @@ def test_tls_on_the_plain_port_is_answered_and_logged_once(admin, logs):
 
 
 def test_a_taken_port_is_the_operators_to_solve(loop, admin):
-    """Nobody can listen where somebody listens: the error names the address."""
+    """An address in use is an error that names it."""
     other = AdminListener(checks=dict, metrics=admin.metrics)
     with pytest.raises(ListenError, match=rf"127\.0\.0\.1:{admin.address[1]}.*in use"):
         loop.run(other.start(*admin.address))

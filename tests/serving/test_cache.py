@@ -68,14 +68,14 @@ async def test_without_redis_there_is_nothing_to_note():
     cache = served()
     await cache.start()
     assert cache.note is None
-    assert await cache.purge(["a/b"]) is None, "there is nobody to be told"
+    assert await cache.purge(["a/b"]) is None, "there is no Redis to report to"
     await cache.watch(0.0)
     await cache.close()
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 5, 20])
 async def test_it_can_be_closed_at_any_time(logs, turns, request):
-    """While it connects to somebody who is not there, too: no task is left behind, and no traceback."""
+    """While it connects to an absent server, too: no task is left behind, and no traceback."""
     # What earlier tests have left for the collector is none of this one's.
     gc.freeze()
     request.addfinalizer(gc.unfreeze)
@@ -106,18 +106,18 @@ async def test_what_redis_refuses_is_noted(monkeypatch):
 
 
 async def test_one_that_was_never_started_can_be_closed():
-    """As when the address to listen on is somebody else's."""
+    """As when the address to listen on is in use."""
     await served(redis=NO_CONSUMER).close()
 
 
 async def test_keys_are_read_again_when_their_file_changes(tmp_path, logs):
-    """By another file in its place, as a mounted Secret changes; one that holds none changes nothing, and is told."""
+    """By another file in its place, as a mounted Secret changes; one without a key changes nothing, and is reported."""
     path, other = tmp_path / "keys", tmp_path / "other"
     path.write_text(key())
     cache = served(redis=NO_CONSUMER, seal_key_file=path)
     watching = asyncio.create_task(cache.watch(0.001))
 
-    def told():
+    def reported():
         return sum(entry["log_level"] == "error" for entry in logs)
 
     other.write_text(key() + path.read_text())
@@ -125,9 +125,9 @@ async def test_keys_are_read_again_when_their_file_changes(tmp_path, logs):
     await until(lambda: len(cache._keys.keys) == 2)
     other.write_text("nonsense")
     other.rename(path)
-    await until(lambda: told() == 1)
+    await until(lambda: reported() == 1)
     path.unlink()
-    await until(lambda: told() == 2)
+    await until(lambda: reported() == 2)
     assert len(cache._keys.keys) == 2
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)

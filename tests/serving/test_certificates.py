@@ -1,4 +1,4 @@
-"""Development certificates: made once, kept while they are good, and never in the place of somebody else's."""
+"""Development certificates: made once, kept while they are good, and never over a foreign one."""
 
 import base64
 import ssl
@@ -150,7 +150,7 @@ def test_what_is_missing_is_made(directory, missing):
 
 
 def somebody_elses(key):
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Somebody Else")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Another Issuer")])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     builder = builder.serial_number(1).not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1))
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
@@ -210,7 +210,7 @@ def test_a_name_that_is_none_is_an_error(directory, name):
 
 
 def test_a_wildcard_is_a_name(directory):
-    """``*.NAMESPACE.svc`` may be asked for."""
+    """``*.NAMESPACE.svc`` may be requested."""
     assert "*.policies.svc" in names(read(ensure_development_certificates(directory, ["*.policies.svc"]).cert_file))
 
 

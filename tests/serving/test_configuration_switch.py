@@ -21,8 +21,8 @@ REFUSED = Unavailable(why=UnavailableReason.SETTINGS, message="refused")
 NOWHERE = Worker(name="labels", queue=QueueTarget(stream="nowhere", key_file=""))
 
 
-class Told:
-    """What a rollout tells, in order."""
+class Reports:
+    """The reports of a switch, in order."""
 
     def __init__(self):
         self.events = []
@@ -87,9 +87,9 @@ async def rollout(monkeypatch):
         pass
 
     monkeypatch.setattr(Workers, "_reach_and_describe", silent)
-    told = Told()
-    made = ConfigurationSwitch(chain("a", "b"), (), limits=TransportLimits(), wait_seconds=1000, report=told)
-    made.counted = told
+    reported = Reports()
+    made = ConfigurationSwitch(chain("a", "b"), (), limits=TransportLimits(), wait_seconds=1000, report=reported)
+    made.counted = reported
     starting = asyncio.create_task(made.start())
     await settled()
     stand(made.current, a="1", b="1")
@@ -120,7 +120,7 @@ async def reloaded(rollout, *policies, worker=NOWHERE, **availabilities):
 
 
 async def test_who_is_refused_keeps_its_last_good_version_and_the_others_change(rollout):
-    """The policy of that name is called as it was, at its place in the new chain; whoever is new there fails."""
+    """The policy of that name is called as it was, at its place in the new chain; a new policy fails."""
     new = [judging("new"), judging("b", settings=TWO, index=1), judging("a", settings=TWO, index=2)]
     loaded = await reloaded(rollout, *new, new=REFUSED, b="2", a=REFUSED)
     assert members(loaded) == [("new", b"{}", False), ("b", TWO, True), ("a", b"{}", True)]
@@ -148,7 +148,7 @@ async def test_who_had_no_good_version_fails(rollout):
 
 
 async def test_the_version_that_is_good_by_now_takes_over_and_the_old_one_goes(rollout):
-    """The configuration is renewed: nobody else hears of it as of a reload, and the old version's workers are left."""
+    """The configuration is renewed: it does not count as a reload, and the old version's workers stay."""
     refused = await reloaded(rollout, judging("a", settings=TWO), a=REFUSED)
     rollout.counted.events.clear()
     stand(refused, a="2")
@@ -221,7 +221,7 @@ async def test_a_newer_candidate_takes_the_place_of_one_that_is_tried(rollout):
 
 
 async def test_a_generation_lives_until_its_last_review_is_decided(rollout):
-    """It is retired when nobody is decided there any more."""
+    """It is retired when it decides no review any more."""
     first = rollout.current
     first.begin()
     first.begin()
@@ -237,7 +237,7 @@ async def test_a_generation_lives_until_its_last_review_is_decided(rollout):
 
 
 async def test_a_retired_generation_is_freed(rollout):
-    """Without the collector: nobody refers to it."""
+    """Without the collector: there is no reference to it."""
     gc.collect()
     gc.disable()
     try:
@@ -250,7 +250,7 @@ async def test_a_retired_generation_is_freed(rollout):
 
 
 async def test_a_candidate_that_breaks_us_is_given_up(rollout, monkeypatch):
-    """It is told, what is in force stays in force, and the next one is tried."""
+    """It is reported, the configuration in force stays, and the next one is tried."""
 
     async def broken(self, *, wait_seconds):
         raise RuntimeError("planted")
@@ -281,4 +281,4 @@ async def test_closing_leaves_nothing(rollout):
 def test_what_has_no_known_chain_is_never_served():
     """A fatal configuration is refused."""
     with pytest.raises(ValueError, match="chain is not known"):
-        ConfigurationSwitch(Configuration(fatal=True), (), limits=TransportLimits(), wait_seconds=0, report=Told())
+        ConfigurationSwitch(Configuration(fatal=True), (), limits=TransportLimits(), wait_seconds=0, report=Reports())

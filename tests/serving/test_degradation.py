@@ -1,4 +1,4 @@
-"""What is told of policies that are not in force as they are configured: once when it begins, once when it ends."""
+"""Reports of policies that are not in force as configured: one at the begin, one at the end."""
 
 from types import SimpleNamespace
 
@@ -24,8 +24,8 @@ def loaded(*unavailable, configured=True):
     return SimpleNamespace(unavailable=lambda: unavailable, has=lambda policy: configured)
 
 
-def told(*configurations):
-    """What the log hears of one after another: the message's first words, policy, reason and effect."""
+def reported(*configurations):
+    """The log of one after another: the message's first words, policy, reason and effect."""
     degradation = Degradation(Metrics())
     with capture_logs() as entries:
         for each in configurations:
@@ -42,7 +42,7 @@ BEGINS, ENDS = (
 def test_the_log_hears_of_it_once():
     """When it begins, when it is of another kind, and when it ends; not when only the words change."""
     kept = refused("a", last_good=True)
-    assert told(
+    assert reported(
         loaded(refused("a")), loaded(refused("a", message="not so")), loaded(kept), loaded(kept), loaded(), loaded()
     ) == [
         (BEGINS, "settings", "failure"),
@@ -53,7 +53,7 @@ def test_the_log_hears_of_it_once():
 
 def test_a_policy_that_is_removed_has_an_end_too():
     """It is not said to be in force."""
-    ((_, *_), (ended, *_)) = told(loaded(refused("a")), loaded(configured=False))
+    ((_, *_), (ended, *_)) = reported(loaded(refused("a")), loaded(configured=False))
     assert ended == "a policy that was not in force as it was configured is no longer configured"
 
 

@@ -53,7 +53,7 @@ class Prompt:
 
 
 class Knowing:
-    """A cache that has every verdict, and nobody behind it."""
+    """A cache that has every verdict, and no worker behind it."""
 
     def known(self, policy_call):
         return Allow(warnings=("known",)), Origin(source=Source.MEMORY, age=2.0)
@@ -71,7 +71,7 @@ class Tardy(Prompt):
 
 
 class Misshapen:
-    """An asker with a mistake in it: each method does what the test says."""
+    """A policy caller with a defect: each method does what the test says."""
 
     def __init__(self, known=lambda policy_call: None, call=lambda policy_call, reply: None):
         self.known = known
@@ -79,12 +79,12 @@ class Misshapen:
 
 
 def _raise(*_):
-    raise KeyError("a mistake of ours")
+    raise KeyError("a defect")
 
 
 @pytest.fixture
 def uncollected():
-    """Without the collector: what is freed is freed because nobody refers to it."""
+    """Without the collector: what is freed has no reference left."""
     gc.collect()
     gc.disable()
     yield
@@ -143,7 +143,7 @@ async def test_what_was_called_early_is_cancelled_by_the_event_that_decides():
 
 
 async def test_the_timer_is_set_anew_only_where_its_time_is_another():
-    """An answer to a prefetched call that nobody waits for yet changes nothing."""
+    """An answer to a prefetched call before the policy's turn changes nothing."""
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
     policy_caller = Silent()
     driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=policy_caller)
@@ -182,7 +182,7 @@ async def test_a_known_verdict_decides_at_once():
 
 
 class Half(Silent):
-    """A cache that knows one policy's verdict, a denial; nobody answers for the others."""
+    """A cache with one policy's verdict, a denial; the others have no answer."""
 
     def __init__(self, policy):
         super().__init__()
@@ -198,7 +198,7 @@ class Half(Silent):
 
 
 async def test_what_is_known_spares_the_other_calls():
-    """A denial that is at hand is told before anybody is prefetched, so nobody behind it is called at all."""
+    """A cached denial is returned before any prefetch, so no later policy is called."""
     policy_caller = Half("one")
     engine = Engine(
         request(), plan(policy("one", cache=CACHE), policy("two", index=1, cache=CACHE)), ends=monotonic() + 9
@@ -269,7 +269,7 @@ class Said:
 
 
 class Broken:
-    """An authorizer with a mistake in it."""
+    """An authorizer with a defect."""
 
     def authorize(self, policy_call, found):
         raise KeyError(policy_call)
@@ -277,7 +277,7 @@ class Broken:
 
 @pytest.mark.parametrize(("allowed", "matched"), [(True, True), (False, False)])
 async def test_an_authorizer_is_called_and_its_answer_decides(allowed, matched):
-    """A matchCondition's authorizer is whoever the driver was given."""
+    """A matchCondition's authorizer is the driver's."""
     authorizer = Said(Authorization(allowed=allowed))
     on = request(userInfo={"username": "alice"})
     decision = await driver(Prompt(), on, authorizer=authorizer, **CONDITIONAL).decide()
@@ -286,7 +286,7 @@ async def test_an_authorizer_is_called_and_its_answer_decides(allowed, matched):
 
 
 async def test_outside_a_cluster_a_condition_that_calls_for_an_authorization_is_an_error():
-    """There is nobody to call: CONDITION_ERROR, which says so."""
+    """There is no authorizer: CONDITION_ERROR, which names that."""
     decision = await driver(Prompt(), request(), **CONDITIONAL).decide()
     assert decision.calls[0].answer.reason is Reason.CONDITION_ERROR
     assert "does not run in a cluster" in decision.response.status.message

@@ -1,4 +1,4 @@
-"""The HTTP table, row by row, over real TLS; and what an unfriendly client may do without anybody else noticing."""
+"""The HTTP table, row by row, over real TLS; and what an unfriendly client may do without an effect on others."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ def post_head(*fields, target="/mutate?timeout=30s"):
 
 
 class Waiting:
-    """A judge that never answers, and tells of its begin and its end."""
+    """A handler that never answers, and records its begin and its end."""
 
     def __init__(self):
         self.begun = threading.Event()
@@ -242,7 +242,7 @@ def test_a_body_of_just_the_limit_is_judged(serve):
     ],
 )
 def test_each_row_of_the_table(serve, logs, request_of, status, refusal, says):
-    """A refusal has its status, says in one line what is wrong, is logged and counted once, and disturbs nobody."""
+    """A refusal has its status, says in one line what is wrong, is logged and counted once, and affects no other."""
     served = serve()
     observed, headers, body = served.post(**request_of)
     assert observed == status
@@ -258,7 +258,7 @@ def test_each_row_of_the_table(serve, logs, request_of, status, refusal, says):
 
 
 def test_a_refused_request_that_is_complete_does_not_end_its_connection(serve):
-    """The mistake of one request costs the next no handshake."""
+    """The error of one request costs the next no handshake."""
     served = serve()
     client = served.client()
     for path, status in [("/nowhere", 404), ("/mutate", 200), ("/elsewhere", 404), ("/validate", 200)]:
@@ -339,7 +339,7 @@ def test_too_large_in_chunks_is_told_as_well(serve, answered, uid):
 
 
 def test_too_large_is_told_to_who_waits_to_send_it(serve, answered):
-    """A client that calls whether it may send too much hears no, and has sent nothing."""
+    """A client that announces too large a body (Expect) is rejected before it sends it."""
     served = serve()
     connection = served.tls()
     connection.sendall(post_head("Content-Length: 20000001", "Expect: 100-continue"))
@@ -380,12 +380,12 @@ def test_bodies_together_are_bounded(serve, answered):
 
 
 def test_reviews_beyond_the_limit_are_judged_as_overloaded(serve):
-    """The judge is told when there are too many reviews, and answers them itself."""
+    """The handler gets the reviews above the limit marked, and answers them itself."""
     waiting = Waiting()
-    told = []
+    reported = []
 
     async def judge(target, body, started, ends, *, overloaded, traceparent):
-        told.append(overloaded)
+        reported.append(overloaded)
         if overloaded:
             return HttpReply(status=200, body=b"too many")
         return await waiting(target, body, started, ends, overloaded=overloaded, traceparent=traceparent)
@@ -395,7 +395,7 @@ def test_reviews_beyond_the_limit_are_judged_as_overloaded(serve):
     first.sendall(post_head("Content-Length: 2") + b"{}")
     assert waiting.begun.wait(20)
     assert served.post()[2] == b"too many"
-    assert told == [False, True]
+    assert reported == [False, True]
     assert ("limit", "reviews_in_flight") in served.events
     first.close()
     assert waiting.cancelled.wait(20)
@@ -405,7 +405,7 @@ def test_reviews_beyond_the_limit_are_judged_as_overloaded(serve):
 
 
 def test_a_body_that_does_not_arrive_is_a_408(serve, answered, logs):
-    """When the budget ends before the body is here, the client is told how much is missing, and the connection ends."""
+    """When the budget ends before the body is here, the answer has how much is missing, and the connection ends."""
     served = serve(drain_seconds=0.01)
     connection = served.tls()
     connection.sendall(post_head("Content-Length: 1000", target="/mutate?timeout=1s") + b"half")
@@ -436,7 +436,7 @@ def test_a_truncated_body_is_noted_and_nobody_else_disturbed(serve, logs):
 
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_a_hang_up_cancels_the_judge(serve, logs, how):
-    """When the API server closes its connection, nobody waits for the review any more, and the judge is told so."""
+    """When the API server closes its connection, the review is cancelled."""
     judge = Waiting()
     served = serve(judge)
     connection = served.tls()
@@ -567,7 +567,7 @@ def test_no_tls_is_one_log_line(serve, logs, sent):
 
 
 def test_a_tcp_probe_is_not_worth_a_word(serve, logs):
-    """A load balancer that connects and closes is nobody's mistake."""
+    """A load balancer that connects and closes is no error."""
     served = serve()
     served.raw().close()
     assert served.is_well()
@@ -684,7 +684,7 @@ def test_whatever_comes_without_tls_the_next_request_is_served(one_front, sent):
     assert one_front.is_well()
 
 
-# ------------------------------------------------------------------------------------ our mistakes
+# ------------------------------------------------------------------------------------ internal errors
 
 
 def test_a_failing_judge_is_a_500_and_one_log_line(serve, logs):
@@ -742,7 +742,7 @@ def test_a_draining_front_serves_on_and_ends_each_connection_with_an_answer(serv
 
 
 def test_a_drain_ends_with_the_last_connection(serve, answered):
-    """Nobody waits for the end of the window when nobody is connected."""
+    """Without connections the window ends at once."""
     served = serve()
     idle = served.tls()
     idle.sendall(post_head("Content-Length: 2") + b"{}")
@@ -790,7 +790,7 @@ def test_stop_waits_for_what_is_in_hand(serve, answered):
 
 
 def test_stop_breaks_handshakes_off(serve):
-    """A handshake that has not ended when we stop is nobody's request."""
+    """A handshake that has not ended at the stop is no request."""
     served = serve(shutdown_seconds=0.05)
     silent, half = served.raw(), served.raw()
     half.sendall(b"\x16\x03\x01\x02\x00")

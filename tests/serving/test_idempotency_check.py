@@ -1,4 +1,4 @@
-"""The idempotency check: who changes his own result again is named, and nobody waits for it."""
+"""The idempotency check: a policy that changes its own result again is named, and no review waits for it."""
 
 import asyncio
 import json
@@ -172,7 +172,7 @@ async def test_who_has_side_effects_is_never_called_again(effects, dry_run, call
 
 
 async def test_only_side_effects_are_no_patrol():
-    """A review in which nobody may be called again is not checked, and not counted."""
+    """A review without a policy that may be called again is not checked, and not counted."""
     loaded = await checked([policy("a", side_effects=SideEffects.NONE_ON_DRY_RUN)], {"a": label("a")})
     assert (loaded.named, loaded.results) == ([], [])
 

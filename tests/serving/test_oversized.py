@@ -14,7 +14,7 @@ PREFIX = Limits().uid_prefix_bytes
 
 
 def test_every_recorded_request_is_recognised_by_its_beginning(recordings):
-    """The first 4 KB of whatever a real API server sends tell its uid and version; so do its first 200 bytes."""
+    """The first 4 KB of any request of a real API server have its uid and version; so do its first 200 bytes."""
     for recording in recordings.values():
         review = json.loads(recording["body"])
         expected = Envelope(uid=review["request"]["uid"], api_version=review["apiVersion"])

@@ -1,4 +1,4 @@
-"""Replays: what is called again after the answer has left has its bounds, and nobody else feels it."""
+"""Replays: what is called again after the answer has left has its bounds, and affects no review."""
 
 import asyncio
 
@@ -86,7 +86,7 @@ async def test_a_subject_that_hangs_takes_no_other_ones_room():
 
 
 async def test_a_request_that_is_larger_than_all_the_room_is_dropped():
-    """Nothing that big is ever stored; to call policies with it again would cost more than it tells."""
+    """Nothing that big is ever stored; to call policies with it again would cost more than it is worth."""
     one = Replaying(on=request({"metadata": {"name": "p", "labels": {}}, "data": "x" * HELD_BYTES}))
     one.begin()
     assert (one.loaded.held, one.results) == (0, [("a", DROPPED)])

@@ -1,4 +1,4 @@
-"""Shadows: what another worker would have said is called afterwards, compared, and obeyed by nobody."""
+"""Shadows: another worker is called afterwards, its verdict is compared, and not enforced."""
 
 import asyncio
 import json
@@ -183,7 +183,7 @@ async def test_a_shadow_sees_what_its_policy_saw():
 
 
 async def test_the_document_is_the_very_same():
-    """Where nobody has changed anything, the shadow is sent what its policy was sent: the API server's own bytes."""
+    """Without changes, the shadow gets what its policy got: the API server's own bytes."""
     chosen = shadowed("a")
     decision, world = decide([chosen], {"a": Allow()})
     contents = []
@@ -255,7 +255,7 @@ async def test_without_a_verdict_nobody_is_called(policies):
 
 @pytest.mark.parametrize("answer", [AWAY, patch({"op": "remove", "path": "/nothing"})], ids=["away", "invalid patch"])
 async def test_a_failure_is_compared_with_nothing(answer):
-    """An error is not a verdict: what the policy would have said, nobody knows."""
+    """An error is not a verdict: the policy's verdict is unknown."""
     loaded = await compared([shadowed("a")], {"a": answer}, {"a-next": Allow()})
     assert (loaded.called, loaded.results) == ([], [])
 
@@ -335,15 +335,15 @@ async def test_a_failure_is_told_once_for_each_reason(logs):
         loaded.behaviours["a-next"] = answer
         shadow.decided(decision)
         await replays.idle()
-    told = [(entry["reason"], entry["why"]) for entry in logged(logs, FAILS)]
+    reported = [(entry["reason"], entry["why"]) for entry in logged(logs, FAILS)]
     away = ("WORKER_UNAVAILABLE", "away")
-    assert [reason for reason, _ in told] == [away[0], "WORKER_TIMEOUT", away[0], away[0]]
-    assert told[0] == away
+    assert [reason for reason, _ in reported] == [away[0], "WORKER_TIMEOUT", away[0], away[0]]
+    assert reported[0] == away
     assert [result for _, result in loaded.results].count(FAILED) == 5
 
 
 async def test_what_is_known_of_failures_is_bounded(logs, monkeypatch):
-    """With more policies than are remembered, something is told again, and nothing grows."""
+    """With more policies than are remembered, a failure is reported again, and nothing grows."""
     monkeypatch.setattr(shadowing, "FAILING_KEPT", 2)
     policies = [shadowed(name, phase=Phase.VALIDATING, index=index) for index, name in enumerate("abc")]
     says = {name: Allow() for name in "abc"}
@@ -382,7 +382,7 @@ async def test_a_share_is_compared(share, drawn, called):
 
 
 async def test_changes_that_pass_the_limits_together_are_a_failure(logs):
-    """The idempotency check's rule: nobody can tell, and nothing is broken."""
+    """The idempotency check's rule: an unknown result is no failure."""
     policies = [policy("a"), shadowed("b", index=1)]
     two = patch(*({"op": "add", "path": f"/metadata/labels/{name}", "value": "1"} for name in "xy"))
     limits = PatchLimits(operations=1)

@@ -26,7 +26,7 @@ class Stoppable:
 
 
 async def test_a_mistake_while_stopping_is_not_lost():
-    """An exception while draining reaches whoever serves, instead of ending as if all were well."""
+    """An exception while draining reaches the caller, instead of ending as if all were well."""
     stop = asyncio.Event()
     stop.set()
     with pytest.raises(OSError, match="gone"):

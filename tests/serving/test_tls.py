@@ -177,7 +177,7 @@ def test_what_openssl_refuses_is_an_error_of_ours(files):
 
 @pytest.mark.parametrize("content", [None, b"", b"nonsense", pem(), b"\xff\xfe"])
 def test_a_client_ca_that_is_none_is_named(certificates, tmp_path, content):
-    """Without a readable CA nobody is let in by mistake: the start is refused."""
+    """Without a readable CA the start fails: no client is accepted by accident."""
     if content is not None:
         (tmp_path / "clients.pem").write_bytes(content)
     with pytest.raises(TlsError, match=r"CA for client certificates .*clients\.pem"):
@@ -193,7 +193,7 @@ def test_a_client_ca_that_is_none_is_named(certificates, tmp_path, content):
     ],
 )
 def test_an_expired_certificate_is_served_and_said(files, logs, begins, ends, problem):
-    """Time is no reason to refuse the start: it is logged, and readiness can tell."""
+    """Time is no reason to refuse the start: it is logged, and readiness reports it."""
     now = datetime.now(UTC)
     cert, key = files(certificate(begins=now + timedelta(days=begins), ends=now + timedelta(days=ends)), pem())
     server_context(cert, key)

@@ -1,4 +1,4 @@
-"""Who uses no Redis pays nothing for it, and who names one without what talks to it is told what to install."""
+"""Without Redis nothing of it is loaded; with Redis but without its client the error says what to install."""
 
 import json
 import subprocess

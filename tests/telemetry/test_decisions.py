@@ -42,7 +42,7 @@ def test_a_line_is_bounded():
     policies = [value_policy("many"), value_policy("one", index=1)]
     (entry,) = logged(policies, {"many": many, "one": Deny(message="m" * 1_000_000)}, on=on)
     assert len(json.dumps(entry, default=str)) < 100_000
-    assert [told.get("more_changed") for told in entry["policies"]] == [49, None]
+    assert [reported.get("more_changed") for reported in entry["policies"]] == [49, None]
 
 
 def test_who_changed_what_is_told():
@@ -74,8 +74,12 @@ def test_a_stale_answer_is_told():
         DecisionLog().decided(replace(decision, calls=stale))
     (entry,) = entries
     assert entry["log_level"] == "warning"
-    (told,) = entry["policies"]
-    assert (told["stale_seconds"], told["instead_of"], told["because"]) == (61.0, "WORKER_UNAVAILABLE", "away")
+    (reported,) = entry["policies"]
+    assert (reported["stale_seconds"], reported["instead_of"], reported["because"]) == (
+        61.0,
+        "WORKER_UNAVAILABLE",
+        "away",
+    )
 
 
 def test_a_denial_is_told(logs):
@@ -100,8 +104,8 @@ def test_a_denial_is_told(logs):
         "dry_run": True,
     }
     assert expected.items() <= entry.items()
-    (told,) = entry["policies"]
-    assert told == {
+    (reported,) = entry["policies"]
+    assert reported == {
         "policy": "test/one.test.example.com",
         "worker": "worker-one",
         "reason": "DENIED",
@@ -115,13 +119,13 @@ def test_a_failure_is_a_warning(failure_policy):
     failure = Failure(reason=Reason.WORKER_TIMEOUT, message="late")
     (entry,) = logged([value_policy("one", failure_policy=failure_policy)], {"one": failure})
     assert entry["log_level"] == "warning"
-    (told,) = entry["policies"]
-    assert (told["reason"], told["failed_open"]) == ("WORKER_TIMEOUT", failure_policy is FailurePolicy.IGNORE)
+    (reported,) = entry["policies"]
+    assert (reported["reason"], reported["failed_open"]) == ("WORKER_TIMEOUT", failure_policy is FailurePolicy.IGNORE)
 
 
 @pytest.mark.parametrize(("level", "lines"), [("debug", 1), ("info", 0)])
 def test_what_was_simply_allowed_is_no_news(logging_kept, level, lines):
-    """A review that everybody allowed is told to those who want to know everything."""
+    """A review that all policies allowed is logged at level debug."""
     stream = io.StringIO()
     stop = configure_logs(level=level, form="json", stream=stream)
     decision, _ = decide([value_policy("one")], {"one": Allow()})
@@ -143,7 +147,7 @@ def test_only_who_matters_is_told():
     """Policies that did not match, and those that allowed without a change, are not in the line."""
     policies = [value_policy(name, phase=Phase.VALIDATING) for name in ("one", "two")]
     (entry,) = logged(policies, {"one": Allow(), "two": Deny(message="no")})
-    assert [told["policy"] for told in entry["policies"]] == ["test/two.test.example.com"]
+    assert [reported["policy"] for reported in entry["policies"]] == ["test/two.test.example.com"]
 
 
 # ------------------------------------------------------------------------------------------- the whole gateway
@@ -195,7 +199,7 @@ async def test_a_body_that_is_no_review_is_never_logged(gateway, logs):
 
 @pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT])
 def test_what_is_not_enforced_is_told_with_its_mode(mode):
-    """What a policy would deny or change is logged like what others do, and nobody can take it for enforced."""
+    """What a policy would deny or change is logged like other verdicts, and marked as not enforced."""
     chain = [value_policy("a", mode=mode), value_policy("b", index=1, mode=mode)]
     (entry,) = logged(chain, {"a": Deny(message="no"), "b": label("x")})
     denied, changed = entry["policies"]

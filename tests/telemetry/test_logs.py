@@ -46,7 +46,7 @@ def test_other_libraries_log_the_same_way(logs):
 
 
 def fail(secret):
-    """A mistake of ours, with somebody's secret among its variables."""
+    """A defect, with a user's secret among its variables."""
     raise ValueError(f"of ours, {len(secret)} characters")
 
 

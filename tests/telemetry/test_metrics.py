@@ -187,7 +187,7 @@ def test_conflicts_are_counted_for_the_later_policy(metrics):
 
 
 def test_a_write_outside_of_the_scope_is_a_failure_that_starts_at_zero(metrics):
-    """So that somebody can alert on the first one."""
+    """So that an alert can fire on the first one."""
     one = policy("one")
     metrics.know([one], [])
     labels = {"phase": "mutating", "policy": one.qualified_name, "reason": "WRITE_SCOPE"}
@@ -197,7 +197,7 @@ def test_a_write_outside_of_the_scope_is_a_failure_that_starts_at_zero(metrics):
 
 
 def test_early_calls_are_used_or_wasted(metrics):
-    """Each prefetched call counts once: its answer counted for somebody, or for nobody."""
+    """Each prefetched call counts once: its answer was used, or was not."""
     sees_no_label = Inputs(places=PointerSet([("object", "metadata", "name")]))
     chain = [policy("one"), policy("two", index=1, inputs=sees_no_label), policy("three", index=2)]
     decision, _ = decide(chain, {"one": label("x"), "two": Allow(), "three": Allow()}, prefetch=True)
@@ -251,7 +251,7 @@ def test_a_bridge_has_one_worker():
 
 
 def test_a_policy_without_a_cache_has_no_lookups(metrics):
-    """A series that never moves tells nobody anything."""
+    """A series that never moves is useless."""
     metrics.know([policy("one")], [])
     assert "cache_lookups_total{" not in metrics.exposition()[1].decode()
 
@@ -307,7 +307,7 @@ def test_any_number_of_configurations_leaves_as_many_series_as_the_last(metrics)
 
 
 def test_labels_are_bounded(metrics):
-    """Words that nobody foresaw share one series, however many there are."""
+    """Unforeseen words share one series, however many there are."""
     for number in range(100):
         metrics.count(HTTP_REQUESTS_REJECTED, f"new-{number}")
         metrics.count(LIMIT_HITS, f"new-{number}")
