@@ -79,7 +79,7 @@ async def test_the_last_to_leave_cancels():
     assert len(gateway.workers.calls) == 2
 
 
-async def test_leaving_an_call_of_ones_own():
+async def test_leaving_a_call_of_ones_own():
     """A follower that asks for itself after a failure cancels that call when it leaves."""
     gateway = Gateway()
     gateway.put(policy_call())

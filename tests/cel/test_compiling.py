@@ -30,12 +30,12 @@ from tests.cel.world import worked_out
         ),
     ],
 )
-def test_mistakes_are_told_in_the_api_servers_words(expression, error):
+def test_errors_are_reported_in_the_api_servers_words(expression, error):
     """Position, first line and the marked place are those of kube-apiserver."""
     assert compile_condition(expression).error == error
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_text():
+def test_all_errors_are_reported_at_once_in_the_order_of_the_text():
     """Every mistake has its line and column, the first in the text first."""
     error = compile_condition("b == 1 &&\n a == 2 && 1 == 'x'").error
     assert [
@@ -57,7 +57,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_text():
         "params == null",
     ],
 )
-def test_what_kubernetes_does_not_have_is_a_mistake(name):
+def test_what_kubernetes_does_not_have_is_an_error(name):
     """Libraries of CEL that kube-apiserver does not enable, and variables of other policies, are not there."""
     assert compile_condition(name).error.startswith("compilation failed: ")
 
@@ -78,7 +78,7 @@ def test_operators_nest_as_deep_as_in_kubernetes(count):
 @pytest.mark.parametrize(
     ("opening", "closing"), [("(", ")"), ("[", "]"), ("int(", ")"), ("-(", ")"), ("true?1:(", ")")]
 )
-def test_endless_nesting_is_a_mistake_and_no_crash(opening, closing):
+def test_endless_nesting_is_an_error_and_no_crash(opening, closing):
     """Thousands of levels are refused, whatever nests."""
     condition = compile_condition(opening * 5000 + "1" + closing * 5000)
     assert "recursion" in condition.error
@@ -89,7 +89,7 @@ def test_a_thousand_alternatives_are_not_deep():
     assert compile_condition(" || ".join(["object.kind == 'x'"] * 1000)).error is None
 
 
-def test_a_text_that_is_too_long_is_a_mistake():
+def test_a_text_that_is_too_long_is_an_error():
     """100,000 code points are the limit."""
     assert compile_condition("'" + "a" * 100_000 + "' == ''").error == (
         "compilation failed: ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100008, limit 100000"

@@ -21,7 +21,7 @@ def test_a_key_that_cannot_be_one_is_not_in_the_map():
     assert outcome("dyn(b'a') in {'a': 1}") is False
 
 
-def test_an_optional_entry_of_unknown_type_is_told():
+def test_an_optional_entry_of_unknown_type_is_reported():
     """kube-apiserver's compiler panics, and says so."""
     assert "expected type 'optional_type(dyn)' but found 'dyn'" in compile_condition("[?object] == []").error
 
@@ -62,6 +62,6 @@ def test_the_machines_own_zone_is_not_known():
     assert isinstance(outcome("timestamp('2024-07-01T00:00:00Z').getHours('Local') == 0"), EvaluationError)
 
 
-def test_messages_that_nobody_needs_are_not_there():
+def test_unneeded_messages_are_absent():
     """Any and Value of google.protobuf are not declared."""
     assert "undeclared reference" in compile_condition("google.protobuf.Value{} == null").error

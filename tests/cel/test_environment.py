@@ -37,7 +37,7 @@ def test_a_program_has_the_type_that_was_wanted(result):
         ("timestamp(0)", "duration", "must evaluate to google.protobuf.Duration but got google.protobuf.Timestamp"),
     ],
 )
-def test_another_type_is_a_mistake(expression, result, message):
+def test_another_type_is_an_error(expression, result, message):
     """Unknown types, too."""
     assert wrong(expression, result=result) == message
 
@@ -99,7 +99,7 @@ def test_a_hundred_levels_of_brackets_compile(opening, closing):
 
 
 @pytest.mark.parametrize("opening", ["(", "[", "{1: ", "f(", "!(", "-(", "a[", "a ? b : (", "a.f(", "[1].map(x, "])
-def test_nesting_without_end_is_a_mistake(opening):
+def test_nesting_without_end_is_an_error(opening):
     """Whatever nests."""
     assert "recursion" in wrong(opening * 2000 + "1")
 

@@ -179,13 +179,13 @@ def test_regular_expressions_take_linear_time(pattern):
     assert evaluate(f"object.text.matches('{pattern}')", object={"text": "a" * 5000}) is False
 
 
-def test_a_cost_is_told_with_each_outcome():
+def test_a_cost_is_reported_with_each_outcome():
     """The conditions of a webhook have a budget together."""
     evaluation = compile_condition("object.spec.replicas == 3").evaluate(Given(), {})
     assert (evaluation.outcome, evaluation.cost) == (True, 4)
 
 
-def test_a_cost_beyond_the_limit_is_told_too():
+def test_a_cost_beyond_the_limit_is_reported_too():
     """Kubernetes takes it from the webhook's budget."""
     evaluation = compile_condition("lists.range(900).all(x, lists.range(900).all(y, true))").evaluate(Given(), {})
     assert evaluation.cost > LARGEST_COST

@@ -46,7 +46,7 @@ def test_a_variable_has_the_type_that_kubernetes_declares(variable, kind):
 
 
 @pytest.mark.parametrize("name", ["params", "variables", "request.uid", "request.object", "request.oldObject", "self"])
-def test_what_kubernetes_does_not_declare_is_a_mistake(name):
+def test_what_kubernetes_does_not_declare_is_an_error(name):
     """Variables of other policies, and members that the request has elsewhere."""
     assert "undeclared reference" in (error := compile_condition(f"{name} == null").error) or "undefined field" in error
 

@@ -193,7 +193,7 @@ def test_a_document_and_lines_hold_the_same_cases(tmp_path, capsys):
     assert capsys.readouterr().out == of_document
 
 
-def test_a_line_that_cannot_be_read_is_told_with_its_number(tmp_path, capsys):
+def test_an_unreadable_line_is_reported_with_its_number(tmp_path, capsys):
     """The first line of a file is an object, and each line is JSON: else exit status 2."""
     path = tmp_path / "bad.jsonl"
     for text, reported in (
@@ -206,7 +206,7 @@ def test_a_line_that_cannot_be_read_is_told_with_its_number(tmp_path, capsys):
         assert capsys.readouterr().err.startswith(reported)
 
 
-def test_a_case_that_disagrees_is_told(tmp_path, capsys):
+def test_a_case_that_disagrees_is_reported(tmp_path, capsys):
     """One case that disagrees makes the exit status 1, and the others run all the same."""
     assert main([written(tmp_path, {"cases": [RIGHT | {"kubernetes": "error"}, RIGHT]})]) == 1
     agrees = [json.loads(line)["agrees"] for line in capsys.readouterr().out.splitlines()]

@@ -75,7 +75,7 @@ def test_every_configuration_loads(block):
 
 
 @pytest.mark.parametrize("block", FAULTY, ids=str)
-def test_mistakes_are_told_as_shown(block):
+def test_errors_are_reported_as_shown(block):
     """A faulty configuration has exactly the errors that stand below it."""
     later = [each for each in pages()[block.page].blocks() if each.line > block.line]
     expected = next(each.text for each in later if each.language == "text")

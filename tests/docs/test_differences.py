@@ -77,7 +77,7 @@ def test_each_call_is_a_review_of_its_own():
     assert [decide(policies, {"a": label("a")})[1].called() for _ in range(2)] == [["a"], ["a"]]
 
 
-def test_a_condition_error_keeps_nobody_else_from_being_heard():
+def test_after_a_condition_error_the_other_policies_are_still_called():
     """While validating, a policy that cannot be matched refuses, and the others are still called and reported."""
     error = condition(EvaluationError(message="no such key: nope"))
     policies = [
@@ -111,14 +111,14 @@ def native(**client_config):
     return [(error.place.path, error.message) for error in loaded.errors]
 
 
-def test_twenty_mistakes_of_a_path_are_told():
+def test_twenty_errors_of_a_path_are_reported():
     """A path of a hundred slashes has twenty errors, not a hundred."""
     said = native(service={"namespace": "a", "name": "a", "path": "/" * 100})
     assert {path for path, _ in said} == {"webhooks[0].clientConfig.service.path"}
     assert len(said) == 20
 
 
-def test_a_bad_address_in_a_url_is_told_without_detail():
+def test_a_bad_address_in_a_url_is_reported_without_detail():
     """Go says of which field of the address something is wrong; here it is only said that it cannot be read."""
     ((path, message),) = native(url="https://[::zz]/")
     assert path == "webhooks[0].clientConfig.url"

@@ -17,7 +17,7 @@ def reported(text):
     return [each for each in SHOWN if each.startswith(text)]
 
 
-def test_a_change_outside_of_the_scope_is_told_as_shown():
+def test_a_change_outside_of_the_scope_is_reported_as_shown():
     """The message under WRITE_SCOPE is that of a policy that may write labels and chooses a ServiceAccount."""
     writes = Writes(granted=PointerSet([("metadata", "labels")]))
     change = patch({"op": "add", "path": "/spec", "value": {"serviceAccountName": "root"}})
@@ -28,7 +28,7 @@ def test_a_change_outside_of_the_scope_is_told_as_shown():
     assert reported("the policy may not change") == [f"{failure.message}\n"]
 
 
-def test_what_was_hidden_is_told_as_shown():
+def test_what_was_hidden_is_reported_as_shown():
     """The sentence under INVALID_PATCH is the gateway's own, whatever the place."""
     section = pages()["docs/denied.md"].text.split("\n### INVALID_PATCH\n")[1].split("\n### ")[0]
     inputs = Inputs(places=PointerSet([("object", "spec", "template", "metadata")]))

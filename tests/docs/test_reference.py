@@ -62,7 +62,7 @@ def test_every_reason_code_says_what_to_do():
         ({"namespace_selector": PROD}, {}, Reason.NAMESPACE_UNKNOWN),
     ],
 )
-def test_what_refuses_always_is_told(fields, on, reason):
+def test_what_refuses_always_is_reported(fields, on, reason):
     """A reason of which docs/reference/reasons.md says "whatever the failurePolicy" refuses under Ignore as well."""
     chosen = policy("a", failure_policy=FailurePolicy.IGNORE, **fields)
     decision, _ = decide([chosen], {"a": Allow()}, on=request(**on), namespaces={"t": None})
@@ -71,7 +71,7 @@ def test_what_refuses_always_is_told(fields, on, reason):
     assert f"| {decision.response.status.code}, whatever the failurePolicy |" in row
 
 
-def test_a_conflict_refuses_always_and_is_told():
+def test_a_conflict_refuses_always_and_is_reported():
     """So does a change of what another policy wrote, where onConflict is deny."""
     fields = {"failure_policy": FailurePolicy.IGNORE, "on_conflict": OnConflict.DENY}
     policies = [policy(name, index=index, **fields) for index, name in enumerate("ab")]
@@ -95,7 +95,7 @@ def reported(section):
     return set(re.findall(r"\w+", text))
 
 
-def test_every_member_of_a_report_is_told(tmp_path, monkeypatch):
+def test_every_member_of_a_report_is_documented(tmp_path, monkeypatch):
     """docs/reference/documents.md names each member of what `check` and `review` print."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "quota.yaml").write_text(named("docs/policies.md", "quota.yaml"))

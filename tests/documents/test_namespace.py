@@ -58,7 +58,7 @@ def test_what_is_in_a_namespace_offers_it():
     assert DocumentBuilder(decode(recording("pod-create.0m").body)).namespace == "t"
 
 
-def test_a_namespace_that_nobody_knows_does_not_appear():
+def test_an_unknown_namespace_does_not_appear():
     """The engine decides what that means."""
     assert "namespaceObject" not in shown(request(), ("namespaceObject",), labels=None)
 

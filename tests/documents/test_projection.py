@@ -173,7 +173,7 @@ _TIGHT = {"separators": (",", ":")}
 _WIDE = {"indent": 1}
 
 
-def test_a_member_that_cannot_be_read_is_the_review_s_mistake_only_if_a_part_is_shown():
+def test_an_unreadable_member_is_an_error_of_the_review_only_if_a_part_is_shown():
     """A number that no machine can hold: passed on untouched, or refused by name; never a traceback."""
     body = json.dumps(
         {

@@ -90,14 +90,14 @@ def test_a_patch_is_written_as_go_writes_it():
     assert '"patch":[{"op":"add","path":"/x","value":{"b":1,"a":2}}]' in decision.kubernetes_annotations()[PATCH]
 
 
-def test_a_policy_of_which_nobody_could_tell_was_not_called():
+def test_a_policy_that_could_not_be_matched_was_not_called():
     """A condition error under Ignore: no webhook would have been called, and none failed open."""
     decision, _ = decide([policy("a", match_conditions=(ERROR,), **IGNORE)], {})
     assert decision.response.allowed
     assert decision.kubernetes_annotations() == {}
 
 
-def test_while_validating_one_of_which_nobody_could_tell_is_not_counted():
+def test_while_validating_a_policy_that_could_not_be_matched_is_not_counted():
     """Nor does it take a place in the count of those called."""
     validating = {"phase": Phase.VALIDATING, **IGNORE}
     pair = [policy("a", match_conditions=(ERROR,), **validating), policy("b", index=1, **validating)]

@@ -112,7 +112,7 @@ def test_a_patch_that_does_not_apply_is_a_failure_of_its_policy():
 
 
 @pytest.mark.parametrize("more", [{}, IGNORE])
-def test_who_was_heard_is_kept_though_its_patch_does_not_apply(more):
+def test_a_verdict_is_kept_though_its_patch_does_not_apply(more):
     """kube-apiserver adds an answer's warnings and audit annotations before it applies the patch."""
     broken = replace(
         patch({"op": "remove", "path": "/metadata/missing"}), warnings=("careful",), audit_annotations={"k": "v"}

@@ -47,14 +47,14 @@ def test_nothing_is_made_for_policies_that_are_about_something_else(monkeypatch,
 
 
 @PHASES
-def test_all_calls_tell_of_the_others_in_their_places(phase):
+def test_all_calls_record_the_others_in_their_places(phase):
     """Each policy is recorded once, in chain order, with the field that says no."""
     decision, _ = decide(chain(phase, "X", "a", "Y", "b", "Z"), {"a": Allow(), "b": Allow()})
     assert reported(decision) == [(0, "x", "rules"), (0, "a", ""), (0, "y", "rules"), (0, "b", ""), (0, "z", "rules")]
     assert decision.all_calls is decision.all_calls
 
 
-def test_behind_a_refusal_nobody_is_told_of():
+def test_after_a_refusal_no_policy_is_recorded():
     """In a mutating chain; the turn of who stands behind has not come."""
     decision, _ = decide(chain(Phase.MUTATING, "X", "a", "Y", "b"), {"a": Deny(message="no"), "b": Allow()})
     assert reported(decision) == [(0, "x", "rules"), (0, "a", "")]

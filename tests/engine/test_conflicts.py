@@ -70,7 +70,7 @@ def test_who_changes_another_field_or_nothing_is_in_no_conflict(second):
 
 
 @pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT])
-def test_a_policy_that_is_not_enforced_is_in_conflict_with_nobody(mode):
+def test_a_policy_that_is_not_enforced_has_no_conflicts(mode):
     """It changes nothing, whether it comes before or after."""
     for modes in ({0: mode}, {1: mode}):
         chain = [
@@ -119,7 +119,7 @@ def test_a_policy_is_never_in_conflict_with_itself():
     assert decision.object["metadata"]["labels"] == {"one": "ii", "two": "1"}
 
 
-def test_what_is_told_and_kept_of_many_conflicts_is_bounded():
+def test_the_report_of_many_conflicts_is_bounded():
     """A few places, and how many more; not an exact number where more were found than are kept."""
     labels = {f"l{number}": "1" for number in range(500)}
     wipe = patch({"op": "remove", "path": "/metadata/labels"})

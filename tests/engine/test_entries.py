@@ -61,7 +61,7 @@ def test_members_of_an_ordinary_plan_are_not_registered():
     assert own.members[0].version == "1"
 
 
-def test_namesakes_are_told_apart():
+def test_namesakes_are_distinguished():
     """v1beta1 permits two webhooks of one name in one configuration."""
     twins = [policy("a"), policy("a", index=1, namesake=True)]
     decision, _ = decide(twins, {"a": Allow()})

@@ -215,7 +215,7 @@ def test_a_review_is_decided_once_whatever_happens_and_leaves_nothing_open(phase
 
 @pytest.mark.property
 @BOTH
-def test_nobody_is_passed_over_and_what_cannot_judge_is_heard(phase):
+def test_no_policy_is_skipped_and_failures_are_reported(phase):
     """Each policy has its turn unless an earlier one refused; a refusal and an allow exclude each other."""
     for world, chain in chaoses(phase):
         decision = world.run().to_the_end().decision
@@ -231,7 +231,7 @@ def test_nobody_is_passed_over_and_what_cannot_judge_is_heard(phase):
 
 @pytest.mark.property
 @BOTH
-def test_what_another_review_was_told_is_only_for_policies_with_a_cache(phase):
+def test_another_reviews_verdict_is_only_for_policies_with_a_cache(phase):
     """Although a policy without one puts the same question in this review."""
     for world, _ in chaoses(phase):
         for call in world.run().to_the_end().decision.calls:
@@ -267,7 +267,7 @@ def test_who_hangs_up_leaves_nothing_open_and_no_more_is_called(phase):
 
 @pytest.mark.property
 @BOTH
-def test_a_mistake_of_our_own_decides_at_once(phase):
+def test_an_internal_error_decides_at_once(phase):
     """At any moment: verdicts stay, every other policy is a failure INTERNAL, and no policy is called."""
     for world, _ in chaoses(phase):
         world.run()
@@ -282,7 +282,7 @@ def test_a_mistake_of_our_own_decides_at_once(phase):
 
 
 @BOTH
-def test_what_was_not_called_yet_when_a_mistake_of_our_own_happens_is_not_called_at_all(phase):
+def test_after_an_internal_error_no_policy_is_called(phase):
     """The first policy's call was made in the event that failed: the engine does not wait for its answer."""
 
     def defect(_variables, _authorizations):

@@ -95,7 +95,7 @@ def test_a_denial_without_words_says_so_among_several():
     assert decision.response.status.message == "a.test.example.com: denied without explanation"
 
 
-def test_two_policies_of_the_same_name_are_told_apart():
+def test_two_policies_of_the_same_name_are_distinguished():
     """Names are unique in a configuration only."""
     twins = [policy("a"), policy("a", configuration="other")]
     decision, _ = decide(twins, {"a": Allow(audit_annotations={"k": "v"})})
@@ -118,7 +118,7 @@ def test_a_policy_whose_worker_was_never_described_fails():
     assert not decision.response.allowed
 
 
-def test_a_policy_with_a_mistake_fails_where_it_would_have_judged():
+def test_a_policy_with_an_error_fails_where_it_would_have_judged():
     """Its place in the chain is its own; and where it doesn't match, it has no effect."""
     faulty = policy("a", fault="policies[0].timeoutSeconds: Invalid value: 31")
     decision = run([faulty], {faulty.qualified_name: Described(version="1")}).decision

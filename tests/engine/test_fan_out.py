@@ -113,7 +113,7 @@ def test_under_a_dry_run_nonenondryrun_has_no_side_effects():
     assert world.calls[0][1].cancellable
 
 
-def test_a_review_that_nobody_judges_is_allowed():
+def test_a_review_without_a_matching_policy_is_allowed():
     """No policy matches: nothing to say."""
     decision, _ = decide([A], {}, on=request(operation="CREATE", subResource="status"))
     assert decision.response.allowed
@@ -121,7 +121,7 @@ def test_a_review_that_nobody_judges_is_allowed():
     assert decision.all_calls[0].why == "rules"
 
 
-def test_warnings_and_annotations_of_everybody_are_kept_with_a_denial_too():
+def test_warnings_and_annotations_of_all_policies_are_kept_with_a_denial_too():
     """As kube-apiserver keeps them."""
     decision, _ = decide(
         [A, B],
@@ -159,7 +159,7 @@ def test_policies_whose_caches_differ_call_for_themselves():
     assert [policy_call.cache for _, policy_call in world.calls] == list(caches[:3])
 
 
-def test_nobody_follows_an_call_that_was_given_less_time_than_its_own_policy_has():
+def test_a_call_with_less_time_than_the_policy_has_is_not_shared():
     """The worker takes 0.9 s, the first policy has half a second and the second one a whole: it is judged, as alone."""
     pair = [validating("x", timeout=0.5, **SAME, **IGNORE), validating("y", 1, timeout=1.0, **SAME)]
     decision, world = decide(pair, {"same": Deny(message="no")}, latencies={"same": 0.9})
@@ -167,7 +167,7 @@ def test_nobody_follows_an_call_that_was_given_less_time_than_its_own_policy_has
     assert [type(call.answer) for call in decision.calls] == [Failure, Deny]
 
 
-def test_who_has_less_time_follows_an_call_that_was_given_more_until_its_own_time_ends():
+def test_who_has_less_time_follows_a_call_that_was_given_more_until_its_own_time_ends():
     """And the call goes on for the other."""
     pair = [validating("x", timeout=1.0, **SAME), validating("y", 1, timeout=0.5, **SAME, **IGNORE)]
     decision, world = decide(pair, {"same": Deny(message="no")}, latencies={"same": 0.9})

@@ -75,7 +75,7 @@ def test_blame_follows_elements_and_not_indexes():
 
 
 @pytest.mark.parametrize("answers", [{"a": label("one"), "b": Deny()}, {"a": Allow(), "b": Allow()}])
-def test_nobody_is_blamed_where_nothing_is_changed_in_the_end(answers):
+def test_an_undone_change_has_no_author(answers):
     """A refused review changes nothing."""
     decision, _ = decide(PAIR, answers)
     assert decision.field_changes == ()
@@ -143,7 +143,7 @@ def test_a_change_in_whatever_form_is_blamed_by_our_own_difference():
 
 
 @pytest.mark.property
-def test_blame_is_the_patch_and_everybody_in_it_changed_something():
+def test_changed_by_is_the_patch_and_each_author_in_it_changed_something():
     """Each operation of the patch has its entry, and each entry a turn that changed something."""
     for case in cases(3):
         decision, _ = run(case, prefetch=True)

@@ -39,7 +39,7 @@ def test_under_warn_a_denial_is_a_warning(phase):
 
 
 @pytest.mark.parametrize("answer", [Deny(message="no", warnings=("x",)), Allow(warnings=("x",)), BROKEN])
-def test_under_audit_nobody_is_told(answer):
+def test_under_audit_there_is_no_warning(answer):
     """Not even what the worker itself would warn of."""
     assert one(answer, Mode.AUDIT).response.warnings == ()
 
@@ -152,7 +152,7 @@ def test_an_unknown_namespace_is_not_enforced_either():
 
 
 @UNENFORCED
-def test_who_would_not_be_reinvoked_says_nothing_of_what_it_could_not_tell(mode):
+def test_a_policy_that_would_not_be_reinvoked_reports_no_match_error(mode):
     """Under Fail, an enforced policy would refuse here."""
     only_without = condition(
         lambda variables, _: EvaluationError(message="set") if variables.object["metadata"]["labels"] else False

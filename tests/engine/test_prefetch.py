@@ -62,7 +62,7 @@ def test_eight_policies_that_all_depend_on_each_other_take_the_serial_time():
     assert len(decision.object["metadata"]["labels"]) == 8
 
 
-def test_without_early_calls_the_walk_is_serial():
+def test_without_prefetch_the_chain_is_serial():
     """One call at a time, whatever the inputs."""
     chain, behaviours, latencies = chain_of_eight(lambda index: sees(f"l{index}"))
     decision, world = decide(chain, behaviours, latencies=latencies, prefetch=False)
@@ -70,7 +70,7 @@ def test_without_early_calls_the_walk_is_serial():
     assert len(world.calls) == 8
 
 
-def test_a_policy_that_waits_in_the_chain_follows_its_early_call():
+def test_a_policy_that_waits_in_the_chain_shares_its_prefetched_call():
     """Called at 0 and answered at 3, its turn at 1: it is settled at 3, and was called once."""
     pair = [policy("a", inputs=sees()), policy("b", index=1, inputs=sees())]
     decision, world = prefetched(pair, {"a": label("one"), "b": label("two")}, latencies={"a": 1.0, "b": 3.0})
@@ -82,7 +82,7 @@ def test_a_policy_that_waits_in_the_chain_follows_its_early_call():
     ]
 
 
-def test_only_the_first_to_use_an_early_answer_has_called():
+def test_only_the_first_to_use_a_prefetched_answer_has_called():
     """The second policy with the same question has it from the memo."""
     same = {"worker": "one", "policy": "same", "inputs": sees()}
     chain = [policy("a"), policy("b", index=1, **same), policy("c", index=2, **same)]
@@ -91,7 +91,7 @@ def test_only_the_first_to_use_an_early_answer_has_called():
     assert [call.source for call in decision.calls] == [Source.CALLED, Source.CALLED, Source.MEMO]
 
 
-def test_a_policy_whose_document_changed_is_called_again_and_its_early_call_cancelled():
+def test_a_policy_whose_document_changed_is_called_again_and_its_prefetched_call_cancelled():
     """The early answer would be about an object that is none any more."""
     pair = [policy("a"), policy("b", index=1)]
     decision, world = prefetched(pair, {"a": label("one"), "b": Allow()}, latencies={"a": 1.0, "b": 3.0})
@@ -104,7 +104,7 @@ def test_a_policy_whose_document_changed_is_called_again_and_its_early_call_canc
     assert decision.calls[1].prefetched is False
 
 
-def test_an_early_answer_of_a_policy_that_no_longer_matches_vanishes():
+def test_a_prefetched_answer_of_a_policy_that_no_longer_matches_is_dropped():
     """With its warnings and annotations, and its denial."""
     pair = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE)]
     no = Deny(message="no", warnings=("oh",), audit_annotations={"k": "v"})
@@ -115,7 +115,7 @@ def test_an_early_answer_of_a_policy_that_no_longer_matches_vanishes():
     assert not any(key.startswith("b.") for key in decision.response.audit_annotations)
 
 
-def test_an_open_early_call_of_a_policy_that_no_longer_matches_is_cancelled():
+def test_an_open_prefetched_call_of_a_policy_that_no_longer_matches_is_cancelled():
     """No policy can use it any more."""
     chain = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE), policy("c", index=2)]
     _, world = prefetched(chain, {"a": label("one"), "c": Allow()}, latencies={"a": 1.0, "b": NEVER, "c": 5.0})
@@ -129,7 +129,7 @@ def test_a_policy_that_matches_only_after_a_change_is_called_in_its_turn():
     assert [(when, policy_call.policy.policy) for when, policy_call in world.calls] == [(100.0, "a"), (101.0, "b")]
 
 
-def test_behind_a_refusal_all_early_calls_are_cancelled_in_the_deciding_step():
+def test_after_a_refusal_all_prefetched_calls_are_cancelled_in_the_deciding_step():
     """A call that was answered already is not cancelled."""
     chain = [policy("a"), policy("b", index=1), policy("c", index=2)]
     answers = {"a": Deny(message="no"), "b": Allow(warnings=("b says",))}
@@ -139,7 +139,7 @@ def test_behind_a_refusal_all_early_calls_are_cancelled_in_the_deciding_step():
     assert [call.label for call in decision.calls] == ["a.test.example.com"]
 
 
-def test_an_early_call_that_somebody_else_can_still_want_is_not_cancelled():
+def test_a_prefetched_call_that_another_policy_may_use_is_not_cancelled():
     """Two policies with the same question: the first no longer matches, the second waits for the same answer."""
     same = {"worker": "one", "policy": "same", "inputs": sees()}
     chain = [policy("a"), policy("b", index=1, object_selector=LACKS_ONE, **same), policy("c", index=2, **same)]
@@ -149,7 +149,7 @@ def test_an_early_call_that_somebody_else_can_still_want_is_not_cancelled():
     assert decision.ended - decision.started == 2.0
 
 
-def test_a_turn_does_not_follow_an_early_call_that_was_given_less_time_than_its_policy_has():
+def test_a_turn_does_not_share_a_prefetched_call_with_less_time_than_its_policy_has():
     """The same call was made for a policy with half a second; the worker takes three."""
     same = {"worker": "one", "policy": "same", "inputs": sees()}
     chain = [
@@ -167,7 +167,7 @@ def test_a_turn_does_not_follow_an_early_call_that_was_given_less_time_than_its_
     assert decision.ended - decision.started == 3.25
 
 
-def test_an_early_failure_is_forgotten_and_the_policys_time_runs_from_its_turn():
+def test_a_prefetched_failure_is_dropped_and_the_timeout_runs_from_the_turn():
     """It failed before its turn; in its turn it has its whole time, and judges."""
     pair = [policy("a"), policy("b", index=1, timeout=1.0)]
     answers = iter([BROKEN, Allow()])
@@ -179,7 +179,7 @@ def test_an_early_failure_is_forgotten_and_the_policys_time_runs_from_its_turn()
     ]
 
 
-def test_an_early_call_ends_with_its_own_time_and_the_policy_is_called_in_its_turn():
+def test_a_prefetched_call_ends_with_its_timeout_and_the_policy_is_called_in_its_turn():
     """The engine wakes up for it; it is cancelled, and no policy gets an answer."""
     pair = [policy("a"), policy("b", index=1, timeout=1.0)]
     decision, world = prefetched(pair, {"a": Allow()}, latencies={"a": 3.0, "b": NEVER})
@@ -187,7 +187,7 @@ def test_an_early_call_ends_with_its_own_time_and_the_policy_is_called_in_its_tu
     assert decision.calls[1].answer.reason is Reason.WORKER_TIMEOUT
 
 
-def test_a_turn_whose_early_call_fails_calls_again_as_long_as_the_serial_chain_would_have_waited():
+def test_a_turn_whose_prefetched_call_fails_calls_again_as_long_as_the_serial_chain_would_have_waited():
     """Called at 0, its turn at 1, failed at 3: a call at 1 would have failed at 4. There is none in between."""
     pair = [policy("a", inputs=sees()), policy("b", index=1)]
     decision, world = prefetched(pair, {"a": Allow(), "b": BROKEN}, latencies={"a": 1.0, "b": 3.0})
@@ -199,7 +199,7 @@ def test_a_turn_whose_early_call_fails_calls_again_as_long_as_the_serial_chain_w
     assert decision.ended - decision.started == 4.0
 
 
-def test_a_turn_whose_early_call_failed_takes_a_verdict_that_comes_in_that_time():
+def test_a_turn_whose_prefetched_call_failed_takes_a_verdict_that_comes_in_that_time():
     """It may have failed only because so many were called at once."""
     engine = Engine(request(), plan(policy("a"), policy("b", index=1)), ends=200.0)
     first, ahead = engine.start(100.0).calls
@@ -237,7 +237,7 @@ def test_who_has_side_effects_or_does_not_match_is_not_called_early(fields):
     assert world.called() == ["a"]
 
 
-def test_what_has_no_side_effects_in_a_dry_run_is_called_early_in_one():
+def test_a_policy_without_side_effects_in_a_dry_run_is_prefetched_in_one():
     """That is what NoneOnDryRun promises."""
     pair = [policy("a"), policy("b", index=1, side_effects=SideEffects.NONE_ON_DRY_RUN)]
     _, world = prefetched(pair, {"a": Deny()}, latencies={"a": 1.0, "b": 2.0}, on=request(dryRun=True))
@@ -245,14 +245,14 @@ def test_what_has_no_side_effects_in_a_dry_run_is_called_early_in_one():
 
 
 @pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT])
-def test_a_policy_that_is_not_enforced_is_called_early_too(mode):
+def test_a_policy_that_is_not_enforced_is_prefetched_too(mode):
     """It is called like any other."""
     decision, world = prefetched([policy("a"), policy("b", index=1, mode=mode)], {"a": Allow(), "b": Deny()})
     assert [when for when, _ in world.calls] == [100.0, 100.0]
     assert decision.outcome is Outcome.ALLOWED
 
 
-def test_an_early_answer_serves_the_second_round_too():
+def test_a_prefetched_answer_serves_the_second_round_too():
     """A policy whose document is what it was costs no call."""
     a = policy("a", inputs=sees(), reinvocation_policy=ReinvocationPolicy.IF_NEEDED)
     decision, world = prefetched([a, policy("b", index=1)], {"a": Allow(), "b": label("one")}, latencies={"b": 1.0})
@@ -297,7 +297,7 @@ def test_a_condition_is_weighed_once_while_the_object_is_the_one_that_came():
     assert len(weighed) == 1
 
 
-def test_a_member_that_only_a_later_policy_reads_and_nobody_can_read_does_not_break_the_review():
+def test_an_unreadable_member_that_only_a_later_policy_reads_does_not_fail_the_review():
     """A denial before it stands: its turn never comes."""
     unreadable = request(options=7)
     reads = policy("b", index=1, match_conditions=(condition(lambda variables, _: bool(variables.request)),))

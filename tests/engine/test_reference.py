@@ -45,7 +45,7 @@ def test_the_mutating_chain_is_kubernetes_serial_chain(block, prefetch):
 
 @pytest.mark.property
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_early_calls_change_nothing_but_the_time(block):
+def test_prefetch_changes_nothing_but_the_time(block):
     """The whole answer is the same, to the last byte of patch, warnings and annotations, if the walk in turn ends
     within its budget; and it comes no later.
     """
@@ -71,7 +71,7 @@ def test_the_patch_gives_what_was_predicted(prefetch):
 
 
 @pytest.mark.property
-def test_the_fan_out_judges_everybody_who_matches_at_once():
+def test_the_fan_out_calls_all_matching_policies_at_once():
     """Only its own timeout decides whether an answer counts, unless another's verdict comes in time."""
     for case in cases(0, Phase.VALIDATING):
         decision, _ = run(case, prefetch=True)
@@ -139,7 +139,7 @@ def test_every_call_is_answered_or_cancelled_unless_it_has_side_effects(phase, p
 
 @pytest.mark.property
 @pytest.mark.parametrize("prefetch", [True])
-def test_nobody_with_side_effects_is_called_before_its_turn_or_twice_for_one(prefetch):
+def test_a_policy_with_side_effects_is_called_neither_before_its_turn_nor_twice(prefetch):
     """As many calls as turns, and each in its turn."""
     for case in cases(0):
         decision, world = run(case, prefetch=prefetch)

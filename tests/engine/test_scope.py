@@ -61,7 +61,7 @@ def test_a_patch_that_reads_what_was_hidden_is_outside_the_scope(operation, mode
 
 @pytest.mark.parametrize("writes", [Writes(granted=PointerSet([("metadata", "labels")])), Writes.DEFAULT])
 @pytest.mark.parametrize("stands", ["guess", "another", "", None, 1])
-def test_a_merge_patch_does_not_tell_what_a_hidden_value_is(writes, stands):
+def test_a_merge_patch_does_not_reveal_a_hidden_value(writes, stands):
     """What it may not write, together with what it may, is outside the scope whether or not it is there already."""
     guess = {"metadata": {"labels": {"hit": "1"}, "uid": "guess"}}
     pod = {**POD, "metadata": {**POD["metadata"], "uid": stands}}

@@ -43,7 +43,7 @@ def test_it_is_said_in_a_warning_and_an_annotation():
     assert decision.response.audit_annotations[f"{NAME}_stale"] == "WORKER_FAILURE"
 
 
-def test_under_audit_nobody_is_warned():
+def test_under_audit_there_is_no_stale_warning():
     """Only the audit log says so."""
     decision, _ = decide([policy("a", mode=Mode.AUDIT)], {"a": BROKEN}, fallbacks=FALLBACK)
     assert decision.response.warnings == ()
@@ -69,7 +69,7 @@ def test_a_change_that_does_not_apply_has_no_fallback():
     assert decision.calls[0].answer.reason is Reason.INVALID_PATCH
 
 
-def test_an_early_failure_with_a_fallback_is_called_again_in_its_turn():
+def test_a_prefetched_failure_with_a_fallback_is_called_again_in_its_turn():
     """The fallback is kept for the question, and counts if that fails as well."""
     pair = [policy("b"), policy("a", index=1)]
     reported = {"prefetch": True, "fallbacks": FALLBACK, "latencies": {"b": 1.0}}
@@ -100,7 +100,7 @@ def test_a_verdict_of_the_cache_has_its_source_and_age():
     assert [(call.source, call.age) for call in decision.calls] == [(Source.REDIS, 7.0), (Source.MEMO, 7.0)]
 
 
-def test_a_fallback_for_an_call_that_was_given_up_changes_nothing():
+def test_a_fallback_for_a_call_that_was_given_up_changes_nothing():
     """The driver cannot always cancel in time."""
     engine = Engine(request(), plan(policy("a", timeout=1.0, failure_policy=FailurePolicy.IGNORE)), ends=200.0)
     policy_call = engine.start(100.0).calls[0]

@@ -23,7 +23,7 @@ def test_a_slow_worker_is_a_timeout_of_its_policy_at_its_own_time():
 
 
 @pytest.mark.parametrize("first", ["engine", "transport"])
-def test_a_timeout_is_said_in_the_words_of_the_workers_kind_whoever_notices_first(first):
+def test_a_timeout_has_the_words_of_the_workers_kind_from_engine_and_transport(first):
     """A webhook's is "context deadline exceeded" in every run: the engine and the transport keep the same deadline."""
     late = Failure(reason=Reason.WORKER_TIMEOUT, message="context deadline exceeded")
     one = policy("a", timeout=1.0)
@@ -64,7 +64,7 @@ def test_a_policy_whose_turn_came_late_is_not():
     assert decision.calls[1].answer.reason is Reason.BUDGET_EXHAUSTED
 
 
-def test_a_timeout_told_by_the_transport_first_is_still_the_budgets():
+def test_a_timeout_reported_by_the_transport_first_is_still_the_budgets():
     """The worker's deadline is the same instant, and may be noticed there first."""
     late = Failure(reason=Reason.WORKER_TIMEOUT, message="grpc says so")
     decision, _ = decide([policy("a", timeout=5.0)], {"a": late}, latencies={"a": 1.9}, budget=2.0)

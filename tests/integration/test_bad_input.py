@@ -218,7 +218,7 @@ def test_what_is_no_http_is_refused(client, warned):
     assert warned("not an HTTP/1.1 request")
 
 
-def test_plain_http_is_told_so(process, client, warned):
+def test_plain_http_gets_an_answer_in_plain_http(process, client, warned):
     """Who forgets TLS is reported in plain HTTP."""
     with socket.create_connection(("127.0.0.1", process.port), timeout=WAIT_SECONDS) as connection:
         connection.sendall(message(GOOD))

@@ -240,7 +240,7 @@ async def test_side_effects_when_a_bridge_is_killed(judged, bridge, contents):
             await until(contents.is_done)
 
 
-async def test_side_effects_that_nobody_had_taken(judged, bridge, contents, monkeypatch):
+async def test_side_effects_that_no_bridge_had_taken(judged, bridge, contents, monkeypatch):
     """What still waits in the queue when a bridge is killed has had no effect: another bridge has it done."""
     # However long the other one takes to come.
     monkeypatch.setattr(desertion, "GRACE_SECONDS", 3600.0)
@@ -259,7 +259,7 @@ async def test_side_effects_that_nobody_had_taken(judged, bridge, contents, monk
             assert len(gate.calls) == 4
 
 
-async def test_a_bridge_that_is_told_to_stop(judged, bridge, contents):
+async def test_a_bridge_that_stops(judged, bridge, contents):
     """It answers what it has taken, says that it is gone, and ends with 0."""
     gate = Gate(SEEN)
     async with scripted("judge", review=gate) as target:
@@ -279,7 +279,7 @@ async def test_a_bridge_that_is_told_to_stop(judged, bridge, contents):
     assert made.internal_errors() == []
 
 
-async def test_a_bridge_that_is_told_to_stop_twice(judged, bridge, contents):
+async def test_a_bridge_that_is_reported_to_stop_twice(judged, bridge, contents):
     """It ends at once, and another one takes over what it had."""
     gate = Gate(SEEN)
     async with scripted("judge", review=gate) as target:

@@ -160,7 +160,7 @@ async def test_a_stale_verdict_stands_in_for_a_worker_that_is_gone(gateway):
             assert served.metric("policy_answers_total", phase="mutating", policy=POLICY, source="stale") == 1
 
 
-async def test_past_its_time_a_verdict_is_nobodys(gateway):
+async def test_past_its_time_a_verdict_is_unused(gateway):
     """Without staleIfError a worker that is gone is a failure at once."""
     async with AsyncExitStack() as worker:
         target = await worker.enter_async_context(scripted("judge", review=Judge()))

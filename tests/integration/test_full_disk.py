@@ -12,7 +12,7 @@ FULL = Path("/dev/full")
 pytestmark = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 
 
-def test_a_full_disk_under_the_standard_error_keeps_nobody_from_starting(serve, tmp_path, trust):
+def test_a_full_disk_under_the_standard_error_does_not_prevent_a_start(serve, tmp_path, trust):
     """With errors to report, a worker that writes, and a log: what cannot be written is lost, and counted."""
     path = tmp_path / "policies.yaml"
     mistaken = policy("other", worker="reporter", policy="report", timeoutSeconds=99, rules=[])

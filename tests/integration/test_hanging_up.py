@@ -71,7 +71,7 @@ async def test_a_call_with_side_effects_is_not_broken_off(gateway):
             assert not effects.cancelled.is_set()
 
 
-async def test_a_hang_up_disturbs_nobody_else(gateway):
+async def test_a_hang_up_affects_no_other_client(gateway):
     """Another review about the same object goes on, and is answered."""
     review = Gate(deny("judged"))
     async with scripted("judge", review=review) as target:

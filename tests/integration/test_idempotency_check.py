@@ -45,7 +45,7 @@ async def test_a_policy_that_is_not_idempotent_is_named(gateway):
     )
 
 
-async def test_nothing_is_patrolled_unless_somebody_wants_it(gateway):
+async def test_idempotency_is_not_checked_by_default(gateway):
     """0 is off."""
     async with scripted("labels", review=review) as target:
         known = configuration(source(workers={"scripted": target}, mutating=[policy("labels")]))

@@ -114,7 +114,7 @@ async def test_entries_are_reinvoked_once(walked, name):
     assert [visit.round for visit in walk.visits] == [0] * len(names) + [1] * (len(expected) - len(names))
 
 
-async def test_all_validating_entries_are_heard(walked):
+async def test_all_validating_entries_are_called(walked):
     """Warnings and annotations of all are kept; the answer is the first refusal's in order."""
     script = Script(
         one=answer(allow=pb.Allow(), warnings=["careful"]),

@@ -41,7 +41,7 @@ async def review(request, context):
 
 
 @pytest.mark.parametrize("reinvocation", ["Never", "IfNeeded"])
-async def test_early_calls_change_no_answer(gateway, reinvocation):
+async def test_prefetch_changes_no_answer(gateway, reinvocation):
     """The same recorded requests, to the same workers, with prefetched calls and without: the same bytes."""
     assert PODS
     chain = [policy(name, reinvocationPolicy=reinvocation) for name in POLICIES]

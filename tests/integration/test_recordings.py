@@ -195,7 +195,7 @@ def test_warnings_reach_the_user(exchanges):
         assert len(warnings) == len(set(warnings))
 
 
-def test_every_policy_that_matches_is_heard(exchanges):
+def test_every_policy_that_matches_is_called(exchanges):
     """Each policy that matches judges: none fails, whatever the operation, the version and the resource."""
     failed = [
         (e.recording.name, call.label, call.answer)

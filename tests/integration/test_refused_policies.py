@@ -192,7 +192,7 @@ def test_a_strict_start_is_refused_by_what_a_worker_answers(serve, path, reason)
     assert process.out.all() == []
 
 
-def test_a_strict_start_tells_all_mistakes(serve, path):
+def test_a_strict_start_reports_all_errors(serve, path):
     """Those in the files, once, and those that workers report of."""
     two = [
         policy("report", worker="reporter", settings={"word": "odd"}),

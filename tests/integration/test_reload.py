@@ -259,7 +259,7 @@ async def test_the_last_good_configuration_stays(started, path, trust, name):
     assert [why in text for text in told_of].count(True) == 1, told_of
 
 
-async def test_all_mistakes_are_told(started, path):
+async def test_all_errors_are_reported(started, path):
     """Each error of a configuration that is not loaded is a log line of its own, with its place."""
     process = started(configured("one"))
     replace(path, configured("two", timeoutSeconds=99, failurePolicy="Perhaps"))

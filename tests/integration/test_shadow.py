@@ -168,7 +168,7 @@ async def test_a_shadow_that_comes_and_goes_flushes_nothing(serve, tmp_path, tru
     assert process.internal_errors() == []
 
 
-async def test_a_shadow_that_nobody_reaches_holds_up_no_reload(serve, tmp_path, trust):
+async def test_an_unreachable_shadow_delays_no_reload(serve, tmp_path, trust):
     """A new configuration is in force although the worker that only a shadow names is nowhere."""
     path = tmp_path / "policies.yaml"
     path.write_text(cached())
@@ -184,7 +184,7 @@ async def test_a_shadow_that_nobody_reaches_holds_up_no_reload(serve, tmp_path, 
     await until(lambda: results(process, "report") == {"failed": 1})
 
 
-async def test_a_mistake_in_a_shadow(serve, tmp_path, trust):
+async def test_an_error_in_a_shadow(serve, tmp_path, trust):
     """It is reported at the start, which serves the policy without it; and a reload with one is rejected."""
     path = tmp_path / "policies.yaml"
     workers = {"understudy": understudy("1")}
@@ -285,7 +285,7 @@ async def test_no_answer_waits_for_a_shadow(gateway):
     ],
     ids=["unavailable", "broken", "slow"],
 )
-async def test_a_shadow_in_trouble_is_told_once(gateway, behaviour, reason):
+async def test_a_shadow_in_trouble_is_reported_once(gateway, behaviour, reason):
     """Counted each time, in the log once; the policy goes on."""
     async with scripted("judge") as target, scripted("judge", review=behaviour) as shadow:
         workers = {"scripted": target, "next": shadow}

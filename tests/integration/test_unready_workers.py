@@ -94,7 +94,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-async def test_whoever_speaks_no_grpc_is_not_reached(gateway, name):
+async def test_a_server_without_grpc_is_unreachable(gateway, name):
     """Where something else listens at a worker's address, its policies fail, and the gateway serves and is ready."""
     async with garbage(UNREADABLE[name]) as (target, met):
         known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))

@@ -71,7 +71,7 @@ def test_an_authorization_is_called_for_and_then_used():
     assert isinstance(judged(condition(NEEDS), authorizations={CHECK: Authorization()}), NotMatched)
 
 
-def test_an_authorization_that_nobody_can_tell_is_an_error_and_not_a_no():
+def test_an_unknown_authorization_is_an_error_and_not_a_no():
     """Although ``allowed()`` would be false for it: a policy for those who may not would be passed by."""
     failed = judged(condition(NEEDS), authorizations={CHECK: Authorization(error="not in a cluster")})
     assert failed.reason is Reason.CONDITION_ERROR
@@ -96,7 +96,7 @@ def test_conditions_are_evaluated_only_after_all_of_that(fields):
 # ----------------------------------------------------------------------------------------------------- words
 
 
-def test_an_error_is_told_in_the_api_servers_words():
+def test_an_error_is_reported_in_the_api_servers_words():
     """NewForbidden, with the client's own resource and name; the details that go with it."""
     result = judged(condition(BROKEN, expression="object.nope == 1"), on=request(name="c24"))
     assert result.reason is Reason.CONDITION_ERROR
@@ -119,7 +119,7 @@ def test_an_error_is_told_in_the_api_servers_words():
     ],
     ids=["no name", "an odd name", "the original resource"],
 )
-def test_whom_an_error_is_about(members, begins):
+def test_which_policy_an_error_is_about(members, begins):
     """As Go writes it."""
     assert judged(condition(BROKEN), on=request(**members)).message.startswith(begins)
 

@@ -101,7 +101,7 @@ def test_the_clients_own_resource_is_read_for_exact_policies_only():
         RuleIndex([policy("a", match_policy=MatchPolicy.EXACT)]).concerned(on)
 
 
-def test_a_wrong_version_is_told_in_the_request_s_own_words():
+def test_a_wrong_version_is_reported_in_the_request_s_own_words():
     """Of two requests that differ in the client's own kind, each has its answer."""
     exact = policy("a", match_policy=MatchPolicy.EXACT)
     index = RuleIndex([exact])

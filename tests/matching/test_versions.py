@@ -158,7 +158,7 @@ def test_exact_knows_no_equivalents():
     assert outcome([rule()], about("apps", "v1beta1"), TABLE, **EXACT) == NotMatched(why="rules")
 
 
-def test_what_is_equivalent_is_told_in_order_of_registration_without_the_resource_itself():
+def test_what_is_equivalent_is_reported_in_order_of_registration_without_the_resource_itself():
     """For the resource, and for each subresource on its own."""
     versions = [(each.resource.group, each.resource.version) for each in TABLE.of(resource("apps", "v1beta1"), "")]
     assert versions == [("apps", "v1"), ("extensions", "v1beta1")]

@@ -183,7 +183,7 @@ def test_an_error_names_the_operation():
         apply_json_patch(POD, patch(first, first, {}))
 
 
-def test_an_error_tells_no_value_and_stays_short():
+def test_an_error_has_no_value_and_stays_short():
     """A message holds no value of the object, nothing unprintable, and no megabyte that a worker put into a path."""
     secret = {"data": {"key": "c2VjcmV0"}}
     with pytest.raises(PatchError) as error:

@@ -119,7 +119,7 @@ def test_what_a_change_writes_again(original, versions, expected):
     assert overwritten(original, *versions) == expected
 
 
-def test_without_an_author_everybody_counts():
+def test_without_an_author_all_authors_count():
     """Without an author, overwrites of all authors are reported."""
     authorship = reported({"a": 0}, (A, {"a": 1}), (B, {"a": 2}))
     (found,) = authorship.overwritten(difference({"a": 2}, {"a": 3}))
@@ -188,7 +188,7 @@ def test_before_and_after():
     }
 
 
-def test_nobody_changed_anything():
+def test_nothing_was_changed():
     """Without a change there is no entry."""
     assert FieldOwnership({"a": 1}).changes({"a": 1}) == ()
 

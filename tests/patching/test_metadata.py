@@ -151,7 +151,7 @@ def test_every_field_of_object_meta_is_checked():
 
 @pytest.mark.property
 @given(objects())
-def test_any_metadata_is_read_or_told(metadata):
+def test_any_metadata_is_read_or_reported(metadata):
     """Whatever JSON stands in metadata, it is a fault or none, and nothing is changed."""
     changed = BEFORE | {"metadata": metadata}
     kept = copy.deepcopy(changed)

@@ -121,7 +121,7 @@ def test_a_container_is_copied_at_most_once():
     assert all(result["a"][str(index)] is document["a"][str(index)] for index in range(50, 100))
 
 
-def test_pointers_are_remembered_without_being_shared_by_mistake():
+def test_pointers_are_remembered_without_being_shared_by_error():
     """The same path means the same place in every patch, also just after another one failed on it."""
     for value in range(3):
         assert apply_json_patch({"a/b": 0}, text([{"op": "add", "path": "/a~1b", "value": value}])) == {"a/b": value}

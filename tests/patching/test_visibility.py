@@ -222,7 +222,7 @@ def test_kubernetes_own_corners_apply_where_all_is_shown():
     assert got["spec"]["volumes"] == []
 
 
-def test_a_hidden_kind_is_not_told():
+def test_a_hidden_kind_is_not_reported():
     """Whether a hidden scalar or nothing is in the way, the message is the same."""
     said = set()
     for document in ({"a": {"b": "s"}}, {"a": {}}, {"a": {"b": 1}}):

@@ -142,7 +142,7 @@ LATE = {
 
 
 @pytest.mark.parametrize(("text", "said"), LATE.values(), ids=LATE)
-def test_an_object_that_cannot_be_read_is_found_when_somebody_looks(text, said):
+def test_an_unreadable_object_is_found_when_it_is_read(text, said):
     """Lazy means later, not never, and the error is the same."""
     request = decode(body(object="@").replace(b'"@"', text))
     with pytest.raises(ReviewError, match=said):

@@ -37,7 +37,7 @@ def test_an_empty_patch_is_not_sent():
 
 
 @pytest.mark.parametrize(("allowed", "mutating"), [(True, False), (False, True)])
-def test_a_patch_elsewhere_is_our_mistake_and_is_not_sent(allowed, mutating):
+def test_a_patch_elsewhere_is_our_error_and_is_not_sent(allowed, mutating):
     """ "validating webhook may not return response.patch"; and the patch of a denial means nothing."""
     with pytest.raises(ValueError, match="patch"):
         sent(Response(allowed=allowed, patch=b"[1]"), mutating=mutating)

@@ -45,7 +45,7 @@ def served(*policies, redis="", seal_key_file=None):
         (NO_CONSUMER, None, "No such file"),
     ],
 )
-def test_settings_that_cannot_be_used_are_told(tmp_path, url, content, words):
+def test_settings_that_cannot_be_used_are_reported(tmp_path, url, content, words):
     """One line, without a word of a password or key."""
     path = tmp_path / "keys"
     if content is not None:

@@ -190,7 +190,7 @@ def test_what_we_did_not_make_is_never_overwritten(directory, name, content):
         assert list(contents(directory)) == [name]
 
 
-def test_somebody_elses_key_is_used_but_not_changed(directory):
+def test_a_foreign_key_is_used_but_not_changed(directory):
     """A private key that fits is only read: the certificate is made for it."""
     directory.mkdir(parents=True)
     (directory / "tls.key").write_bytes(pem(EC_KEY))

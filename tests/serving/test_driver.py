@@ -128,7 +128,7 @@ async def test_who_hangs_up_leaves_no_call_open():
     assert policy_caller.open == set()
 
 
-async def test_what_was_called_early_is_cancelled_by_the_event_that_decides():
+async def test_prefetched_calls_are_cancelled_by_the_event_that_decides():
     """The first policy denies; the others, and the timer of their calls, are gone with that."""
     policy_caller = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
@@ -159,7 +159,7 @@ async def test_the_timer_is_set_anew_only_where_its_time_is_another():
     assert alarm.cancelled()
 
 
-async def test_an_answer_in_another_version_is_told_to_whoever_called():
+async def test_an_answer_in_another_version_is_reported_to_the_caller():
     """Also where the review is decided by it, or was before; a failure, and an answer that names none, are of none."""
     policy_caller = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three", "four"))))
@@ -226,7 +226,7 @@ async def test_a_stale_verdict_stands_in_for_a_failure():
     ],
     ids=["no asker", "known raises", "known is odd", "ask has another shape", "ask raises"],
 )
-async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(policy_caller, logs):
+async def test_an_error_in_the_asker_is_a_failure_of_each_policy(policy_caller, logs):
     """INTERNAL, in one pass: never an endless one, never a hung review."""
     fields = {
         "failure_policy": FailurePolicy.IGNORE,
@@ -241,7 +241,7 @@ async def test_a_mistake_in_the_asker_is_a_failure_of_each_policy(policy_caller,
     assert {entry["log_level"] for entry in logs} == {"error"}
 
 
-async def test_an_call_that_cannot_be_cancelled_disturbs_nobody(logs):
+async def test_a_call_that_cannot_be_cancelled_affects_no_other(logs):
     """Who hangs up has hung up, whatever the asker gave for cancelling."""
     deciding = asyncio.create_task(driver(Misshapen(), request()).decide())
     await asyncio.sleep(0)
@@ -292,7 +292,7 @@ async def test_outside_a_cluster_a_condition_that_calls_for_an_authorization_is_
     assert "does not run in a cluster" in decision.response.status.message
 
 
-async def test_an_authorizer_with_a_mistake_is_an_error_of_the_condition():
+async def test_an_authorizer_with_an_error_is_an_error_of_the_condition():
     """Never a hung review, never an allow."""
     decision = await driver(Prompt(), request(), authorizer=Broken(), **CONDITIONAL).decide()
     assert decision.calls[0].answer.reason is Reason.CONDITION_ERROR

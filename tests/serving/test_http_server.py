@@ -325,7 +325,7 @@ def test_too_large_without_a_uid_is_a_413_that_arrives(serve, answered):
 
 
 @pytest.mark.parametrize("uid", [UID, ""])
-def test_too_large_in_chunks_is_told_as_well(serve, answered, uid):
+def test_too_large_in_chunks_is_reported_as_well(serve, answered, uid):
     """A body without a declared length is refused when it passes the limit; what was held of it is given back."""
     served = serve(body_bytes=1_000_000, drain_seconds=WAIT_SECONDS)
     body = (REVIEW % uid.encode()).ljust(3_000_000, b"x")
@@ -338,7 +338,7 @@ def test_too_large_in_chunks_is_told_as_well(serve, answered, uid):
     assert served.is_well()
 
 
-def test_too_large_is_told_to_who_waits_to_send_it(serve, answered):
+def test_too_large_is_reported_to_who_waits_to_send_it(serve, answered):
     """A client that announces too large a body (Expect) is rejected before it sends it."""
     served = serve()
     connection = served.tls()
@@ -418,7 +418,7 @@ def test_a_body_that_does_not_arrive_is_a_408(serve, answered, logs):
     assert [entry["refusal"] for entry in logs] == ["body_time"]
 
 
-def test_a_truncated_body_is_noted_and_nobody_else_disturbed(serve, logs):
+def test_a_truncated_body_is_noted_and_affects_no_other_client(serve, logs):
     """A client that closes in the middle of its body leaves one log line, no traceback, and no memory held."""
     served = serve()
     connection = served.tls()
@@ -539,7 +539,7 @@ def test_broken_chunks_are_answered_at_once(serve, answered, logs):
     assert served.is_well()
 
 
-def test_plain_http_is_told_that_this_is_tls(serve, answered, logs):
+def test_plain_http_is_reported_that_this_is_tls(serve, answered, logs):
     """Who speaks plain HTTP to the TLS port reads what to do instead, whatever it sends along."""
     served = serve(linger_seconds=WAIT_SECONDS)
     with served.raw() as connection:

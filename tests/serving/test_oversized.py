@@ -72,7 +72,7 @@ def test_members_may_stand_in_any_order(text, expected):
         '{"kind":"AdmissionReview","x":' + "9" * 5000,
     ],
 )
-def test_what_does_not_tell_is_not_guessed(text):
+def test_an_unknown_version_is_not_guessed(text):
     """Another kind or version, no uid, one that cannot be repeated, or a cut before it: no envelope."""
     assert envelope(text.encode()) is None
 
@@ -86,7 +86,7 @@ VALUES = st.recursive(
 
 @pytest.mark.property
 @given(data=st.data())
-def test_a_prefix_tells_nothing_else_than_the_whole(data):
+def test_a_prefix_has_the_uid_of_the_whole(data):
     """For any review, cut anywhere: the right envelope or none, and the right one from where the uid has ended."""
     uid = data.draw(st.uuids()).hex
     before = data.draw(st.dictionaries(st.text().filter(lambda name: name != "uid"), VALUES, max_size=3))

@@ -108,7 +108,7 @@ async def test_stopping_breaks_off_what_is_under_way_and_begins_nothing():
     assert one.results == []
 
 
-async def test_a_mistake_of_ours_is_logged_and_counted(logs):
+async def test_an_error_of_ours_is_logged_and_counted(logs):
     """It ends one replay, and nothing else."""
     one = Replaying()
     one.begin(work=lambda replay: 1 / 0)

@@ -247,7 +247,7 @@ async def test_a_request_without_an_object_is_compared():
     ],
     ids=["no shadow", "not matched", "behind a denial"],
 )
-async def test_without_a_verdict_nobody_is_called(policies):
+async def test_without_a_verdict_no_shadow_is_called(policies):
     """Who has no shadow, or has not judged, is not compared."""
     loaded = await compared(policies, {"a": Allow(), "b": Deny()}, {})
     assert (loaded.called, loaded.results) == ([], [])
@@ -277,7 +277,7 @@ async def test_side_effects_are_had_once(effects, dry_run, called):
     assert bool(loaded.results) is called
 
 
-async def test_a_difference_is_told_with_both_verdicts(logs):
+async def test_a_difference_is_reported_with_both_verdicts(logs):
     """Who judges otherwise, what each said, what each changed, and for which request."""
     says = Allow(change=label("a").change, warnings=("old words",), version="1.4")
     shadow = Deny(code=422, message="not any more", warnings=("new words",), version="2.0")
@@ -291,7 +291,7 @@ async def test_a_difference_is_told_with_both_verdicts(logs):
     assert (entry["uid"], entry["resource"], entry["namespace"], entry["log_level"]) == ("u1", "pods", "t", "warning")
 
 
-async def test_what_is_the_same_is_not_told(logs):
+async def test_what_is_the_same_is_not_reported(logs):
     """The log has differences and failures."""
     await compared([shadowed("a")], {"a": label("a")}, {"a-next": label("a")})
     assert logs == []
@@ -323,7 +323,7 @@ async def test_a_line_is_bounded(logs):
     assert max(map(len, entry["verdict"] + entry["shadow_verdict"])) <= 501
 
 
-async def test_a_failure_is_told_once_for_each_reason(logs):
+async def test_a_failure_is_reported_once_for_each_reason(logs):
     """A shadow that is away for an hour is one line; when it is back and away again, that is news."""
     chosen = shadowed("a")
     decision, _ = decide([chosen], {"a": Allow()})

@@ -25,7 +25,7 @@ class Stoppable:
             await asyncio.Event().wait()
 
 
-async def test_a_mistake_while_stopping_is_not_lost():
+async def test_an_error_while_stopping_is_not_lost():
     """An exception while draining reaches the caller, instead of ending as if all were well."""
     stop = asyncio.Event()
     stop.set()
@@ -33,7 +33,7 @@ async def test_a_mistake_while_stopping_is_not_lost():
         await serve_until(stop, Stoppable(ends=[OSError("gone")]))
 
 
-async def test_a_drain_that_is_broken_off_is_no_mistake():
+async def test_a_drain_that_is_broken_off_is_no_error():
     """A second signal ends the drain, stops at once, and leaves no task."""
     stop, draining = asyncio.Event(), asyncio.Event()
     stop.set()

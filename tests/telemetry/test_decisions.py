@@ -45,7 +45,7 @@ def test_a_line_is_bounded():
     assert [reported.get("more_changed") for reported in entry["policies"]] == [49, None]
 
 
-def test_who_changed_what_is_told():
+def test_who_changed_what_is_reported():
     """The fields that came out changed, each with its last writer; places only."""
     chain = [value_policy("one"), value_policy("two", index=1), value_policy("three", index=2, mode=Mode.WARN)]
     answers = {"one": label("x", "hunter2"), "two": label("x", "hunter3"), "three": Deny(message="would")}
@@ -57,7 +57,7 @@ def test_who_changed_what_is_told():
 @pytest.mark.parametrize(
     ("rule", "level"), [(OnConflict.ALLOW, "info"), (OnConflict.WARN, "info"), (OnConflict.DENY, "warning")]
 )
-def test_a_conflict_is_told(rule, level):
+def test_a_conflict_is_reported(rule, level):
     """Who wrote what another policy had written."""
     chain = [value_policy("one"), value_policy("two", index=1, on_conflict=rule)]
     (entry,) = logged(chain, {"one": label("x", "1"), "two": label("x", "2")})
@@ -65,7 +65,7 @@ def test_a_conflict_is_told(rule, level):
     assert entry["policies"][-1]["conflicts"] == ["/metadata/labels/x of one.test.example.com"]
 
 
-def test_a_stale_answer_is_told():
+def test_a_stale_answer_is_reported():
     """As loud as a failure: how old it is, and what it stands for."""
     away = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
     decision, _ = decide([value_policy("one")], {"one": Allow()})
@@ -82,7 +82,7 @@ def test_a_stale_answer_is_told():
     )
 
 
-def test_a_denial_is_told(logs):
+def test_a_denial_is_reported(logs):
     """A denial's line says which review, about what, and which policy said what."""
     on = request(uid="u7", name="p", operation="UPDATE", subResource="status", dryRun=True)
     decision, _ = decide([value_policy("one", rules=(EVERYTHING,))], {"one": Deny(message="not like this")}, on=on)
@@ -134,7 +134,7 @@ def test_what_was_simply_allowed_is_no_news(logging_kept, level, lines):
     assert len(stream.getvalue().splitlines()) == lines
 
 
-def test_a_change_is_told_by_its_path(logs):
+def test_a_change_is_reported_by_its_path(logs):
     """Of a change, the line says which policy changed what, never to what."""
     decision, _ = decide([value_policy("one")], {"one": label("team", "hunter2")})
     DecisionLog().decided(decision)
@@ -143,7 +143,7 @@ def test_a_change_is_told_by_its_path(logs):
     assert "hunter2" not in json.dumps(entry)
 
 
-def test_only_who_matters_is_told():
+def test_only_who_matters_is_reported():
     """Policies that did not match, and those that allowed without a change, are not in the line."""
     policies = [value_policy(name, phase=Phase.VALIDATING) for name in ("one", "two")]
     (entry,) = logged(policies, {"one": Allow(), "two": Deny(message="no")})
@@ -198,7 +198,7 @@ async def test_a_body_that_is_no_review_is_never_logged(gateway, logs):
 
 
 @pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT])
-def test_what_is_not_enforced_is_told_with_its_mode(mode):
+def test_what_is_not_enforced_is_reported_with_its_mode(mode):
     """What a policy would deny or change is logged like other verdicts, and marked as not enforced."""
     chain = [value_policy("a", mode=mode), value_policy("b", index=1, mode=mode)]
     (entry,) = logged(chain, {"a": Deny(message="no"), "b": label("x")})

@@ -87,7 +87,7 @@ def test_below_the_level_nothing_is_written(logging_kept):
     assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["news"]
 
 
-def test_a_stalled_stream_blocks_nobody(logging_kept):
+def test_a_stalled_stream_blocks_no_other(logging_kept):
     """While the stream takes nothing, logging returns at once; lines beyond the queue are dropped and counted."""
     stream, dropped = Stalled(), []
     stop = configure_logs(form="json", stream=stream, dropped=lambda: dropped.append(1), lines=10)

@@ -96,7 +96,7 @@ def test_every_event_of_a_worker_is_one_of_a_transport():
     assert {*GRPC_EVENTS, *WEBHOOK_EVENTS, *QUEUE_EVENTS, *HOOK_EVENTS} == {*WorkerEvent}
 
 
-def test_every_metric_of_the_table_is_somebodys():
+def test_every_metric_of_the_table_has_an_owner():
     """What the module defines, a gateway or a bridge shows."""
     defined = {value for value in vars(table).values() if isinstance(value, Metric)}
     assert defined == {*GATEWAY, *REDIS, *BRIDGE}
@@ -196,7 +196,7 @@ def test_a_write_outside_of_the_scope_is_a_failure_that_starts_at_zero(metrics):
     assert value(metrics, "policy_failures_total", **labels) == 1
 
 
-def test_early_calls_are_used_or_wasted(metrics):
+def test_prefetched_calls_are_used_or_wasted(metrics):
     """Each prefetched call counts once: its answer was used, or was not."""
     sees_no_label = Inputs(places=PointerSet([("object", "metadata", "name")]))
     chain = [policy("one"), policy("two", index=1, inputs=sees_no_label), policy("three", index=2)]

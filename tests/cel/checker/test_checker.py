@@ -110,12 +110,12 @@ def test_an_expression_has_a_type(expression, expected):
         ("l.all(x, x)", "1:10: expected type 'bool' but found 'int'"),
     ],
 )
-def test_what_has_no_type_is_a_mistake(expression, problem):
+def test_what_has_no_type_is_an_error(expression, problem):
     """At its place, in cel-go's words."""
     assert mistakes(expression, ENVIRONMENT) == [problem]
 
 
-def test_one_mistake_is_said_once():
+def test_one_error_is_reported_once():
     """What cannot be typed goes with everything, so that nothing follows from it."""
     assert len(mistakes("nope + 1 > 0 && nope2.f", ENVIRONMENT)) == 2
 

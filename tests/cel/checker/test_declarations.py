@@ -39,6 +39,6 @@ def test_a_librarys_types_are_there_if_its_functions_are():
     assert "net.IP" not in declared(version=Version(1, 29)).names
 
 
-def test_variables_are_told_from_types():
+def test_variables_differ_from_types():
     """Only they have values."""
     assert declared({"a": "dyn"}).variables == {"a"}

@@ -18,7 +18,7 @@ from tests.cel.evaluation import mistakes
         ("matches('(', string(a))", "1:9: invalid matches argument"),
     ],
 )
-def test_a_constant_that_cannot_be_is_a_mistake(expression, problem):
+def test_a_constant_that_cannot_be_is_an_error(expression, problem):
     """At the constant. Of the global ``matches`` it is the text that cel-go looks at."""
     assert mistakes(expression) == [problem]
 

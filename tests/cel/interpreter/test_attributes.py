@@ -95,7 +95,7 @@ def test_from_the_first_question_mark_on_what_is_not_there_is_nothing(expression
         ("has((true ? a : b).metadata)", True),
     ],
 )
-def test_has_only_asks_for_the_last_member(expression, expected):
+def test_has_tests_only_the_last_member(expression, expected):
     """A null is there."""
     assert value(expression, a=POD, b={}) is expected
 

@@ -36,7 +36,7 @@ def test_other_constant_expressions_are_worked_out_each_time(expression):
         ("{b'a': 1}", "internal error: runtime error: hash of unhashable type types.Bytes"),
     ],
 )
-def test_a_constant_part_without_a_value_is_a_mistake(expression, message):
+def test_a_constant_part_without_a_value_is_an_error(expression, message):
     """Of the whole expression, even where it would not be reached."""
     assert mistakes(expression) == [f"program instantiation failed: {message}"]
     assert mistakes(f"true || ({expression}) == a") == [f"program instantiation failed: {message}"]

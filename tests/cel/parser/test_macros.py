@@ -42,7 +42,7 @@ def test_a_call_with_other_arguments_is_no_macro(text):
     assert shape(tree(text, MACROS)) == shape(tree(text))
 
 
-def test_has_asks_for_a_member():
+def test_has_tests_a_member():
     """The last one of a selection."""
     assert shape(tree("has(a.b.c)", MACROS)) == ("has", ("select", ("name", "a"), "b"), "c")
 
@@ -78,7 +78,7 @@ def test_optmap_works_its_target_out_once_for_each_question():
         ),
     ],
 )
-def test_what_cannot_be_an_argument_is_a_mistake_at_its_place(text, problem):
+def test_what_cannot_be_an_argument_is_an_error_at_its_place(text, problem):
     """In cel-go's words."""
     assert problem in [found.replace("varible", "variable") for found in mistakes(text)]
 

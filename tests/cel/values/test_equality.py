@@ -229,7 +229,7 @@ def test_every_step_of_a_comparison_is_counted(one, other, least):
     assert sum(counted) >= least
 
 
-def test_texts_of_different_lengths_are_told_apart_at_once():
+def test_texts_of_different_lengths_differ_at_once():
     """Nobody reads them."""
     counted = []
     assert not equal("x" * 8000, "x" * 8001, counted.append)

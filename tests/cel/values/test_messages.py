@@ -95,7 +95,7 @@ def test_an_optional_member_must_be_an_optional():
         ("a{}", "1:2: 'dyn' is not a type"),
     ],
 )
-def test_a_message_that_there_is_not_is_a_mistake(expression, problem):
+def test_a_message_that_there_is_not_is_an_error(expression, problem):
     """Its name, its members and their types are checked."""
     assert mistakes(expression) == [problem]
 

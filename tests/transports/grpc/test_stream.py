@@ -29,7 +29,7 @@ async def test_calls_of_one_turn_leave_in_one_message():
             assert [item.id for item in streams.last.batches[turn].items] == numbers
 
 
-async def test_what_an_call_says():
+async def test_what_a_call_says():
     """Policy, phase, settings, uid and document are those of the call."""
     streams = Streams()
     about = judge(settings=b'{"a":1}')

@@ -60,7 +60,7 @@ def written(outbox):
     outbox.written(batch, [b"1-1"] * len(batch.commands))
 
 
-def test_nothing_is_kept_of_an_call_that_is_done(outbox, calls):
+def test_nothing_is_kept_of_a_call_that_is_done(outbox, calls):
     """While Redis is away calls fail; their documents are not kept until it is back."""
     made = [opened(calls, outbox) for _ in range(10)]
     for call in made[1:]:
