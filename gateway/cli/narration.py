@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from gateway.cli.wording import change, outcome, sentences, title
+from gateway.cli.terminal_text import change, outcome, sentences, title
 from gateway.engine.decision import Decision, Outcome
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.origin import Source

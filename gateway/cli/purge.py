@@ -21,7 +21,7 @@ import click
 import msgspec
 
 from gateway.cli.streams import COULD_NOT, fail
-from gateway.cli.wording import clean
+from gateway.cli.terminal_text import clean
 from gateway.serving.purge import PATH
 
 UNKNOWN: Final = 1

@@ -6,7 +6,7 @@ from typing import Final
 import click
 from msgspec.structs import replace
 
-from gateway.cli.wording import change, clean, outcome, sentences, short, title
+from gateway.cli.terminal_text import change, clean, outcome, sentences, short, title
 from gateway.engine.conflicts import CONFLICTS_KEPT
 from gateway.engine.decision import Decision
 from gateway.engine.field_changes import digest, hides

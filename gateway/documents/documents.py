@@ -19,11 +19,11 @@ import msgspec
 from msgspec import Struct
 
 from gateway.documents.namespace import Labels, namespace_object, namespace_of
+from gateway.quoting import quoted
 from gateway.review.request import Request, ReviewError
 from gateway.scopes.inputs import NAMESPACE, OBJECT, UID, WHOLE, Inputs
 from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.projection import NOTHING, shown_part
-from gateway.wording import shown as readable
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -153,5 +153,5 @@ class DocumentBuilder(Struct, eq=False):
             try:
                 self.values[name] = _decode(self.request.members[name])
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
-                raise ReviewError(f"request.{readable(name)} cannot be read: {error}") from None
+                raise ReviewError(f"request.{quoted(name)} cannot be read: {error}") from None
         return self.values[name]

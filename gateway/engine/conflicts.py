@@ -21,9 +21,9 @@ from gateway.engine.verdicts import Failure
 from gateway.patching.field_ownership import Overwrite
 from gateway.policies.field_errors import field_path
 from gateway.policies.model import OnConflict
+from gateway.quoting import quoted
 from gateway.reasons import Reason
 from gateway.scopes.pointer import parse_pointer
-from gateway.wording import shown
 
 CONFLICTS_KEPT: Final = 100
 """How many conflicts of one change are recorded, the strictest first: a patch of 10,000 operations can have as
@@ -89,7 +89,7 @@ def fields(conflicts: Sequence[Conflict]) -> str:
 
 def _listed_places(conflicts: Sequence[Conflict], texts: Iterable[str]) -> str:
     least = "at least " if len(conflicts) == CONFLICTS_KEPT else ""
-    return _listed(dict.fromkeys(map(shown, texts)), least)
+    return _listed(dict.fromkeys(map(quoted, texts)), least)
 
 
 def _listed(texts: Iterable[str], least: str = "") -> str:

@@ -34,9 +34,9 @@ from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.policies.model import Mode, OnConflict
+from gateway.quoting import quoted
 from gateway.reasons import Reason
 from gateway.review.response import Response, Status, annotation_key, denial_code
-from gateway.wording import shown
 
 STATUSES: Final[Mapping[Reason, tuple[int, str]]] = {
     Reason.CONDITION_ERROR: (403, "Forbidden"),
@@ -210,7 +210,7 @@ def _warned(record: InvocationRecord) -> list[Conflict]:
 
 def _places(operations: Sequence[Operation], *, room: int | None = None) -> str:
     """``add /metadata/labels/team, replace /spec/replicas``: at most 50, in at most ``room`` bytes."""
-    listed = [f"{each.op} {shown(each.path)}" for each in operations[:CHANGES_LISTED]]
+    listed = [f"{each.op} {quoted(each.path)}" for each in operations[:CHANGES_LISTED]]
     if room is not None:
         ends = accumulate(len(text.encode(errors="replace")) + len(", ") for text in listed)
         listed = listed[: sum(end <= room for end in ends)]

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from gateway.enums import StrEnum
 from gateway.patching.draft import Draft, place
 from gateway.patching.equality import Value, equal
-from gateway.patching.errors import PatchError, kind, prefixed, quoted, shown
+from gateway.patching.errors import PatchError, json_quoted, kind, prefixed, quoted
 from gateway.patching.kubernetes import apply_kubernetes_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import decode, parse_pointer
@@ -114,7 +114,7 @@ def _apply(draft: Draft, operation: _Operation, limits: PatchLimits) -> None:
         draft.take(_pointer(operation.path, "path", limits))
     else:
         # 'Its value MUST be one of "add", "remove", "replace", "move", "copy", or "test"' (section 4).
-        raise PatchError(f'"op": expected add, remove, replace, move, copy or test, found {quoted(name)}')
+        raise PatchError(f'"op": expected add, remove, replace, move, copy or test, found {json_quoted(name)}')
 
 
 def _add(draft: Draft, value: Value, target: Pointer) -> None:
@@ -165,7 +165,7 @@ def _expected(member: str, what: str, found: Any) -> PatchError:
 
 def _label(operation: _Operation) -> str:
     """`` (OP PATH)``, as far as the worker gave them."""
-    words = [shown(word) for word in (operation.op, operation.path) if type(word) is str]
+    words = [quoted(word) for word in (operation.op, operation.path) if type(word) is str]
     if type(operation.op) is str and operation.op in _WITH_SOURCE and type(operation.source) is str:
-        words.append("from " + shown(operation.source))
+        words.append("from " + quoted(operation.source))
     return f" ({' '.join(words)})" if words else ""

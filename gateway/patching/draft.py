@@ -19,7 +19,7 @@ import msgspec
 
 from gateway.depth import too_deep
 from gateway.patching.equality import Value
-from gateway.patching.errors import PatchError, kind, quoted, shown
+from gateway.patching.errors import PatchError, json_quoted, kind, quoted
 from gateway.patching.limits import PatchLimits
 from gateway.scopes.pointer import Pointer, array_index, format_pointer
 
@@ -190,12 +190,12 @@ def _key(node: Value, target: Pointer, at: int) -> Any:
     if type(node) is not dict:
         raise _no_container(node, target, at)
     if token not in node:
-        raise PatchError(f"there is no member {quoted(token)} in {place(target[:at])}")
+        raise PatchError(f"there is no member {json_quoted(token)} in {place(target[:at])}")
     return token
 
 
 def _no_container(node: Value, target: Pointer, at: int) -> PatchError:
-    return PatchError(f"{place(target[:at])} is {kind(node)}: there is no {quoted(target[at])} in it")
+    return PatchError(f"{place(target[:at])} is {kind(node)}: there is no {json_quoted(target[at])} in it")
 
 
 def _no_element(array: list[Value], target: Pointer, at: int) -> PatchError:
@@ -204,13 +204,13 @@ def _no_element(array: list[Value], target: Pointer, at: int) -> PatchError:
     if last == "-":
         return PatchError(f'"-" is the place after the last of the {size} elements of {where}: there is none')
     if array_index(last) is None:
-        return PatchError(f"expected an index of {where} (0, or digits without a leading 0), found {quoted(last)}")
-    return PatchError(f"{where} has {size} elements, counted from 0: there is no {quoted(last)}")
+        return PatchError(f"expected an index of {where} (0, or digits without a leading 0), found {json_quoted(last)}")
+    return PatchError(f"{where} has {size} elements, counted from 0: there is no {json_quoted(last)}")
 
 
 def place(tokens: Pointer) -> str:
     """The place of a value, for messages."""
-    return shown(format_pointer(tokens)) if tokens else "the document"
+    return quoted(format_pointer(tokens)) if tokens else "the document"
 
 
 def _encoded(value: Value) -> bytes:

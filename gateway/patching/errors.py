@@ -6,9 +6,9 @@ types, never a value of the object. Their size is bounded, whatever the worker w
 
 from typing import Any
 
-from gateway.wording import quoted, shortened, shown
+from gateway.quoting import json_quoted, quoted, shortened
 
-__all__ = ["PatchError", "ScopeError", "kind", "prefixed", "quoted", "shortened", "shown"]
+__all__ = ["PatchError", "ScopeError", "json_quoted", "kind", "prefixed", "quoted", "shortened"]
 
 _KINDS = {
     dict: "an object",

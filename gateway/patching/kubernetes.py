@@ -23,7 +23,7 @@ from gateway.depth import too_deep
 from gateway.patching.comparison import Comparison
 from gateway.patching.encoding import encoded
 from gateway.patching.equality import Value
-from gateway.patching.errors import PatchError, kind, prefixed, shown
+from gateway.patching.errors import PatchError, kind, prefixed, quoted
 from gateway.patching.limits import PatchLimits
 from gateway.patching.nodes import Container, Elements, Node, children_of
 from gateway.patching.parsing import decode
@@ -135,7 +135,7 @@ class _Target:
             raise PatchError(f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}")
         if too_deep(text, self._limits.depth - path.count("/")):
             raise PatchError(
-                f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {shown(path)}"
+                f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {quoted(path)}"
             )
 
     def _shift(self, container: Container) -> None:
@@ -152,7 +152,7 @@ def _apply(target: _Target, operation: Operation) -> None:
     name = _text(operation, "op")
     apply = _OPERATIONS.get(name or "unknown")
     if apply is None:
-        raise PatchError(f"Unexpected kind: {shown(name or 'unknown')}")
+        raise PatchError(f"Unexpected kind: {quoted(name or 'unknown')}")
     apply(target, operation)
 
 
@@ -181,7 +181,7 @@ def _add(target: _Target, operation: Operation) -> None:
     path = _pointer(operation, "path", "add")
     container, key = target.find(path, "path")
     if container is None:
-        raise PatchError(f"add operation does not apply: doc is missing path: {shown(path)}: {_MISSING}")
+        raise PatchError(f"add operation does not apply: doc is missing path: {quoted(path)}: {_MISSING}")
     value = _value(operation)
     target.measure(value, path, count=False)
     target.insert(container, key, value)
@@ -191,7 +191,7 @@ def _remove(target: _Target, operation: Operation) -> None:
     path = _pointer(operation, "path", "remove")
     container, key = target.find(path, "path")
     if container is None:
-        raise PatchError(f"remove operation does not apply: doc is missing path: {shown(path)}: {_MISSING}")
+        raise PatchError(f"remove operation does not apply: doc is missing path: {quoted(path)}: {_MISSING}")
     target.take(container, key)
 
 
@@ -206,11 +206,11 @@ def _replace(target: _Target, operation: Operation) -> None:
         return
     container, key = target.find(path, "path")
     if container is None:
-        raise PatchError(f"replace operation does not apply: doc is missing path: {shown(path)}: {_MISSING}")
+        raise PatchError(f"replace operation does not apply: doc is missing path: {quoted(path)}: {_MISSING}")
     try:
         container.get(key)
     except PatchError:
-        message = f"replace operation does not apply: doc is missing key: {shown(path)}: {_MISSING}"
+        message = f"replace operation does not apply: doc is missing key: {quoted(path)}: {_MISSING}"
         raise PatchError(message) from None
     value = _value(operation)
     target.measure(value, path, count=False)
@@ -221,13 +221,13 @@ def _move(target: _Target, operation: Operation) -> None:
     source = _pointer(operation, "from", "move")
     container, key = target.find(source, "from")
     if container is None:
-        raise PatchError(f"move operation does not apply: doc is missing from path: {shown(source)}: {_MISSING}")
+        raise PatchError(f"move operation does not apply: doc is missing from path: {quoted(source)}: {_MISSING}")
     node = container.get(key)
     target.take(container, key)
     path = _pointer(operation, "path", "move")
     container, key = target.find(path, "path")
     if container is None:
-        raise PatchError(f"move operation does not apply: doc is missing destination path: {shown(path)}: {_MISSING}")
+        raise PatchError(f"move operation does not apply: doc is missing destination path: {quoted(path)}: {_MISSING}")
     if path.count("/") > source.count("/"):
         target.measure(node, path)
     target.insert(container, key, node)
@@ -237,12 +237,12 @@ def _copy(target: _Target, operation: Operation) -> None:
     source = _pointer(operation, "from", "copy")
     container, key = target.find(source, "from")
     if container is None:
-        raise PatchError(f"copy operation does not apply: doc is missing from path: {shown(source)}: {_MISSING}")
+        raise PatchError(f"copy operation does not apply: doc is missing from path: {quoted(source)}: {_MISSING}")
     node = container.get(key)
     path = _pointer(operation, "path", "copy")
     container, key = target.find(path, "path")
     if container is None:
-        raise PatchError(f"copy operation does not apply: doc is missing destination path: {shown(path)}: {_MISSING}")
+        raise PatchError(f"copy operation does not apply: doc is missing destination path: {quoted(path)}: {_MISSING}")
     target.measure(node, path)
     target.insert(container, key, None if node is None else node.copied())
 
@@ -257,14 +257,14 @@ def _test(target: _Target, operation: Operation) -> None:
     else:
         container, key = target.find(path, "path")
         if container is None:
-            raise PatchError(f"test operation does not apply: is missing path: {shown(path)}: {_MISSING}")
+            raise PatchError(f"test operation does not apply: is missing path: {quoted(path)}: {_MISSING}")
         found = container.get(key)
         if found is None and (expected is None or expected.raw is None):
             return
         if found is None or expected is None:
-            raise PatchError(f"testing value {shown(path)} failed: test failed")
+            raise PatchError(f"testing value {quoted(path)} failed: test failed")
     if not target.comparison.equal(found, expected):
-        raise PatchError(f"testing value {shown(path)} failed: test failed")
+        raise PatchError(f"testing value {quoted(path)} failed: test failed")
 
 
 _OPERATIONS: Final = {
@@ -309,7 +309,7 @@ def _pointer(operation: Operation, member: str, name: str) -> str:
 def _label(operation: Operation | None) -> str:
     """`` (OP PATH)``, without what the webhook left out."""
     words = [_text(operation or {}, member) for member in ("op", "path")]
-    return f" ({' '.join([shown(word) for word in words if word is not None])})" if any(words) else ""
+    return f" ({' '.join([quoted(word) for word in words if word is not None])})" if any(words) else ""
 
 
 def _unescaped(token: str) -> str:

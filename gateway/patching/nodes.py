@@ -20,7 +20,7 @@ import msgspec
 
 from gateway.patching.encoding import compacted, encoded, escaped
 from gateway.patching.equality import Value
-from gateway.patching.errors import PatchError, quoted
+from gateway.patching.errors import PatchError, json_quoted
 
 _encode: Final = msgspec.json.Encoder().encode
 _anything: Final = msgspec.json.Decoder()
@@ -186,7 +186,7 @@ class Members:
     def remove(self, key: str) -> None:
         """Remove the member, which must be there."""
         if not self.members or key not in self.members:
-            raise PatchError(f"Unable to remove nonexistent key: {quoted(key)}: missing value")
+            raise PatchError(f"Unable to remove nonexistent key: {json_quoted(key)}: missing value")
         del self.members[key]
 
     def value(self) -> Value:
@@ -297,12 +297,12 @@ def children_of(child: Child | Container) -> dict[str, Child] | list[Child] | No
 def _atoi(key: str) -> int:
     """strconv.Atoi: a sign may stand in front, and so may zeros."""
     if not _INTEGER.fullmatch(key):
-        raise PatchError(f"strconv.Atoi: parsing {quoted(key)}: invalid syntax")
+        raise PatchError(f"strconv.Atoi: parsing {json_quoted(key)}: invalid syntax")
     digits = key.lstrip("+-").lstrip("0") or "0"
     # Python refuses to read some 4,300 digits, be they zeros.
     number = int(digits) * (-1 if key[0] == "-" else 1) if len(digits) <= _WIDEST else 2**63
     if not -(2**63) <= number < 2**63:
-        raise PatchError(f"strconv.Atoi: parsing {quoted(key)}: value out of range")
+        raise PatchError(f"strconv.Atoi: parsing {json_quoted(key)}: value out of range")
     return number
 
 

@@ -23,7 +23,7 @@ from msgspec import UNSET
 from gateway.patching.difference import Operation
 from gateway.patching.draft import place
 from gateway.patching.equality import Value, equal
-from gateway.patching.errors import shown
+from gateway.patching.errors import quoted
 from gateway.patching.parsing import parse_pointer
 from gateway.patching.placement import Placed, placed
 from gateway.scopes.pointer import Pointer, format_pointer
@@ -157,7 +157,7 @@ def _held(value: Value, protected: PointerSet, at: Pointer) -> Pointer | None:
 
 def _listed(places: PointerSet) -> str:
     """The granted places, shortened."""
-    pointers = [shown(format_pointer(pointer)) for pointer in places.pointers]
+    pointers = [quoted(format_pointer(pointer)) for pointer in places.pointers]
     if not pointers:
         return "nothing"
     more = f" and {len(pointers) - _LISTED} more" if len(pointers) > _LISTED else ""

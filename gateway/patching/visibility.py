@@ -27,7 +27,7 @@ from typing import Any, Final, TypeAlias
 
 from gateway.patching.draft import Draft, place
 from gateway.patching.equality import Value
-from gateway.patching.errors import PatchError, ScopeError, quoted, shown
+from gateway.patching.errors import PatchError, ScopeError, json_quoted, quoted
 from gateway.patching.limits import PatchLimits
 from gateway.scopes.inputs import OBJECT
 from gateway.scopes.pointer import Pointer, array_index, format_pointer
@@ -71,7 +71,7 @@ def children_of(value: Value) -> Children:
 
 def missing(pointer: Pointer) -> str:
     """The input that would make a place of the object visible, and what to do, for messages."""
-    lacking = shown(f"/{OBJECT}{format_pointer(pointer)}")
+    lacking = quoted(f"/{OBJECT}{format_pointer(pointer)}")
     return f"the policy's inputs lack {lacking}; add it, or let the worker leave it alone"
 
 
@@ -270,11 +270,11 @@ def _below(view: View | None, token: str) -> View | None:
 
 def _nothing(pointer: Pointer, at: int) -> PatchError:
     """The same message for a hidden value in the way and for no value: it must not reveal the type."""
-    return PatchError(f"there is no {quoted(pointer[at])} in {place(pointer[:at])}")
+    return PatchError(f"there is no {json_quoted(pointer[at])} in {place(pointer[:at])}")
 
 
 def _no_index(pointer: Pointer, at: int) -> PatchError:
     return PatchError(
-        f"{place(pointer[:at])} is an array that was not shown whole, and {quoted(pointer[at])} cannot be used in it"
-        f' ("-" appends): {missing(pointer[:at])}'
+        f"{place(pointer[:at])} is an array that was not shown whole, and {json_quoted(pointer[at])} cannot be used in "
+        f'it ("-" appends): {missing(pointer[:at])}'
     )

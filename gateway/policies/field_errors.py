@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gateway.cel.values.strconv import go_escaped, go_quoted
-from gateway.wording import shown
+from gateway.quoting import quoted
 
 MAX_FEW: Final = 3
 """Pointers that one message names: enough to see what they have in common."""
@@ -62,7 +62,7 @@ def _cut(text: str) -> str:
 def few(pointers: Sequence[str]) -> str:
     """The first pointers, and how many more there are."""
     more = f" and {len(pointers) - MAX_FEW} more" if len(pointers) > MAX_FEW else ""
-    return ", ".join(map(shown, pointers[:MAX_FEW])) + more
+    return ", ".join(map(quoted, pointers[:MAX_FEW])) + more
 
 
 def show(value: str | float | bool | Sequence[object] | None) -> str:  # noqa: FBT001 - a value to show, not a switch

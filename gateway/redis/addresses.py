@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from msgspec import Struct, field
 
 from gateway.bounds import MAX_PORT
-from gateway.wording import Redacted
+from gateway.quoting import Redacted
 
 REDIS_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379

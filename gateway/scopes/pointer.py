@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from gateway.wording import quoted
+from gateway.quoting import json_quoted
 
 Pointer: TypeAlias = tuple[str, ...]
 """A parsed pointer: its tokens, unescaped. ``()`` is the whole document."""
@@ -37,12 +37,12 @@ def parse_pointer(text: str) -> Pointer:
     if not text:
         return ()
     if text[0] != "/":
-        raise PointerError(f'expected a JSON Pointer, which is empty or starts with "/", found {quoted(text)}')
+        raise PointerError(f'expected a JSON Pointer, which is empty or starts with "/", found {json_quoted(text)}')
     if "~" not in text:
         return tuple(text[1:].split("/"))
     if _LONE_TILDE.search(text):
         # "Error conditions include ... invalid pointer syntax" (section 7).
-        raise PointerError(f'expected a JSON Pointer, in which "~" is followed by 0 or 1, found {quoted(text)}')
+        raise PointerError(f'expected a JSON Pointer, in which "~" is followed by 0 or 1, found {json_quoted(text)}')
     # "first transforming any occurrence of the sequence '~1' to '/', and then transforming any occurrence of the
     # sequence '~0' to '~'. ... an implementation avoids the error of turning '~01' first into '~1' and then into '/'"
     # (section 4).

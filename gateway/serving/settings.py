@@ -6,10 +6,10 @@ from msgspec import Struct, field
 
 from gateway.caching.limits import CacheLimits
 from gateway.patching.limits import PatchLimits
+from gateway.quoting import Redacted
 from gateway.serving.limits import Limits
 from gateway.transports.limits import TransportLimits
 from gateway.transports.transport_config import TransportConfig
-from gateway.wording import Redacted
 
 Address = tuple[str, int]
 """Host and port."""

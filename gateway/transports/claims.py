@@ -26,13 +26,13 @@ from gateway.policies.errors import Findings, Place, summary
 from gateway.policies.fields.inputs import read_inputs
 from gateway.policies.fields.writes import read_writes
 from gateway.policies.model import Phase, Policy
+from gateway.quoting import quoted
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer import format_pointer
 from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.wording import shown
 
 _Scope = TypeVar("_Scope", Inputs, Writes)
 
@@ -91,7 +91,7 @@ def shown_writes(writes: Writes) -> str:
 def listed(texts: Sequence[str]) -> str:
     """Pointers or names, joined: the first few, and how many more there are."""
     more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
-    return (", ".join(shown(text) for text in texts[:LISTED]) or "nothing") + more
+    return (", ".join(quoted(text) for text in texts[:LISTED]) or "nothing") + more
 
 
 def _inputs(policy: Policy, claim: pb.Claim) -> Inputs:

@@ -25,6 +25,7 @@ REFUSED_PORT = 1
 
 _REGISTRATION = "admissionregistration.k8s.io/v1"
 _KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_NEW_EACH_TIME = {"namespace", "uid", "creationTimestamp", "resourceVersion", "managedFields"}
 _NOT_OF_WEBHOOKS = ("authorization.k8s.io/", "pod-security.kubernetes.io/")
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -54,10 +55,11 @@ async def prepare(client):
 
 
 async def _in_force(client, name):
-    """Wait until kube-apiserver goes by all configurations that exist now. Makes two of this name."""
-    for kind in _KINDS:
-        label = f"{name}-{kind}"
-        await client.create(_refusal(kind, f"in-force-{name}", label))
+    """Wait until kube-apiserver goes by all configurations that exist now; gives those made for it."""
+    made = [_refusal(kind, f"in-force-{name}", f"{name}-{kind}") for kind in _KINDS]
+    for obj in made:
+        label = obj["webhooks"][0]["objectSelector"]["matchLabels"]["probe"]
+        await client.create(obj)
 
         async def refused(label=label):
             probe = {"name": "probe", "namespace": SERVICE_NAMESPACE, "labels": {"probe": label}}
@@ -65,9 +67,11 @@ async def _in_force(client, name):
             return reply.code == 500 and "connection refused" in reply.message
 
         await eventually(refused)
+    return made
 
 
 def _refusal(kind, name, label):
+    """A webhook that cannot be called, for what has this label."""
     webhook = {
         "name": "probe.e2e.example.com",
         "clientConfig": {"service": {"namespace": SERVICE_NAMESPACE, "name": SERVICE, "port": REFUSED_PORT}},
@@ -91,7 +95,7 @@ class Cluster:
         self.policies = folder / "policies.yaml"
         self.hooks = None
         self._ca_file, self._workers, self._serve = ca_file, workers, serve
-        self._registrations = 0
+        self._registered = []
         self._gateways = []
 
     async def open(self):
@@ -103,10 +107,8 @@ class Cluster:
         for gateway in self._gateways:
             if gateway.process.poll() is None:
                 gateway.terminate()
-        for kind in _KINDS:
-            own = [f"in-force-{self.namespace}-{number}" for number in range(self._registrations)]
-            for name in (self.namespace, *own):
-                await self.client.delete({"apiVersion": _REGISTRATION, "kind": kind, "metadata": {"name": name}})
+        for obj in self._registered:
+            await self.client.delete(obj)
 
     async def enforce(self, *flags, **policies):
         """Serve these policies, and register them: one gateway, which is returned."""
@@ -129,13 +131,17 @@ class Cluster:
     async def register(self, port):
         """Register the policies at this port, and wait until that is in force."""
         for obj in await asyncio.to_thread(self._render, port):
-            for webhook in obj["webhooks"]:
-                ours = {"key": _NAME_LABEL, "operator": "In", "values": [self.namespace, self.other]}
-                webhook["namespaceSelector"].setdefault("matchExpressions", []).append(ours)
-            reply = await self.client.apply(obj)
-            assert reply.code in {200, 201}, reply
-        await _in_force(self.client, f"{self.namespace}-{self._registrations}")
-        self._registrations += 1
+            await self.apply_webhooks(obj, self.namespace, self.other)
+        self._registered += await _in_force(self.client, f"{self.namespace}-{len(self._registered)}")
+
+    async def apply_webhooks(self, obj, *namespaces):
+        """Register webhooks for these namespaces; what is in force is only known after ``register``."""
+        selected = {"key": _NAME_LABEL, "operator": "In", "values": list(namespaces)}
+        for webhook in obj["webhooks"]:
+            webhook.setdefault("namespaceSelector", {}).setdefault("matchExpressions", []).append(selected)
+        reply = await self.client.apply(obj)
+        assert reply.code in {200, 201}, reply
+        self._registered.append(obj)
 
     def _hooks(self):
         return ["--hooks-dir", self.hooks] if self.hooks else []
@@ -191,6 +197,12 @@ def thing(name, spec, **metadata):
     """A custom resource of which kube-apiserver knows nothing but that it is an object."""
     api = {"apiVersion": "e2e.example.com/v1", "kind": "Thing"}
     return api | {"metadata": {"name": name} | metadata, "spec": spec}
+
+
+def lasting(obj):
+    """The object without what is new each time, where it is, and a status: a new object has none of its client's."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in _NEW_EACH_TIME}
+    return {name: value for name, value in obj.items() if name != "status"} | {"metadata": metadata}
 
 
 def namespace(name, **metadata):

@@ -37,9 +37,15 @@ async def _prepared(server):
 
 
 @pytest.fixture(scope="session")
-def ca_file(tmp_path_factory):
-    """The authority of the gateways' certificate, which is in the same folder."""
-    folder, authority = tmp_path_factory.mktemp("gateways"), Authority("gateways")
+def authority():
+    """Of the gateways' certificate."""
+    return Authority("gateways")
+
+
+@pytest.fixture(scope="session")
+def ca_file(tmp_path_factory, authority):
+    """Its own certificate; the gateways' is in the same folder."""
+    folder = tmp_path_factory.mktemp("gateways")
     authority.issue(HOST).write(folder)
     (folder / "ca.crt").write_bytes(authority.pem)
     return folder / "ca.crt"

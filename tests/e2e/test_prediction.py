@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.e2e.cluster import UNTOUCHED, define_things, pod, thing
+from tests.e2e.cluster import UNTOUCHED, define_things, lasting, pod, thing
 from tests.e2e.policies import THINGS, patch
 from tests.patching.values import PLAIN_SCALARS, SEEDS, applied_by_the_library, objects, patch_for
 
@@ -21,8 +21,6 @@ ENTRIES = (("first", "second"), ("third",))
 """Policies in chain order, by entry. Between the two kube-apiserver decodes the object, and sets defaults."""
 
 KEYS = [key for keys in ENTRIES for key in keys]
-
-NEW_EACH_TIME = {"namespace", "uid", "creationTimestamp", "resourceVersion", "managedFields"}
 
 ADDITIONS = [
     ("/metadata/labels", {"team": "a"}),
@@ -93,12 +91,6 @@ def patched(document, text):
         return applied_by_the_library(document, text.encode())
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError):
         return document
-
-
-def lasting(obj):
-    """The object without what is new each time, and without a status: a new object is not asked for one."""
-    metadata = {name: value for name, value in obj["metadata"].items() if name not in NEW_EACH_TIME}
-    return {name: value for name, value in obj.items() if name != "status"} | {"metadata": metadata}
 
 
 @A_CLUSTER_FOR_ALL

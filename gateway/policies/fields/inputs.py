@@ -18,10 +18,10 @@ from gateway.policies.decoding.field import Field
 from gateway.policies.errors import Findings
 from gateway.policies.fields.pointers import Named, places_of, read_pointers
 from gateway.policies.suggestions import similar
+from gateway.quoting import json_quoted, quoted
 from gateway.scopes.inputs import NAMESPACE, UID, Inputs
 from gateway.scopes.pointer import Pointer, format_pointer
 from gateway.scopes.pointer_set import ANY
-from gateway.wording import quoted, shown
 
 _WHOLE_REQUEST: Final = (
     "would be the whole request, its uid included, and no verdict may depend on that; leave inputs out to show "
@@ -124,13 +124,13 @@ def _no_member(pointer: Pointer, index: int, known: Iterable[str]) -> str:
     close = similar(pointer[index], known)
     if not index:
         return (
-            f"an AdmissionRequest has no member {quoted(pointer[0])} (it has {names}); "
-            + (f"did you mean {quoted('/' + close)}? " if close else "")
+            f"an AdmissionRequest has no member {json_quoted(pointer[0])} (it has {names}); "
+            + (f"did you mean {json_quoted('/' + close)}? " if close else "")
             + 'what stands in the object under review begins with "/object"'
         )
-    where = shown(format_pointer(pointer[:index]))
+    where = quoted(format_pointer(pointer[:index]))
     if not names:
         return f"{where} has no members"
     version = " in this version" if pointer[0] == NAMESPACE else ""
-    meant = f"; did you mean {quoted(close)}?" if close else ""
-    return f"{where} has no member {quoted(pointer[index])}{version}; it has {names}{meant}"
+    meant = f"; did you mean {json_quoted(close)}?" if close else ""
+    return f"{where} has no member {json_quoted(pointer[index])}{version}; it has {names}{meant}"

@@ -14,9 +14,9 @@ from msgspec import Struct
 from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.errors import ConfigurationError, Findings
+from gateway.quoting import quoted
 from gateway.scopes.pointer import Pointer, PointerError, parse_pointer
 from gateway.scopes.pointer_set import ANY, PointerSet
-from gateway.wording import shown
 
 MAX_POINTERS: Final = 256
 """In one list. A Pod's template, the largest thing that is read piece by piece, has some 40 members with a meaning of
@@ -109,7 +109,7 @@ def _warn_of_null(field: Field, warnings: Findings) -> None:
 def _warn_of_empty_names(named: Sequence[Named], warnings: Findings) -> None:
     for each in named:
         if each.text.endswith("/"):
-            message = f'{shown(each.text)} names a member "" of {shown(each.text[:-1])}; leave out the last "/"'
+            message = f'{quoted(each.text)} names a member "" of {quoted(each.text[:-1])}; leave out the last "/"'
             warnings.append(ConfigurationError(place=each.field.place, message=message))
 
 
@@ -119,7 +119,7 @@ def _warn_of_overlaps(named: Sequence[Named], warnings: Findings) -> None:
     for each in named:
         if each.pointer not in widest:
             wider = next(one for one in wide if _covers(one.pointer, each.pointer))
-            message = f"{shown(each.text)} lies in {shown(wider.text)}, which is wider and wins; remove one of them"
+            message = f"{quoted(each.text)} lies in {quoted(wider.text)}, which is wider and wins; remove one of them"
             warnings.append(ConfigurationError(place=each.field.place, message=message))
 
 

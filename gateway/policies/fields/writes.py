@@ -14,10 +14,10 @@ from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.errors import ConfigurationError, Findings
 from gateway.policies.fields.pointers import Named, places_of, read_pointers
+from gateway.quoting import quoted
 from gateway.scopes.pointer import format_pointer
 from gateway.scopes.pointer_set import ANY
 from gateway.scopes.writes import Writes
-from gateway.wording import shown
 
 _WHOLE_OBJECT: Final = (
     "would be the whole object, its kind included; leave writes out for everything that a policy can be trusted with, "
@@ -55,5 +55,7 @@ def _refused(named: Named) -> str | None:
 
 def _looks_like_input(named: Named) -> str:
     first, *rest = named.pointer
-    spelling = shown(format_pointer(rest)) if rest else "its members, such as /metadata/labels"
-    return f"{shown(named.text)} looks like an input: {_OF_REQUESTS[first]}; if that is what is meant, write {spelling}"
+    spelling = quoted(format_pointer(rest)) if rest else "its members, such as /metadata/labels"
+    return (
+        f"{quoted(named.text)} looks like an input: {_OF_REQUESTS[first]}; if that is what is meant, write {spelling}"
+    )

@@ -28,9 +28,9 @@ from msgspec import Struct
 
 from gateway.policies import field_errors
 from gateway.policies.model import Phase, Policy, Rule
+from gateway.quoting import quoted
 from gateway.scopes.pointer import Pointer, format_pointer
 from gateway.scopes.pointer_set import ANY, PointerSet
-from gateway.wording import shown
 
 _GENERATED: Final = "each object has its own wherever generateName is used, as pods of a ReplicaSet do"
 _OWN_VOLUME: Final = "kube-apiserver gives each new pod a volume kube-api-access-… with a name of its own"
@@ -126,7 +126,7 @@ def spoiled_cache(policy: Policy) -> str | None:
         for unique in _UNIQUE:
             if unique.is_shown_by(pointer) and not unique.is_named_by(pointer) and unique.concerns(policy):
                 place = format_pointer(unique.place)
-                what = f"{shown(format_pointer(pointer))} shows" if pointer else "without inputs the policy is shown"
+                what = f"{quoted(format_pointer(pointer))} shows" if pointer else "without inputs the policy is shown"
                 return (
                     f"this cache will hardly ever hit: {what} {place} too ({unique.because}); name in inputs what the "
                     "policy reads, and nothing besides"

@@ -22,7 +22,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from gateway.policies.model import Phase
-from gateway.wording import Redacted
+from gateway.quoting import Redacted
 
 HostPort = tuple[str, int]
 

@@ -45,7 +45,7 @@ async def allow(worker: Subject) -> None:
 @section.check(
     "nothing",
     "A function that returns nothing allows.",
-    readme("whatever the language returns for nothing"),
+    readme("the language's value for nothing"),
     probes="answer",
 )
 async def nothing(worker: Subject) -> None:
@@ -228,7 +228,7 @@ async def misuse(worker: Subject) -> None:
 @section.check(
     "panic",
     "A panic is a failure that names the policy, keeps its text to itself, and ends nothing.",
-    readme("its text and trace stay in the worker's log, since they may hold a Secret"),
+    readme("its text and trace are in the worker's log only, because they may have secrets"),
     probes="panic",
 )
 async def panic(worker: Subject) -> None:

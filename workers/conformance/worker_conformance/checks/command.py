@@ -56,7 +56,7 @@ async def listening_line(worker: Subject) -> None:
 @section.check(
     "flag-before-variable",
     "A flag goes before its variable, and port 0 is any port.",
-    readme("A flag goes before its variable."),
+    readme("A flag takes precedence."),
     needs="command",
 )
 async def flag_before_variable(worker: Subject) -> None:
@@ -110,7 +110,7 @@ async def port_is_taken(launcher: Launcher) -> tuple[int, list[str]]:
 @section.check(
     "socket-is-taken",
     "A socket that somebody listens on is left alone: exit code 1, and one line.",
-    readme("one that somebody listens on is not"),
+    readme("The worker replaces a socket file on which no process listens, and no other"),
     needs="command",
 )
 async def socket_that_is_taken(worker: Subject) -> None:
@@ -224,7 +224,7 @@ async def _room(client: Client, patience: float) -> str:
 @section.check(
     "stale-socket",
     "The socket's file of a worker that was killed is taken over.",
-    readme("A socket's file that nobody listens on is taken over"),
+    readme("The worker replaces a socket file on which no process listens"),
     needs="command",
 )
 async def stale_socket(worker: Subject) -> None:
@@ -291,7 +291,7 @@ async def talkative(launcher: Launcher) -> list[str]:
 @section.check(
     "json-log",
     "With ADMISSION_WORKER_LOG_FORMAT=json each line is an object with time, level and message.",
-    readme("an object a line with `time` (RFC 3339), `level`, `message`, and where there is one `uid` and `policy`"),
+    readme("an object on each line with `time` (RFC 3339), `level`, `message`, and where known `uid` and `policy`"),
     needs="command",
 )
 async def json_log(worker: Subject) -> None:
@@ -311,7 +311,7 @@ async def json_log(worker: Subject) -> None:
 @section.check(
     "log-holds-no-documents",
     "No document is in the log, whatever its level, and whatever went wrong.",
-    readme("documents never"),
+    readme("never documents"),
     needs="command",
 )
 async def log_holds_no_documents(worker: Subject) -> None:

@@ -69,7 +69,7 @@ GARBAGE = (
 @section.check(
     "garbage",
     "Garbage, HTTP/1.1, TLS out of place and broken frames end their connection alone.",
-    readme("any\ngRPC server that fulfils it is a worker"),
+    readme("any gRPC server that implements it is a worker"),
 )
 async def garbage(worker: Subject) -> None:
     """The connection beside them goes on."""
@@ -89,7 +89,7 @@ async def garbage(worker: Subject) -> None:
 @section.check(
     "silent",
     "200 connections that say nothing keep nobody out.",
-    readme("any\ngRPC server that fulfils it is a worker"),
+    readme("any gRPC server that implements it is a worker"),
 )
 async def silent(worker: Subject) -> None:
     """Open all the while."""

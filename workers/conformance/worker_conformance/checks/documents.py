@@ -27,7 +27,7 @@ ODD: tuple[str, ...] = (
 @section.check(
     "bytes-as-they-came",
     "The document's bytes reach the policy unaltered.",
-    readme("the message is the document as it came, byte for byte"),
+    readme("the message is the document, byte for byte"),
     probes="echo",
 )
 async def bytes_as_they_came(worker: Subject) -> None:
@@ -42,7 +42,7 @@ async def bytes_as_they_came(worker: Subject) -> None:
 @section.check(
     "bytes-on-the-stream",
     "On the stream too, in the call and shared by index.",
-    readme("the message is the document as it came, byte for byte"),
+    readme("the message is the document, byte for byte"),
     probes="echo",
     needs="stream",
 )
@@ -75,7 +75,7 @@ async def uid_is_told(worker: Subject) -> None:
 @section.check(
     "trace-context",
     "The trace that the gateway began goes on in the policy.",
-    readme("is the parent of the policy's span where the language's OpenTelemetry API is there"),
+    readme("is the parent of the policy's span"),
     probes="echo",
 )
 async def trace_context(worker: Subject) -> None:

@@ -47,7 +47,7 @@ async def flood_loses_nothing(worker: Subject) -> None:
 @section.check(
     "stalled-peer-stops-nobody",
     "A stream whose peer does not read holds up no other, and loses nothing.",
-    readme("what is not yet written to it is bounded: then nothing more is read from it"),
+    readme("the bytes that wait for it are bounded; at the bound nothing more is read from it"),
     probes="flood echo",
     needs="stream alone",
 )
@@ -71,7 +71,7 @@ async def stalled_peer_stops_nobody(worker: Subject) -> None:
 @section.check(
     "stalled-peer-is-bounded",
     "From a peer that does not read, the worker stops reading, and goes on when it reads.",
-    readme("what is not yet written to it is bounded: then nothing more is read from it"),
+    readme("the bytes that wait for it are bounded; at the bound nothing more is read from it"),
     probes="echo",
     needs="stream alone",
     seconds=5,

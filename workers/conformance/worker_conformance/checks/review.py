@@ -62,7 +62,7 @@ async def unset_phase(worker: Subject) -> None:
 @section.check(
     "missing-document",
     "A call without a document is a failure, as is a document_index on Review.",
-    readme("a document that is missing or cannot be read"),
+    readme("a missing or unreadable document"),
 )
 async def missing_document(worker: Subject) -> None:
     """``PolicyCall.document_index`` and ``PolicyCall.timeout`` are not used on Review."""
@@ -91,7 +91,7 @@ BROKEN_DOCUMENTS = (
 @section.check(
     "broken-document",
     "A document that is no JSON object in UTF-8 is a failure.",
-    readme("a document that is missing or cannot be read"),
+    readme("a missing or unreadable document"),
     probes="echo answer",
 )
 async def broken_document(worker: Subject) -> None:
@@ -133,7 +133,7 @@ async def broken_settings(worker: Subject) -> None:
 @section.check(
     "wrong-settings",
     "Settings that ValidateSettings would refuse are a failure INVALID_SETTINGS.",
-    readme("settings that cannot be used"),
+    readme("invalid settings"),
     probes="settings",
 )
 async def wrong_settings(worker: Subject) -> None:
@@ -158,7 +158,7 @@ async def unset_call(worker: Subject) -> None:
 @section.check(
     "unreadable-message",
     "Bytes that are no protobuf end their call with a status, and nothing else.",
-    readme("a message that cannot be read"),
+    readme("an unreadable message"),
 )
 async def unreadable_message(worker: Subject) -> None:
     """All three unary calls."""

@@ -97,7 +97,7 @@ async def unknown_policy(worker: Subject) -> None:
 @section.check(
     "mistakes-have-places",
     "All mistakes are named at once, each at its JSON Pointer.",
-    readme("converts and checks; every mistake with its JSON Pointer, all at once; nothing is judged."),
+    readme("reports every error with its JSON Pointer."),
     probes="settings",
 )
 async def mistakes_have_places(worker: Subject) -> None:
@@ -113,7 +113,7 @@ async def mistakes_have_places(worker: Subject) -> None:
 @section.check(
     "required-and-unknown-members",
     "A missing member and an unknown one are errors where the type says so.",
-    readme("Unknown members of the settings are errors where the author's type says so"),
+    readme("Unknown members are errors if the author's type says so"),
     probes="settings",
 )
 async def required_and_unknown_members(worker: Subject) -> None:
@@ -198,7 +198,7 @@ async def review_agrees(worker: Subject) -> None:
 @section.check(
     "kept-settings-are-told-apart",
     "Of 600 settings, each call is judged by its own.",
-    readme("converted once for each distinct text, kept (256, and 16 MiB of text), shared between calls"),
+    readme("are converted once for each distinct text, kept (256, and 16 MiB of text), shared between calls"),
     probes="answer",
 )
 async def kept_settings_are_told_apart(worker: Subject) -> None:

@@ -146,7 +146,7 @@ def _also(seen: Farewell) -> str:
 @section.check(
     "says-so",
     "On SIGTERM, Watch says NOT_SERVING, and then ends.",
-    readme("health says NOT_SERVING, to those who watch as well (then a `Watch` ends)."),
+    readme("health reports NOT_SERVING, also to each `Watch`, which then ends"),
     needs="command",
 )
 async def says_so(worker: Subject) -> None:
@@ -160,7 +160,7 @@ async def says_so(worker: Subject) -> None:
 @section.check(
     "answers-open-calls",
     "What is open when it is told to stop is answered.",
-    readme("open ones are finished, and the process exits 0."),
+    readme("finishes open ones, and exits 0."),
     probes="sleep",
     needs="command",
     seconds=1,
@@ -182,7 +182,7 @@ async def answers_open_calls(worker: Subject) -> None:
 @section.check(
     "answers-late-calls",
     "What comes just after it was told to stop is answered.",
-    readme("Whatever still comes is"),
+    readme("the worker still answers new calls"),
     needs="command",
 )
 async def answers_late_calls(worker: Subject) -> None:
@@ -196,7 +196,7 @@ async def answers_late_calls(worker: Subject) -> None:
 @section.check(
     "ends-streams",
     "A stream that the gateway half-closes then ends with OK.",
-    readme("A stream whose peer has half-closed\nends as soon as nothing of it is open"),
+    readme("a stream that its peer has half-closed ends when no call is open on it"),
     needs="command stream",
 )
 async def ends_streams(worker: Subject) -> None:
@@ -208,7 +208,7 @@ async def ends_streams(worker: Subject) -> None:
 @section.check(
     "exits-0",
     "Then the process exits 0, long before its grace period is over.",
-    readme("0 told to stop and stopped"),
+    readme("0 stopped by a signal"),
     needs="command",
 )
 async def exits_0(worker: Subject) -> None:
@@ -235,7 +235,7 @@ async def abandoned(launcher: Launcher) -> tuple[int, str]:
 @section.check(
     "leaves-idle-streams",
     "A stream that nobody half-closes, with nothing on it, does not hold it up.",
-    readme("when nothing is open on it and nothing has come for half a second."),
+    readme("any other, when no call is open and no message has come for half a second"),
     needs="command stream",
 )
 async def leaves_idle_streams(worker: Subject) -> None:
@@ -261,7 +261,7 @@ async def impatient(launcher: Launcher) -> tuple[int, str]:
 @section.check(
     "grace-period",
     "What is open after the grace period is cancelled, and the exit code is 0.",
-    readme("After `--grace-period` whatever is still open is cancelled."),
+    readme("After `--grace-period` it cancels those that are still open."),
     probes="sleep",
     needs="command",
     seconds=1,

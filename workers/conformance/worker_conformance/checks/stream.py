@@ -143,7 +143,7 @@ async def shared_documents(worker: Subject) -> None:
 @section.check(
     "bad-index",
     "An index behind the documents is a failure of that call alone.",
-    readme("a document index that is not there"),
+    readme("a document index that does not exist"),
     probes="echo",
     needs="stream",
 )
@@ -161,7 +161,7 @@ async def bad_index(worker: Subject) -> None:
 @section.check(
     "duplicate-id",
     "An id that is open already gets one failure, for both.",
-    readme("the first call with it is dropped, and the answer to both is one failure"),
+    readme("the first call with it is dropped, and both get one failure"),
     probes="sleep echo",
     needs="stream",
 )
@@ -299,7 +299,7 @@ async def two_streams(worker: Subject) -> None:
 @section.check(
     "unreadable-message",
     "Bytes that are no protobuf end their stream with a status, and nothing else.",
-    readme("a message that cannot be read"),
+    readme("an unreadable message"),
     needs="stream",
 )
 async def unreadable_message(worker: Subject) -> None:
@@ -319,7 +319,7 @@ async def unreadable_message(worker: Subject) -> None:
 @section.check(
     "panic",
     "A panic is a failure of its call; the stream and its other calls go on.",
-    readme("failure that names the policy and the type of what was thrown"),
+    readme("failure that names the policy and the type of the exception"),
     probes="panic echo sleep",
     needs="stream",
 )

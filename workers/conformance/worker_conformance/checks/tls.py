@@ -105,7 +105,7 @@ async def nothing_in_the_clear(worker: Subject) -> None:
 @section.check(
     "renews",
     "A new certificate in the files' place is used without a restart.",
-    readme("Read again when they change"),
+    readme("The worker reads them again when they change"),
     needs="command",
 )
 async def renews(worker: Subject) -> None:
@@ -136,7 +136,7 @@ async def mutual(launcher: Launcher) -> dict[str, str]:
 @section.check(
     "mutual",
     "With --client-ca only clients with a certificate of these authorities are served.",
-    readme("only clients with a certificate of these authorities are served."),
+    readme("serve only clients with a certificate of these CAs."),
     needs="command",
 )
 async def mutual_tls(worker: Subject) -> None:

@@ -201,7 +201,7 @@ async def stream_cancel(worker: Subject) -> None:
 @section.check(
     "cancelled-gets-no-outcome",
     "A call that was cancelled gets no outcome, and the stream ends without it.",
-    readme("a cancel stops the work, and no outcome is sent"),
+    readme("A cancel stops the work, and no outcome is sent"),
     probes="sleep echo",
     needs="stream",
 )

@@ -1,6 +1,6 @@
-"""What a decision is in words, for people at a terminal: the demonstration's and ``review``'s.
+"""The parts of a decision as text for a terminal, for ``demo`` and ``review``.
 
-Texts of workers and of requests are somebody else's: characters that would move a terminal's cursor are shown as a
+Texts of workers and requests may hold control characters: those that would move a terminal's cursor are replaced by a
 question mark.
 """
 
@@ -18,12 +18,12 @@ from gateway.review.request import Request
 from gateway.review.response import Status
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters, and those that break a line or turn the direction of the text behind them: a name could show
-itself as another one."""
+"""Control characters, and those that break a line or change the direction of the text after them: with these, one name
+could be displayed as another."""
 
 
 class Sentence(NamedTuple):
-    """What a policy has to say: a verb, its colour, and the text."""
+    """A policy's denial or failure: a verb, its colour, and the message."""
 
     verb: str
     colour: str
@@ -31,7 +31,7 @@ class Sentence(NamedTuple):
 
 
 def title(request: Request) -> str:
-    """What a review is about: operation, resource, and which one."""
+    """The title of a review: operation, resource, namespace and name."""
     resource = request.resource.resource + (f"/{request.sub_resource}" if request.sub_resource else "")
     name = request.name or _generate_name(request)
     place = f"{request.namespace}/{name}" if request.namespace else name
@@ -45,12 +45,12 @@ def _generate_name(request: Request) -> str:
 
 
 def outcome(word: str, status: Status | None) -> str:
-    """How it ended: a word, and of a refusal its code and reason."""
+    """The outcome: a word, and for a refusal its code and reason."""
     return word if status is None else clean(f"{word}, {status.code} {status.reason}".rstrip())
 
 
 def sentences(call: InvocationRecord) -> Iterator[Sentence]:
-    """What a policy says against the request, or why it cannot say anything."""
+    """Why a policy denies the request, or why there is no verdict; nothing if it allows it."""
     match call.answer:
         case Deny(message=message, reason=reason):
             yield Sentence(
@@ -60,18 +60,18 @@ def sentences(call: InvocationRecord) -> Iterator[Sentence]:
             yield Sentence("failed", "yellow", clean(f"{reason}: {message}"))
 
 
-def change(operation: Operation, room: int) -> str:
-    """One changed place and its new value, in so many columns."""
+def change(operation: Operation, columns: int) -> str:
+    """One changed field and its new value, cut to this many columns."""
     verb = click.style(f"{operation.op:<7}", fg="cyan")
     value = "" if operation.op == "remove" else f" = {msgspec.json.encode(operation.value).decode()}"
-    return f"{verb} {short(clean(operation.path + value), room)}"
+    return f"{verb} {short(clean(operation.path + value), columns)}"
 
 
-def short(text: str, room: int) -> str:
-    """The text, cut to so many columns."""
-    return text if len(text) <= room else text[: room - 1] + "…"
+def short(text: str, columns: int) -> str:
+    """The text, cut to this many columns."""
+    return text if len(text) <= columns else text[: columns - 1] + "…"
 
 
 def clean(text: str) -> str:
-    """The text without what would control a terminal; line breaks and tabs stay."""
+    """The text without characters that control a terminal; line breaks and tabs stay."""
     return _CONTROL.sub("?", text)

@@ -1,9 +1,9 @@
-"""Texts that somebody else wrote, as our messages repeat them: short, on one line, printable."""
+"""Quotes texts of clients, workers and files in messages: short, on one line, printable."""
 
 import json
 from typing import Any, Final
 
-SHOWN: Final = 200
+MAX_QUOTED: Final = 200
 """Characters of a path or name that a message repeats: enough for each path of a Kubernetes type, and five of them (a
 path, a from, a place and a name of each) still make a message of about 1 KB."""
 
@@ -21,18 +21,18 @@ class Redacted:
         return []
 
 
-def quoted(text: str) -> str:
-    """A name or pointer token as a JSON string, cut after 200 characters; in ASCII if not all of it is printable."""
+def json_quoted(text: str) -> str:
+    """The text as a JSON string, cut after 200 characters; in ASCII if not all of it is printable."""
     return json.dumps(shortened(text), ensure_ascii=not text.isprintable())
 
 
-def shown(pointer: str) -> str:
-    """A pointer in a message: as it is, if that is short, printable and not empty, else as a JSON string."""
-    if pointer and len(pointer) <= SHOWN and pointer.isprintable():
-        return pointer
-    return quoted(pointer)
+def quoted(text: str) -> str:
+    """The text unchanged if it is short, printable and not empty, else as a JSON string."""
+    if text and len(text) <= MAX_QUOTED and text.isprintable():
+        return text
+    return json_quoted(text)
 
 
 def shortened(text: str) -> str:
     """The first 200 characters, with an ellipsis where there are more."""
-    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+    return text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"

@@ -1,15 +1,15 @@
-"""What a report says of texts that come from elsewhere."""
+"""Reports show texts of workers and requests without control characters."""
 
 import pytest
 
-from gateway.cli.wording import clean
+from gateway.cli.terminal_text import clean
 
 
 @pytest.mark.parametrize(
     "character", ["\x1b", "\x00", "\r", "\x85", "\x9b", "\u2028", "\u202e", "\u2066", "\u061c"], ids=ascii
 )
 def test_no_text_controls_the_terminal(character):
-    """What would move the cursor, break the line or turn the direction of what follows is shown as a question mark."""
+    """A character that would move the cursor, break the line or change the text direction becomes a question mark."""
     assert clean(f"a{character}[2Jb") == "a?[2Jb"
 
 
